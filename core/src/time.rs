@@ -1,0 +1,72 @@
+//! The core's own instant: a duration since an origin that the driver chose.
+//!
+//! The core never asks for the time; every call brings it along. The driver reads a clock that goes on while
+//! the machine sleeps (CLOCK_BOOTTIME on Linux), because a lock's key expires on the masters meanwhile.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// A point on the driver's clock, in nanoseconds since an origin that the driver chose.
+///
+/// Arithmetic saturates: an instant too far in the future is [`Instant::FAR_FUTURE`], and a span that would be
+/// negative is zero. Only instants of one driver can be compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin of the driver's clock.
+    pub const ORIGIN: Self = Self(0);
+    /// Later than anything that a driver will see (584 years after the origin).
+    pub const FAR_FUTURE: Self = Self(u64::MAX);
+
+    /// The instant so many nanoseconds after the origin.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The span from `earlier` to `self`; zero if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t+{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        assert_eq!(Instant::FAR_FUTURE + Duration::from_secs(1), Instant::FAR_FUTURE);
+        assert_eq!(Instant::ORIGIN + Duration::MAX, Instant::FAR_FUTURE);
+        assert_eq!(Instant::ORIGIN - Duration::from_secs(1), Instant::ORIGIN);
+        assert_eq!(Instant::from_nanos(5).since(Instant::from_nanos(9)), Duration::ZERO);
+    }
+}
