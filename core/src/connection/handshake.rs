@@ -1,0 +1,223 @@
+//! The opening of a connection: who we are, which database, what server this is, and our scripts. One write.
+//!
+//! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`, `SCRIPT LOAD` for each
+//! script, all pipelined. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
+//! gets a second flight with `AUTH` and `CLIENT SETNAME`, and RESP2 from then on.
+
+use std::collections::VecDeque;
+
+use bytes::BytesMut;
+
+use crate::endpoint::Endpoint;
+use crate::protocol::Cause;
+use crate::wire::{self, Dialect, EXTEND, RELEASE, Reply, Script, ServerError, UNDO};
+
+/// A server's run id: 40 characters, new at every start of the server (`INFO server`).
+pub(crate) type RunId = [u8; 40];
+
+/// Something that the server's ACL denies and that Quorlock can do without.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Warning {
+    /// HELLO is denied: RESP2 is used.
+    HelloDenied,
+    /// CLIENT SETNAME is denied: the connection has no name in `CLIENT LIST`.
+    ClientDenied,
+    /// INFO is denied: one server behind two addresses, or a replica, cannot be told apart.
+    InfoDenied,
+    /// SCRIPT LOAD is denied: scripts are sent as text when the server does not know them yet.
+    ScriptLoadDenied,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Step {
+    Hello,
+    Auth,
+    SetName,
+    Select,
+    InfoServer,
+    InfoReplication,
+    Load(&'static Script),
+}
+
+/// The handshake's progress on one connection.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Handshake {
+    awaited: VecDeque<Step>,
+    dialect: Dialect,
+    /// HELLO failed, and the replies to what was pipelined behind it do not count.
+    without_hello: bool,
+    run_id: Option<RunId>,
+    warnings: Vec<Warning>,
+}
+
+/// What a reply brought about.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    /// More replies are awaited.
+    Pending,
+    /// The connection may be used.
+    Ready,
+}
+
+impl Handshake {
+    /// Writes the first flight.
+    pub(crate) fn begin(endpoint: &Endpoint, client_name: Option<&str>, out: &mut BytesMut) -> Self {
+        let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
+        if let Some(password) = endpoint.password() {
+            let user = endpoint.user().unwrap_or("default");
+            hello.extend([b"AUTH".as_slice(), user.as_bytes(), password.as_bytes()]);
+        }
+        if let Some(name) = client_name {
+            hello.extend([b"SETNAME".as_slice(), name.as_bytes()]);
+        }
+        wire::encode(out, &hello);
+        let mut handshake = Self {
+            awaited: VecDeque::from([Step::Hello]),
+            dialect: Dialect::Resp3,
+            without_hello: false,
+            run_id: None,
+            warnings: Vec::new(),
+        };
+        handshake.ask_the_rest(endpoint, out);
+        handshake
+    }
+
+    /// The dialect in which the next reply comes.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The server's identity, where it told it.
+    pub(crate) fn run_id(&self) -> Option<RunId> {
+        self.run_id
+    }
+
+    /// What the server denied.
+    pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Takes one reply; the second flight goes to `out`.
+    pub(crate) fn reply(
+        &mut self,
+        reply: &Reply<'_>,
+        endpoint: &Endpoint,
+        client_name: Option<&str>,
+        out: &mut BytesMut,
+    ) -> Result<Progress, Cause> {
+        let step = self.awaited.pop_front().ok_or(Cause::UnexpectedReply)?;
+        match (step, reply) {
+            (_, _) if self.without_hello && self.dialect == Dialect::Resp3 => {}
+            (Step::Hello, Reply::Error(text)) => self.refused_hello(ServerError::classify(text))?,
+            (Step::Hello, hello) => read_hello(hello)?,
+            (Step::Auth, Reply::Error(text)) => {
+                return Err(Cause::Server(match ServerError::classify(text) {
+                    // Redis 5 answers a wrong password with a plain ERR.
+                    ServerError::Other(_) => ServerError::WrongPass,
+                    error => error,
+                }));
+            }
+            (Step::Auth, _) => {}
+            (Step::SetName, Reply::Error(_)) => self.warnings.push(Warning::ClientDenied),
+            (Step::SetName, _) => {}
+            (Step::Select, Reply::Error(text)) => {
+                return Err(Cause::Server(ServerError::classify(text)));
+            }
+            (Step::Select, _) => {}
+            (Step::InfoServer | Step::InfoReplication, Reply::Error(text)) => {
+                self.denied(ServerError::classify(text), Warning::InfoDenied)?;
+            }
+            (Step::InfoServer, Reply::Bulk(info)) => {
+                self.run_id = field(info, b"run_id").and_then(|id| id.try_into().ok());
+            }
+            (Step::InfoReplication, Reply::Bulk(info)) => {
+                if field(info, b"role").is_some_and(|role| role != b"master") {
+                    return Err(Cause::Replica);
+                }
+            }
+            (Step::Load(_), Reply::Error(text)) => {
+                self.denied(ServerError::classify(text), Warning::ScriptLoadDenied)?;
+            }
+            (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {}
+            (Step::InfoServer | Step::InfoReplication | Step::Load(_), _) => {
+                return Err(Cause::UnexpectedReply);
+            }
+        }
+        if !self.awaited.is_empty() {
+            return Ok(Progress::Pending);
+        }
+        if self.without_hello && self.dialect == Dialect::Resp3 {
+            self.dialect = Dialect::Resp2;
+            self.second_flight(endpoint, client_name, out);
+            return Ok(Progress::Pending);
+        }
+        Ok(Progress::Ready)
+    }
+
+    fn second_flight(&mut self, endpoint: &Endpoint, client_name: Option<&str>, out: &mut BytesMut) {
+        if let Some(password) = endpoint.password() {
+            match endpoint.user() {
+                Some(user) => wire::encode(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
+                None => wire::encode(out, &[b"AUTH", password.as_bytes()]),
+            }
+            self.awaited.push_back(Step::Auth);
+        }
+        if let Some(name) = client_name {
+            wire::encode(out, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
+            self.awaited.push_back(Step::SetName);
+        }
+        self.ask_the_rest(endpoint, out);
+    }
+
+    fn ask_the_rest(&mut self, endpoint: &Endpoint, out: &mut BytesMut) {
+        if endpoint.database() != 0 {
+            wire::encode(out, &[b"SELECT", endpoint.database().to_string().as_bytes()]);
+            self.awaited.push_back(Step::Select);
+        }
+        wire::encode(out, &[b"INFO", b"server"]);
+        wire::encode(out, &[b"INFO", b"replication"]);
+        self.awaited.extend([Step::InfoServer, Step::InfoReplication]);
+        for script in [&RELEASE, &EXTEND, &UNDO] {
+            wire::encode(out, &[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
+            self.awaited.push_back(Step::Load(script));
+        }
+    }
+
+    fn refused_hello(&mut self, error: ServerError) -> Result<(), Cause> {
+        match error {
+            // NOPROTO, and whatever else a proxy makes of a command that it does not know.
+            ServerError::UnknownCommand | ServerError::Other(_) => {}
+            ServerError::NoPerm => self.warnings.push(Warning::HelloDenied),
+            error => return Err(Cause::Server(error)),
+        }
+        self.without_hello = true;
+        Ok(())
+    }
+
+    /// A lack of permission is a warning; anything else (LOADING, NOAUTH, …) ends the handshake.
+    fn denied(&mut self, error: ServerError, warning: Warning) -> Result<(), Cause> {
+        match error {
+            ServerError::NoPerm | ServerError::UnknownCommand => {
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+                Ok(())
+            }
+            error => Err(Cause::Server(error)),
+        }
+    }
+}
+
+fn read_hello(hello: &Reply<'_>) -> Result<(), Cause> {
+    let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;
+    if role.as_bytes() == Some(b"master") { Ok(()) } else { Err(Cause::Replica) }
+}
+
+/// The value of `name:value` in an INFO reply.
+fn field<'a>(info: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    info.split(|&byte| byte == b'\n')
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(b":"))
+        .map(|value| value.strip_suffix(b"\r").unwrap_or(value))
+        .next()
+}

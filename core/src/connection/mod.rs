@@ -1,0 +1,368 @@
+//! One master: handshake, pipeline, script cache, time-outs, reconnects, generations.
+//!
+//! Rules of this room: a connection knows requests and answers, not locks. Every request with a ticket is answered: once
+//! for good, and before that possibly once with "no answer", when its time-out has passed on a connection that is
+//! slow but not silent. What is to be written, closed and opened is kept as tasks until somebody takes them.
+//! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
+
+mod backoff;
+mod flight;
+mod handshake;
+mod replies;
+mod request;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+pub(crate) use handshake::RunId;
+pub use handshake::Warning;
+pub(crate) use request::{Action, Answer, Claim, Fate, Request, Ticket};
+
+use self::backoff::Backoff;
+use self::flight::Flight;
+use self::handshake::Handshake;
+use self::request::ScriptForm;
+use crate::jitter::Jitter;
+use crate::protocol::{Cause, Config, MasterId};
+use crate::time::Instant;
+use crate::wire::{Dialect, Scanner};
+
+/// A connection that has been quiet for so long may have been dropped by something in between without a word; silence
+/// on its next request says little about the master.
+const QUIET_AFTER: Duration = Duration::from_secs(5);
+
+/// Answers on their way up.
+pub(crate) type Answers = VecDeque<(MasterId, Ticket, Answer)>;
+
+/// What the driver is to do for a master.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Task {
+    Write { generation: u32 },
+    Close { generation: u32 },
+    Open { generation: u32 },
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum State {
+    /// No connection; the next one is opened then.
+    Resting { until: Instant },
+    /// The driver has been asked for one.
+    Opening { since: Instant },
+    /// It stands, and the handshake is under way.
+    Greeting { since: Instant, handshake: Handshake },
+    /// Requests may be sent.
+    Ready,
+}
+
+/// A release that the master has not confirmed, kept until its key must have expired.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Debt {
+    request: Request,
+    until: Instant,
+}
+
+/// One master as the machine sees it.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    config: Arc<Config>,
+    id: MasterId,
+    state: State,
+    generation: u32,
+    /// Why the master is known to have no vote; `None` while there is hope.
+    fault: Option<Cause>,
+    dialect: Dialect,
+    identity: Option<RunId>,
+    warnings: Vec<Warning>,
+    flight: Flight,
+    /// Requests for the connection that is being opened.
+    queued: VecDeque<Request>,
+    debts: VecDeque<Debt>,
+    backoff: Backoff,
+    /// Whether this connection has carried an answer: losing it then says nothing against the next one.
+    proven: bool,
+    last_received: Instant,
+    inbound: BytesMut,
+    scanner: Scanner,
+    outbound: BytesMut,
+    to_close: Option<u32>,
+    to_open: Option<u32>,
+}
+
+impl Connection {
+    pub(crate) fn new(config: Arc<Config>, id: MasterId, jitter: Jitter, now: Instant) -> Self {
+        let mut connection = Self {
+            id,
+            state: State::Resting { until: now },
+            generation: 0,
+            fault: None,
+            dialect: Dialect::Resp3,
+            identity: None,
+            warnings: Vec::new(),
+            flight: Flight::default(),
+            queued: VecDeque::new(),
+            debts: VecDeque::new(),
+            backoff: Backoff::new(&config.reconnect_delay, jitter),
+            proven: false,
+            last_received: now,
+            inbound: BytesMut::new(),
+            scanner: Scanner::default(),
+            outbound: BytesMut::new(),
+            to_close: None,
+            to_open: None,
+            config,
+        };
+        connection.open(now);
+        connection
+    }
+
+    // Getters.
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// Why the master has no vote for the time being.
+    pub(crate) fn fault(&self) -> Option<Cause> {
+        self.fault
+    }
+
+    /// The run id of the server behind a connection that is ready.
+    pub(crate) fn identity(&self) -> Option<RunId> {
+        self.identity.filter(|_| self.is_ready())
+    }
+
+    /// What the server denied to the present connection.
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Whether replies are awaited.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        !self.flight.is_empty()
+    }
+
+    /// The instant at which [`Connection::time_passed`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Resting { until } => Some(until),
+            State::Opening { since } | State::Greeting { since, .. } => Some(since + self.opening_limit()),
+            State::Ready => {
+                let limit = self.config.request_timeout;
+                let awaited = self.flight.oldest_awaited().map(|at| at + limit);
+                let silence = self.flight.has_overdue().then(|| self.silent_since() + limit);
+                awaited.into_iter().chain(silence).min()
+            }
+        }
+    }
+
+    // Commands.
+
+    /// Sends a request, now or as soon as the connection that is being opened stands.
+    pub(crate) fn submit(&mut self, request: Request, now: Instant, answers: &mut Answers) {
+        match (&self.state, self.fault) {
+            (State::Ready, _) if self.has_room_for(&request) => self.send(request, ScriptForm::BySha, now),
+            (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
+            (_, Some(fault)) => self.refuse(request, fault, now, answers),
+            (_, None) => self.queue(request, now, answers),
+        }
+    }
+
+    /// Ends a connection that the machine does not want.
+    pub(crate) fn reject(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        self.lose(cause, now, answers);
+    }
+
+    // Inputs.
+
+    /// The connection that was asked for stands.
+    pub(crate) fn connected(&mut self, generation: u32, now: Instant) {
+        let State::Opening { since } = self.state else { return };
+        if generation != self.generation {
+            return;
+        }
+        self.last_received = now;
+        if let Some(endpoint) = self.config.masters.get(self.id.index()) {
+            let handshake =
+                Handshake::begin(endpoint, self.config.client_name.as_deref(), &mut self.outbound);
+            self.dialect = handshake.dialect();
+            self.state = State::Greeting { since, handshake };
+        }
+    }
+
+    /// The connection ended, or did not come about.
+    pub(crate) fn closed(&mut self, generation: u32, cause: Cause, now: Instant, answers: &mut Answers) {
+        if generation == self.generation && !matches!(self.state, State::Resting { .. }) {
+            self.lose(cause, now, answers);
+        }
+    }
+
+    /// Bytes came in.
+    pub(crate) fn received(&mut self, generation: u32, bytes: &[u8], now: Instant, answers: &mut Answers) {
+        if generation != self.generation || !matches!(self.state, State::Greeting { .. } | State::Ready) {
+            return;
+        }
+        self.last_received = now;
+        if let Err(cause) = self.read(bytes, now, answers) {
+            self.lose(cause, now, answers);
+        }
+    }
+
+    /// The time is `now`.
+    pub(crate) fn time_passed(&mut self, now: Instant, answers: &mut Answers) {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match self.state {
+            State::Resting { .. } => self.open(now),
+            State::Opening { since } | State::Greeting { since, .. } => {
+                self.opening_takes_long(since, now, answers)
+            }
+            State::Ready => self.answers_take_long(now, answers),
+        }
+    }
+
+    // Outputs.
+
+    pub(crate) fn has_task(&self) -> bool {
+        !self.outbound.is_empty() || self.to_close.is_some() || self.to_open.is_some()
+    }
+
+    /// The next thing for the driver to do. A write is for the present connection, or for the one that is to be
+    /// closed next; its bytes are moved to `bytes`.
+    pub(crate) fn next_task(&mut self, bytes: &mut BytesMut) -> Option<Task> {
+        if !self.outbound.is_empty() {
+            bytes.clear();
+            std::mem::swap(bytes, &mut self.outbound);
+            return Some(Task::Write { generation: self.to_close.unwrap_or(self.generation) });
+        }
+        if let Some(generation) = self.to_close.take() {
+            return Some(Task::Close { generation });
+        }
+        self.to_open.take().map(|generation| Task::Open { generation })
+    }
+
+    // The life of a connection.
+
+    fn open(&mut self, now: Instant) {
+        self.generation = self.generation.wrapping_add(1);
+        self.to_open = Some(self.generation);
+        self.state = State::Opening { since: now };
+        self.proven = false;
+    }
+
+    /// How long an opening may take: as long as there is hope requests wait for it and it must come soon. After that it is
+    /// kept, since a stopped server answers what it finds in its buffers when it goes on, but not for ever.
+    fn opening_limit(&self) -> Duration {
+        if self.fault.is_none() {
+            self.config.connect_timeout
+        } else {
+            (*self.config.reconnect_delay.end()).max(4 * self.config.connect_timeout)
+        }
+    }
+
+    fn opening_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
+        if self.fault.is_some() {
+            self.abandon();
+            self.open(now);
+        } else {
+            let waited = now.since(since);
+            self.fault = Some(Cause::NoConnection { waited });
+            self.fail_queued(answers);
+        }
+    }
+
+    /// When the master last gave a sign of life that an unanswered request could have expected.
+    fn silent_since(&self) -> Instant {
+        self.flight.oldest().map_or(self.last_received, |sent| sent.max(self.last_received))
+    }
+
+    fn answers_take_long(&mut self, now: Instant, answers: &mut Answers) {
+        let limit = self.config.request_timeout;
+        if now >= self.silent_since() + limit {
+            let waited = now.since(self.silent_since());
+            self.give_up(Cause::NoAnswer { waited }, now, answers);
+            return;
+        }
+        while let Some(sent) = self.flight.next_overdue(limit, now) {
+            let cause = Cause::NoAnswer { waited: now.since(sent.at) };
+            if let Some(ticket) = sent.request.ticket {
+                answers.push_back((
+                    self.id,
+                    ticket,
+                    Answer::Failed { cause, fate: Fate::Unknown, stale: false },
+                ));
+            }
+        }
+    }
+
+    /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped server goes on and
+    /// reads its buffers, so the releases are written behind it first.
+    fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        let mut form = ScriptForm::ByText;
+        for acquisition in self.flight.unreleased_acquisitions() {
+            let release = Request { action: Action::Release, ..acquisition.clone() };
+            release.encode(form, &mut self.outbound);
+            // The first one brings the script along, even if the cache has been flushed meanwhile.
+            form = ScriptForm::BySha;
+        }
+        let stale = self.has_been_quiet();
+        self.fail_flight(cause, Fate::Undone, stale, now, answers);
+        let parting = std::mem::take(&mut self.outbound);
+        self.abandon();
+        self.outbound = parting;
+        self.fault = (!stale).then_some(cause);
+        self.open(now);
+    }
+
+    /// The connection is gone, or must go.
+    fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        let come_again = self.proven && matches!(cause, Cause::Closed | Cause::Connect(_));
+        let stale = self.has_been_quiet();
+        self.fail_flight(cause, Fate::Unknown, stale, now, answers);
+        self.abandon();
+        if come_again {
+            self.fault = None;
+            self.open(now);
+            return;
+        }
+        self.fault = Some(cause);
+        self.fail_queued(answers);
+        let for_a_person = cause.is_configuration() || cause == Cause::Replica;
+        let pause = if for_a_person { self.backoff.longest_pause() } else { self.backoff.pause() };
+        self.state = State::Resting { until: now + pause };
+    }
+
+    /// Forgets everything that belongs to the present connection, and has the driver close it.
+    fn abandon(&mut self) {
+        self.to_close = Some(self.generation);
+        self.to_open = None;
+        self.inbound = BytesMut::new();
+        self.scanner = Scanner::default();
+        self.outbound.clear();
+        self.identity = None;
+        self.warnings.clear();
+    }
+
+    fn has_been_quiet(&self) -> bool {
+        self.flight.oldest().is_some_and(|sent| sent.since(self.last_received) >= QUIET_AFTER)
+    }
+}
+
+impl fmt::Debug for Connection {
+    /// Without the buffers, the queues and the scripts: passwords and tokens are in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("state", &self.state)
+            .field("generation", &self.generation)
+            .field("fault", &self.fault)
+            .field("in_flight", &self.flight.requests())
+            .field("queued", &self.queued.len())
+            .field("owed", &self.debts.len())
+            .finish_non_exhaustive()
+    }
+}

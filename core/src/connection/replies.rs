@@ -1,0 +1,209 @@
+//! Requests out, replies in: the pipeline of one connection.
+
+use bytes::{Buf, BytesMut};
+
+use super::handshake::Progress;
+use super::request::ScriptForm;
+use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
+use crate::protocol::{Cause, MasterId};
+use crate::time::Instant;
+use crate::wire::{self, Reply, ServerError};
+
+/// An input buffer larger than this is given back once it is empty.
+const KEPT_BUFFER_BYTES: usize = 16 * 1024;
+
+impl Connection {
+    pub(super) fn has_room_for(&self, request: &Request) -> bool {
+        // Releases find room where acquisitions do not, so that a full pipeline can still be cleared.
+        let room = if request.action.clears() { 2 } else { 1 };
+        self.flight.requests() < room * self.config.max_in_flight_requests
+            && self.flight.bytes() < room * self.config.max_in_flight_bytes
+    }
+
+    pub(super) fn send(&mut self, request: Request, form: ScriptForm, now: Instant) {
+        let bytes = request.encode(form, &mut self.outbound);
+        self.flight.push(request, now, bytes);
+    }
+
+    /// Keeps a request for the connection that is being opened.
+    pub(super) fn queue(&mut self, request: Request, now: Instant, answers: &mut Answers) {
+        if request.action.clears() {
+            let acquires = |other: &Request| other.action == Action::Acquire && other.claim == request.claim;
+            let waiting = self.queued.len();
+            self.queued.retain(|other| !acquires(other));
+            if self.queued.len() < waiting {
+                // Its acquisition has not left, so there is nothing to release.
+                answer(answers, self.id, &request, Answer::No);
+                return;
+            }
+        }
+        if self.queued.len() < self.config.max_in_flight_requests {
+            self.queued.push_back(request);
+        } else {
+            self.refuse(request, Cause::TooManyInFlight, now, answers);
+        }
+    }
+
+    /// Answers a request that cannot be sent now. A release is sent later.
+    pub(super) fn refuse(&mut self, request: Request, cause: Cause, now: Instant, answers: &mut Answers) {
+        answer(answers, self.id, &request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
+        if request.action.clears() {
+            self.owe(request, now);
+        }
+    }
+
+    fn owe(&mut self, request: Request, now: Instant) {
+        if self.debts.len() >= self.config.max_in_flight_requests {
+            self.debts.pop_front();
+        }
+        let until = now + request.ttl.as_duration();
+        self.debts
+            .push_back(Debt { request: Request { ticket: None, action: Action::Release, ..request }, until });
+    }
+
+    /// Ends every request in flight without an answer.
+    pub(super) fn fail_flight(
+        &mut self,
+        cause: Cause,
+        fate: Fate,
+        stale: bool,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
+        for (sent, was_reported) in self.flight.drain() {
+            let cause = match cause {
+                Cause::NoAnswer { .. } => Cause::NoAnswer { waited: now.since(sent.at) },
+                cause => cause,
+            };
+            // A request that was reported as unanswered is reported again where its fate has changed since.
+            if !was_reported || fate == Fate::Undone {
+                answer(answers, self.id, &sent.request, Answer::Failed { cause, fate, stale });
+            }
+            if sent.request.action.clears() {
+                self.owe(sent.request, now);
+            }
+        }
+    }
+
+    pub(super) fn fail_queued(&mut self, answers: &mut Answers) {
+        let Some(cause) = self.fault else { return };
+        for request in std::mem::take(&mut self.queued) {
+            answer(answers, self.id, &request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
+        }
+    }
+
+    pub(super) fn read(&mut self, bytes: &[u8], now: Instant, answers: &mut Answers) -> Result<(), Cause> {
+        if self.inbound.is_empty() {
+            let rest = self.frames(bytes, now, answers)?;
+            self.inbound.extend_from_slice(rest);
+            return Ok(());
+        }
+        let mut inbound = std::mem::take(&mut self.inbound);
+        inbound.extend_from_slice(bytes);
+        let rest = self.frames(&inbound, now, answers)?.len();
+        inbound.advance(inbound.len() - rest);
+        if rest > 0 || inbound.capacity() <= KEPT_BUFFER_BYTES {
+            self.inbound = inbound;
+        } else {
+            self.inbound = BytesMut::new();
+        }
+        Ok(())
+    }
+
+    /// Takes every complete frame and returns the incomplete rest.
+    fn frames<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        now: Instant,
+        answers: &mut Answers,
+    ) -> Result<&'a [u8], Cause> {
+        let mut rest = bytes;
+        while let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? {
+            let (frame, behind) = rest.split_at_checked(length).ok_or(Cause::UnexpectedReply)?;
+            let reply = wire::decode(self.dialect, frame).map_err(Cause::Garbage)?;
+            // Pushes are asked for by nobody and mean nothing here; they never stand for a reply.
+            if !matches!(reply, Reply::Push(_)) {
+                self.reply(&reply, now, answers)?;
+            }
+            rest = behind;
+        }
+        Ok(rest)
+    }
+
+    fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
+        if let State::Greeting { handshake, .. } = &mut self.state {
+            let endpoint = self.config.masters.get(self.id.index()).ok_or(Cause::UnexpectedReply)?;
+            let name = self.config.client_name.as_deref();
+            let progress = handshake.reply(reply, endpoint, name, &mut self.outbound)?;
+            self.dialect = handshake.dialect();
+            if progress == Progress::Ready {
+                self.identity = handshake.run_id();
+                self.warnings = handshake.take_warnings();
+                self.become_ready(now);
+            }
+            return Ok(());
+        }
+        let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        let request = sent.request;
+        if is_no_script(reply) && request.action != Action::Acquire {
+            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every script
+            // compares the token first, so that it may come later than it was meant to.
+            self.send(request, ScriptForm::ByText, now);
+            return Ok(());
+        }
+        let meaning = interpret(request.action, reply)?;
+        self.proven = true;
+        self.backoff.reset();
+        answer(answers, self.id, &request, meaning);
+        Ok(())
+    }
+
+    fn become_ready(&mut self, now: Instant) {
+        self.state = State::Ready;
+        self.fault = None;
+        for debt in std::mem::take(&mut self.debts) {
+            if now < debt.until {
+                self.send(debt.request, ScriptForm::BySha, now);
+            }
+        }
+        for request in std::mem::take(&mut self.queued) {
+            self.send(request, ScriptForm::BySha, now);
+        }
+    }
+}
+
+fn answer(answers: &mut Answers, master: MasterId, request: &Request, meaning: Answer) {
+    if let Some(ticket) = request.ticket {
+        answers.push_back((master, ticket, meaning));
+    }
+}
+
+fn is_no_script(reply: &Reply<'_>) -> bool {
+    matches!(reply, Reply::Error(text) if ServerError::classify(text) == ServerError::NoScript)
+}
+
+/// What a reply means for a request of this kind; anything that such a request never gets ends the connection.
+fn interpret(action: Action, reply: &Reply<'_>) -> Result<Answer, Cause> {
+    match (action, reply) {
+        (_, Reply::Error(text)) => {
+            let cause = Cause::Server(ServerError::classify(text));
+            Ok(Answer::Failed { cause, fate: Fate::Unknown, stale: false })
+        }
+        (Action::Acquire, Reply::Simple(b"OK")) => Ok(Answer::Yes),
+        (Action::Acquire, Reply::Null) => Ok(Answer::No),
+        (Action::Extend | Action::Release | Action::Undo, Reply::Integer(1)) => Ok(Answer::Yes),
+        (Action::Extend | Action::Release | Action::Undo, Reply::Integer(0)) => Ok(Answer::No),
+        (Action::Undo, Reply::Array(fields)) => read_holder(fields).ok_or(Cause::UnexpectedReply),
+        _ => Err(Cause::UnexpectedReply),
+    }
+}
+
+/// `[SHA-1 of the other's token, PTTL]`.
+fn read_holder(fields: &[Reply<'_>]) -> Option<Answer> {
+    let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
+    let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
+    let holder = u64::from_str_radix(digits, 16).ok()?;
+    // A negative PTTL is no time left to tell: −1 never expires, −2 is gone by now (Redis command page of PTTL).
+    let remaining = u64::try_from(*pttl).ok().map(std::time::Duration::from_millis);
+    Some(Answer::Holder { holder, remaining })
+}

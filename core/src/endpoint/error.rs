@@ -1,0 +1,66 @@
+//! What can be wrong with the URL of a master, and what to do about it.
+
+use std::{error::Error, fmt};
+
+/// Why a text does not name a master. It repeats no part of the URL but the name of a parameter that stands where
+/// no password can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// The text starts with none of the schemes that are understood.
+    UnknownScheme,
+    /// `rediss://` or `valkeys://`: an encrypted connection.
+    TlsNotBuiltIn,
+    /// There is no host.
+    EmptyHost,
+    /// The host is neither a name nor an IP address, or an IPv6 address without its brackets.
+    BadHost,
+    /// The port is not a number from 1 to 65535.
+    BadPort,
+    /// The database is not a number from 0 to 65535.
+    BadDatabase,
+    /// A `%` is not followed by two hexadecimal digits, or what they stand for is not UTF-8.
+    BadEscape,
+    /// A Unix URL has no path.
+    MissingPath,
+    /// A Unix URL has a host, mostly because of two slashes where three are needed.
+    HostInUnixUrl,
+    /// A character stands where it can only come from a user or password that was not percent-encoded, or a `#`
+    /// stands anywhere.
+    UnencodedCharacter,
+    /// A parameter that is not understood here, by its name.
+    UnknownParameter(String),
+    /// A parameter that is given twice, or a user or password both before the `@` and as a parameter.
+    RepeatedParameter(&'static str),
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownScheme => "the URL of a master starts with redis://, valkey:// or unix://",
+            Self::TlsNotBuiltIn => {
+                "TLS is not built in: use redis:// or valkey:// over a network that you trust, or through a tunnel"
+            }
+            Self::EmptyHost => "the host is missing: write redis://host:port",
+            Self::BadHost => "the host is not a name or an IP address; an IPv6 address stands in brackets, as in redis://[::1]:6379",
+            Self::BadPort => "the port is not a number from 1 to 65535",
+            Self::BadDatabase => "the database is not a number from 0 to 65535, as in redis://host/2",
+            Self::BadEscape => "a % is not followed by two hexadecimal digits of a UTF-8 text; write % itself as %25",
+            Self::MissingPath => "the path of the socket is missing: write unix:///run/redis.sock",
+            Self::HostInUnixUrl => "a Unix socket has no host: write three slashes, as in unix:///run/redis.sock",
+            Self::UnencodedCharacter => {
+                "a user, password or path has a character that must be percent-encoded: \
+                 @ as %40, / as %2F, ? as %3F, # as %23, & as %26"
+            }
+            Self::UnknownParameter(name) => {
+                return write!(
+                    f,
+                    "the parameter `{name}` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none"
+                );
+            }
+            Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),
+        })
+    }
+}
+
+impl Error for EndpointError {}

@@ -1,0 +1,192 @@
+//! Where a master is and how to log in there, as its URL says.
+//!
+//! The rules of this room: it reads text and resolves nothing. It holds a password, so neither `Display` nor
+//! `Debug` of anything in it shows credentials, and no error repeats a piece of a URL in which they could stand.
+
+mod error;
+mod parse;
+
+use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr};
+
+pub use error::EndpointError;
+
+/// One master: its address, its database, and the credentials to use there.
+///
+/// ```
+/// # use quorlock_core::Endpoint;
+/// let endpoint: Endpoint = "redis://worker:hunter2@[2001:db8::1]:7000/2".parse()?;
+/// assert_eq!(endpoint.to_string(), "[2001:db8::1]:7000/2");
+/// # Ok::<(), quorlock_core::EndpointError>(())
+/// ```
+///
+/// The URLs that it is parsed from:
+///
+/// - `redis://[user:password@]host[:port][/db]`, and the same with `valkey://`. The port is 6379 if none is
+///   given; an IPv6 address stands in brackets.
+/// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and `valkey+unix://`. The
+///   credentials may also stand as `unix://user:password@/path`.
+///
+/// A password alone is written `redis://:password@host`. User, password and path are percent-decoded.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    address: Address,
+    user: Option<String>,
+    password: Option<String>,
+    database: u16,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A TCP port of a host.
+    Tcp {
+        /// A name or an IP address; an IPv6 address without brackets.
+        host: String,
+        /// The port, never 0.
+        port: u16,
+    },
+    /// A Unix domain socket.
+    Unix(PathBuf),
+}
+
+impl Endpoint {
+    /// The server at a TCP port. `host` is a name or an IP address; brackets around an IPv6 address are optional.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::EmptyHost`], [`EndpointError::BadHost`], or [`EndpointError::BadPort`] for port 0.
+    pub fn tcp(host: &str, port: u16) -> Result<Self, EndpointError> {
+        let host = parse::host(host)?;
+        if port == 0 {
+            return Err(EndpointError::BadPort);
+        }
+        Ok(Self::at(Address::Tcp { host, port }))
+    }
+
+    /// The server at a Unix domain socket.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::MissingPath`] if the path is empty.
+    pub fn unix(path: impl Into<PathBuf>) -> Result<Self, EndpointError> {
+        let path = path.into();
+        if path.as_os_str().is_empty() {
+            return Err(EndpointError::MissingPath);
+        }
+        Ok(Self::at(Address::Unix(path)))
+    }
+
+    /// The same with a user to log in as, for servers with access control lists.
+    #[must_use]
+    pub fn with_user(self, user: impl Into<String>) -> Self {
+        Self { user: Some(user.into()), ..self }
+    }
+
+    /// The same with a password.
+    #[must_use]
+    pub fn with_password(self, password: impl Into<String>) -> Self {
+        Self { password: Some(password.into()), ..self }
+    }
+
+    /// The same with a database to select; 0 if none is.
+    #[must_use]
+    pub fn with_database(self, database: u16) -> Self {
+        Self { database, ..self }
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The user to log in as, if one is named.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    // Read by the handshake.
+    #[allow(dead_code)]
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    /// The database to select.
+    pub fn database(&self) -> u32 {
+        self.database.into()
+    }
+
+    /// True if both name the same server, as far as their text tells: two databases of one server, or two users,
+    /// are one master. Names are not resolved: `localhost` and `127.0.0.1` are told apart only once both are connected.
+    pub fn same_server(&self, other: &Self) -> bool {
+        match (&self.address, &other.address) {
+            (Address::Unix(one), Address::Unix(two)) => one == two,
+            (Address::Tcp { host: one, port }, Address::Tcp { host: two, port: other_port }) => {
+                port == other_port && same_host(one, two)
+            }
+            _ => false,
+        }
+    }
+
+    fn at(address: Address) -> Self {
+        Self { address, user: None, password: None, database: 0 }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(url: &str) -> Result<Self, EndpointError> {
+        parse::endpoint(url)
+    }
+}
+
+impl TryFrom<&str> for Endpoint {
+    type Error = EndpointError;
+
+    fn try_from(url: &str) -> Result<Self, EndpointError> {
+        parse::endpoint(url)
+    }
+}
+
+/// As people need it in a message: the address, and the database unless it is 0.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)?;
+        match self.database {
+            0 => Ok(()),
+            database => write!(f, "/{database}"),
+        }
+    }
+}
+
+/// The user is hidden too: in `redis://secret@host` it is a password that lacks its colon.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |value: &Option<String>| if value.is_some() { "set" } else { "none" };
+        write!(f, "Endpoint({self}, user: {}, password: {})", set(&self.user), set(&self.password))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Names without regard to case and to the dot of a full name; IPv4 addresses in their IPv6 form as themselves.
+fn same_host(one: &str, two: &str) -> bool {
+    match (one.parse::<IpAddr>(), two.parse::<IpAddr>()) {
+        (Ok(one), Ok(two)) => one.to_canonical() == two.to_canonical(),
+        _ => {
+            let plain = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+            plain(one) == plain(two)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

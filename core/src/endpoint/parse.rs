@@ -1,0 +1,185 @@
+//! A URL to an endpoint, by hand: the five forms are few, and every error has to say what to do.
+
+use std::net::Ipv6Addr;
+
+use super::{Endpoint, EndpointError};
+
+const DEFAULT_PORT: u16 = 6379;
+
+pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
+    let (scheme, rest) = url.split_once("://").ok_or(EndpointError::UnknownScheme)?;
+    let is = |names: &[&str]| names.iter().any(|name| scheme.eq_ignore_ascii_case(name));
+    if is(&["rediss", "valkeys"]) {
+        return Err(EndpointError::TlsNotBuiltIn);
+    }
+    let unix = is(&["unix", "redis+unix", "valkey+unix"]);
+    if !unix && !is(&["redis", "valkey"]) {
+        return Err(EndpointError::UnknownScheme);
+    }
+    if rest.contains('#') {
+        return Err(EndpointError::UnencodedCharacter);
+    }
+    let parts = Parts::of(rest);
+    let credentials = Credentials::before_host(parts.credentials)?;
+    if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials) }
+}
+
+/// `host[:port][/db]`.
+fn tcp_port(parts: &Parts<'_>, credentials: Credentials) -> Result<Endpoint, EndpointError> {
+    // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
+    // that pieces of it would be taken for a host, a database or the name of a parameter.
+    if parts.path.contains('@') || parts.query.contains('@') {
+        return Err(EndpointError::UnencodedCharacter);
+    }
+    let (host, port) = split_port(parts.host)?;
+    let database = match parts.path.strip_prefix('/') {
+        None | Some("") => 0,
+        Some(digits) => number(digits).ok_or(EndpointError::BadDatabase)?,
+    };
+    if let Some((name, _)) = parameters(parts.query).next() {
+        return Err(unknown(name));
+    }
+    Ok(credentials.on(Endpoint::tcp(host, port)?.with_database(database)))
+}
+
+/// `/path[?db=…&user=…&pass=…]`.
+fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoint, EndpointError> {
+    if !parts.host.is_empty() {
+        return Err(EndpointError::HostInUnixUrl);
+    }
+    let path = decode(parts.path)?;
+    if matches!(path.as_str(), "" | "/") {
+        return Err(EndpointError::MissingPath);
+    }
+    let mut database = None;
+    for (name, value) in parameters(parts.query) {
+        match name {
+            "db" => set_once(&mut database, "db", number(value).ok_or(EndpointError::BadDatabase)?)?,
+            "user" => set_once(&mut credentials.user, "user", decode(value)?)?,
+            "pass" => set_once(&mut credentials.password, "pass", decode(value)?)?,
+            // It may be the rest of a password in which an `&` was not encoded.
+            _ if credentials.password.is_some() => return Err(EndpointError::UnencodedCharacter),
+            _ => return Err(unknown(name)),
+        }
+    }
+    Ok(credentials.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0))))
+}
+
+/// What follows `://`, cut where RFC 3986, section 3.2, cuts it.
+struct Parts<'a> {
+    credentials: Option<&'a str>,
+    host: &'a str,
+    /// With its leading slash; empty if there is none.
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(rest: &'a str) -> Self {
+        let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = before_query.split_at(before_query.find('/').unwrap_or(before_query.len()));
+        // The last `@` ends the credentials: no host has one, and a password may.
+        let (credentials, host) = authority
+            .rsplit_once('@')
+            .map_or((None, authority), |(credentials, host)| (Some(credentials), host));
+        Self { credentials, host, path, query }
+    }
+}
+
+#[derive(Default)]
+struct Credentials {
+    user: Option<String>,
+    password: Option<String>,
+}
+
+impl Credentials {
+    /// `user`, `user:password` or `:password`. An empty user is the default one, whose password may be all there is.
+    fn before_host(text: Option<&str>) -> Result<Self, EndpointError> {
+        let Some(text) = text else { return Ok(Self::default()) };
+        let (user, password) =
+            text.split_once(':').map_or((text, None), |(user, password)| (user, Some(password)));
+        let user = Some(decode(user)?).filter(|user| !user.is_empty());
+        // A user may have the empty password; without a user it stands for none.
+        let password =
+            password.map(decode).transpose()?.filter(|password| user.is_some() || !password.is_empty());
+        Ok(Self { user, password })
+    }
+
+    fn on(self, mut endpoint: Endpoint) -> Endpoint {
+        endpoint.user = self.user;
+        endpoint.password = self.password;
+        endpoint
+    }
+}
+
+/// A host as it is kept: IPv6 in its one normal form and without brackets, a name as it was written.
+pub(super) fn host(text: &str) -> Result<String, EndpointError> {
+    if text.is_empty() {
+        return Err(EndpointError::EmptyHost);
+    }
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let plain = |character: char| character.is_alphanumeric() || "-._".contains(character);
+    match bracketed.unwrap_or(text).parse::<Ipv6Addr>() {
+        Ok(address) => Ok(address.to_string()),
+        Err(_) if text.chars().all(plain) => Ok(text.to_owned()),
+        Err(_) => Err(EndpointError::BadHost),
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, u16), EndpointError> {
+    let after_brackets = authority.rfind(']').map_or(0, |bracket| bracket + 1);
+    let Some(colon) = authority.get(after_brackets..).and_then(|tail| tail.rfind(':')) else {
+        return Ok((authority, DEFAULT_PORT));
+    };
+    let (host, port) = authority.split_at(after_brackets + colon);
+    // Whether `::1:6379` ends with a port cannot be known.
+    if after_brackets == 0 && host.contains(':') {
+        return Err(EndpointError::BadHost);
+    }
+    match number(port.trim_start_matches(':')) {
+        Some(port) => Ok((host, port)),
+        None => Err(EndpointError::BadPort),
+    }
+}
+
+fn parameters(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))
+}
+
+fn set_once<T>(slot: &mut Option<T>, name: &'static str, value: T) -> Result<(), EndpointError> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(EndpointError::RepeatedParameter(name)),
+    }
+}
+
+fn unknown(name: &str) -> EndpointError {
+    const MAX_SHOWN_CHARACTERS: usize = 32;
+    let shown = name.chars().take(MAX_SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
+    EndpointError::UnknownParameter(shown)
+}
+
+/// Digits only: the standard library would take a leading `+` too.
+fn number(digits: &str) -> Option<u16> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
+fn decode(text: &str) -> Result<String, EndpointError> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => match (hex_digit(bytes.next()), hex_digit(bytes.next())) {
+                (Some(high), Some(low)) => high << 4 | low,
+                _ => return Err(EndpointError::BadEscape),
+            },
+            _ => byte,
+        });
+    }
+    String::from_utf8(decoded).map_err(|_| EndpointError::BadEscape)
+}
+
+fn hex_digit(byte: Option<u8>) -> Option<u8> {
+    let digit = char::from(byte?).to_digit(16)?;
+    u8::try_from(digit).ok()
+}

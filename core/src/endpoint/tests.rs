@@ -1,0 +1,207 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn parsed(url: &str) -> Endpoint {
+    url.parse().unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+fn refused(url: &str) -> EndpointError {
+    url.parse::<Endpoint>().expect_err(url)
+}
+
+#[test]
+fn urls_of_tcp_ports_name_host_port_and_database() {
+    for (url, shown) in [
+        ("redis://a", "a:6379"),
+        ("redis://a/", "a:6379"),
+        ("valkey://a:7000", "a:7000"),
+        ("REDIS://a:7000/0", "a:7000"),
+        ("redis://a/2", "a:6379/2"),
+        ("redis://a:1/65535", "a:1/65535"),
+        ("redis://10.0.0.1:6380", "10.0.0.1:6380"),
+        ("redis://[::1]", "[::1]:6379"),
+        ("redis://[::1]:7000/3", "[::1]:7000/3"),
+        ("redis://[2001:DB8:0:0:0:0:0:1]", "[2001:db8::1]:6379"),
+        ("redis://user:pw@redis_1.example.com.:7000", "redis_1.example.com.:7000"),
+        ("redis://a?", "a:6379"),
+    ] {
+        assert_eq!(parsed(url).to_string(), shown, "{url}");
+    }
+}
+
+#[test]
+fn urls_of_unix_sockets_name_a_path_and_take_parameters() {
+    for (url, shown) in [
+        ("unix:///run/redis.sock", "unix:/run/redis.sock"),
+        ("redis+unix:///run/redis.sock?db=2", "unix:/run/redis.sock/2"),
+        ("valkey+unix:///run/with%20space", "unix:/run/with space"),
+        ("unix://user:pw@/run/a@b?db=0", "unix:/run/a@b"),
+    ] {
+        assert_eq!(parsed(url).to_string(), shown, "{url}");
+    }
+    let endpoint = parsed("unix:///s?user=me&pass=p%26w@=x&db=7");
+    assert_eq!((endpoint.user(), endpoint.password(), endpoint.database()), (Some("me"), Some("p&w@=x"), 7));
+    assert_eq!(endpoint.address(), &Address::Unix("/s".into()));
+}
+
+#[test]
+fn credentials_stand_before_the_host_and_are_percent_decoded() {
+    for (url, user, password) in [
+        ("redis://a", None, None),
+        ("redis://@a", None, None),
+        ("redis://:@a", None, None),
+        ("redis://:secret@a", None, Some("secret")),
+        ("redis://me@a", Some("me"), None),
+        ("redis://me:@a", Some("me"), Some("")),
+        ("redis://me:secret@a", Some("me"), Some("secret")),
+        ("redis://m%65:%40%2F%3f%23:%25@a", Some("me"), Some("@/?#:%")),
+        ("redis://me:p@ss:w@a", Some("me"), Some("p@ss:w")),
+        ("redis://:gr%C3%BCn@a", None, Some("grün")),
+        ("unix://me:secret@/s", Some("me"), Some("secret")),
+    ] {
+        let endpoint = parsed(url);
+        assert_eq!((endpoint.user(), endpoint.password()), (user, password), "{url}");
+    }
+}
+
+#[test]
+fn each_mistake_has_its_own_error() {
+    use EndpointError::*;
+    for (url, error) in [
+        ("", UnknownScheme),
+        ("a:6379", UnknownScheme),
+        ("http://a", UnknownScheme),
+        (" redis://a", UnknownScheme),
+        ("rediss://a", TlsNotBuiltIn),
+        ("valkeys://a", TlsNotBuiltIn),
+        ("redis://", EmptyHost),
+        ("redis://:7000", EmptyHost),
+        ("redis://me:pw@/2", EmptyHost),
+        ("redis://a b", BadHost),
+        ("redis://a%20b", BadHost),
+        ("redis://::1", BadHost),
+        ("redis://::1:6379", BadHost),
+        ("redis://[::1", BadHost),
+        ("redis://[a]", BadHost),
+        ("redis://[::1]x", BadHost),
+        ("redis://a:", BadPort),
+        ("redis://a:0", BadPort),
+        ("redis://a:+1", BadPort),
+        ("redis://a:65536", BadPort),
+        ("redis://a:port", BadPort),
+        ("redis://a:b:1", BadHost),
+        ("redis://a/x", BadDatabase),
+        ("redis://a/-1", BadDatabase),
+        ("redis://a/+1", BadDatabase),
+        ("redis://a/65536", BadDatabase),
+        ("redis://a/2/", BadDatabase),
+        ("unix:///s?db=", BadDatabase),
+        ("unix:///s?db", BadDatabase),
+        ("redis://:%@a", BadEscape),
+        ("redis://:%4@a", BadEscape),
+        ("redis://:%zz@a", BadEscape),
+        ("redis://:%+1@a", BadEscape),
+        ("redis://:%ff@a", BadEscape),
+        ("unix:///s%", BadEscape),
+        ("unix://", MissingPath),
+        ("unix:///", MissingPath),
+        ("unix://me:pw@", MissingPath),
+        ("unix://?db=1", MissingPath),
+        ("unix://run/redis.sock", HostInUnixUrl),
+        ("redis://a?timeout=5", UnknownParameter("timeout".into())),
+        ("redis://a/1?db=5", UnknownParameter("db".into())),
+        ("unix:///s?password=x", UnknownParameter("password".into())),
+        ("unix:///s?db=1&db=2", RepeatedParameter("db")),
+        ("unix://me@/s?user=you", RepeatedParameter("user")),
+        ("unix://:a@/s?pass=b", RepeatedParameter("pass")),
+        ("redis://a#b", UnencodedCharacter),
+        ("redis://:se#cret@a", UnencodedCharacter),
+        ("redis://:se/cret@a", UnencodedCharacter),
+        ("redis://me:1?secret=x@a", UnencodedCharacter),
+        ("unix:///s?pass=se&cret", UnencodedCharacter),
+    ] {
+        assert_eq!(refused(url), error, "{url}");
+    }
+}
+
+#[test]
+fn two_names_of_one_server_are_one_master() {
+    for (one, two) in [
+        ("redis://a", "valkey://A:6379"),
+        ("redis://a", "redis://a."),
+        ("redis://a/1", "redis://me:pw@a/2"),
+        ("redis://[::1]", "redis://[0:0:0:0:0:0:0:1]"),
+        ("redis://[::ffff:10.0.0.1]", "redis://10.0.0.1"),
+        ("unix:///s?db=1", "redis+unix:///s"),
+    ] {
+        assert!(parsed(one).same_server(&parsed(two)), "{one} {two}");
+    }
+    for (one, two) in [
+        ("redis://a", "redis://b"),
+        ("redis://a:1", "redis://a:2"),
+        ("redis://localhost", "redis://127.0.0.1"),
+        ("unix:///s", "unix:///t"),
+        ("unix:///s", "redis://s"),
+    ] {
+        assert!(!parsed(one).same_server(&parsed(two)), "{one} {two}");
+    }
+}
+
+#[test]
+fn an_endpoint_is_also_built_from_its_parts() {
+    let built = Endpoint::tcp("::1", 7000).unwrap().with_user("me").with_password("secret").with_database(2);
+    assert_eq!(built, parsed("redis://me:secret@[::1]:7000/2"));
+    assert_eq!(Endpoint::tcp("[::1]", 7000), Endpoint::tcp("::1", 7000));
+    assert_eq!(Endpoint::unix("/s").unwrap(), parsed("unix:///s"));
+    assert_eq!(Endpoint::tcp("", 1), Err(EndpointError::EmptyHost));
+    assert_eq!(Endpoint::tcp("a", 0), Err(EndpointError::BadPort));
+    assert_eq!(Endpoint::tcp("a:1", 1), Err(EndpointError::BadHost));
+    assert_eq!(Endpoint::unix(""), Err(EndpointError::MissingPath));
+    assert_eq!(Endpoint::try_from("redis://a"), Endpoint::tcp("a", 6379));
+}
+
+#[test]
+fn debug_says_whether_credentials_are_set_and_not_which() {
+    let endpoint = parsed("redis://worker:hunter2@a/2");
+    assert_eq!(format!("{endpoint:?}"), "Endpoint(a:6379/2, user: set, password: set)");
+    assert_eq!(format!("{:?}", parsed("redis://a")), "Endpoint(a:6379, user: none, password: none)");
+}
+
+/// The secret in every place of a URL, with a character in it that should have been encoded.
+fn urls_with(secret: &str) -> Vec<String> {
+    let mut urls = Vec::new();
+    for split in ["", "@", "/", "?", "#", "&", "=", ":", "%", "%40", "[", "]", " ", "?a=", "&a=", "/?"] {
+        let secret = format!("{secret}{split}{secret}");
+        for scheme in ["redis", "valkey", "rediss", "http", "unix", "redis+unix"] {
+            urls.push(format!("{scheme}://:{secret}@a:1/2"));
+            urls.push(format!("{scheme}://me:{secret}@a/x?y=1"));
+            urls.push(format!("{scheme}://me:1{secret}@[::1"));
+            urls.push(format!("{scheme}:///s?pass={secret}&db=1"));
+            urls.push(format!("{scheme}:///s?db=1&pass={secret}&x=1"));
+        }
+        urls.push(format!("me:{secret}@a"));
+    }
+    urls
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text: String, scheme in "(redis|valkey|unix)://", tail in r"[a-z0-9:/@?&=%#\[\].]{0,30}") {
+        let _ = text.parse::<Endpoint>();
+        for url in [format!("{scheme}{text}"), format!("{scheme}{tail}")] {
+            let _ = url.parse::<Endpoint>().map(|endpoint| format!("{endpoint} {endpoint:?}"));
+        }
+    }
+
+    #[test]
+    fn no_password_shows_in_any_message(secret in "[A-Z][A-Z0-9]{7,12}") {
+        for url in urls_with(&secret) {
+            let shown = match url.parse::<Endpoint>() {
+                Ok(endpoint) => format!("{endpoint} {endpoint:?}"),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            prop_assert!(!shown.contains(&secret), "{} shows {}", url, shown);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! What the holder of a lock holds.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::request::wait;
+use super::shared::Handle;
+use super::slot::Slot;
+use crate::machine::{ExtensionId, LockId};
+use crate::protocol::{
+    Ballot, ConfigError, ExtendError, LossCause, ReleaseOutcome, RequestError, Resource, Token, Ttl,
+};
+
+/// A lock that is held.
+///
+/// It is a promise with an end: ask [`Guard::is_valid`] or [`Guard::check`] before whatever must not happen without the lock, or have
+/// [`Guard::lost`] tell. Validity is counted on this process's clock from before the first request was sent, less the drift.
+///
+/// Dropping it releases the lock without waiting: what the sockets take at once is sent, the rest by the I/O loop, and what can
+/// no longer be sent expires with the TTL. [`Guard::release`] waits for the masters, and says whether the lock was still ours.
+#[must_use = "dropping a guard releases its lock"]
+pub struct Guard {
+    watch: Watch,
+    id: LockId,
+    resource: Resource,
+    token: Token,
+    /// Whether [`Guard::release`] has taken over what dropping would do.
+    released: bool,
+}
+
+impl Guard {
+    pub(super) fn new(handle: Handle, id: LockId, slot: Arc<Slot>, resource: Resource, token: Token) -> Self {
+        Self { watch: Watch { handle, slot }, id, resource, token, released: false }
+    }
+
+    /// What is locked.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// The token that the masters keep. Whoever knows it can release the lock.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Whether the lock is valid now: one reading of the clock.
+    pub fn is_valid(&self) -> bool {
+        self.watch.is_valid()
+    }
+
+    /// How long it is valid from now on; zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        self.watch.remaining()
+    }
+
+    /// Whether the lock is valid now, as a result.
+    ///
+    /// # Errors
+    /// [`LossCause`] if it is not.
+    pub fn check(&self) -> Result<(), LossCause> {
+        self.watch.check()
+    }
+
+    /// Something that tells about the lock without holding it.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// A future that ends when the lock is lost or released, never later than its validity.
+    ///
+    /// *Cancel safety*: it may be dropped and asked for again at any time.
+    pub fn lost(&self) -> Lost {
+        self.watch.lost()
+    }
+
+    /// Makes the lock valid for `ttl` from now, if a quorum of masters still holds it for us. Nothing ever shortens it:
+    /// a TTL that ends before the present validity leaves that as it is.
+    ///
+    /// *Cancel safety*: dropped after its first poll, the extension may happen all the same; the guard knows if it did.
+    pub fn extend(&self, ttl: Duration) -> Extend<'_> {
+        Extend { guard: self, state: ExtendState::Start(Ttl::new(ttl)) }
+    }
+
+    /// Releases the lock and tells whether a quorum of masters still held it for us.
+    ///
+    /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
+    pub fn release(mut self) -> Release {
+        self.released = true;
+        let mut woken = Vec::new();
+        let loss = self.watch.slot.loss();
+        self.watch.slot.let_go(&mut woken);
+        for waker in woken {
+            waker.wake();
+        }
+        let id = self.id;
+        let _ = self.watch.handle.0.command(|machine, now| {
+            machine.release(id, now);
+            Ok(())
+        });
+        Release { watch: self.watch.clone(), id, loss, is_done: false }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.released {
+            let mut woken = Vec::new();
+            self.watch.slot.let_go(&mut woken);
+            self.watch.handle.0.cancel(self.id);
+            for waker in woken {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("resource", &self.resource)
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tells about a lock without holding it. Cheap to clone; may outlive the guard, and then says that the lock was released.
+#[derive(Clone)]
+pub struct Watch {
+    handle: Handle,
+    slot: Arc<Slot>,
+}
+
+impl Watch {
+    /// Whether the lock is valid now: one reading of the clock.
+    pub fn is_valid(&self) -> bool {
+        self.handle.0.host.now() < self.slot.valid_until()
+    }
+
+    /// How long the lock is valid from now on; zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        self.slot.valid_until().since(self.handle.0.host.now())
+    }
+
+    /// Whether the lock is valid now, as a result.
+    ///
+    /// # Errors
+    /// [`LossCause`] if it is not.
+    pub fn check(&self) -> Result<(), LossCause> {
+        if self.is_valid() { Ok(()) } else { Err(self.slot.loss().unwrap_or(LossCause::Expired)) }
+    }
+
+    /// A future that ends when the lock is lost or released, never later than its validity.
+    ///
+    /// *Cancel safety*: it may be dropped and asked for again at any time.
+    pub fn lost(&self) -> Lost {
+        Lost { watch: self.clone() }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("remaining", &self.remaining()).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`Guard::lost`]. It borrows nothing.
+#[derive(Clone, Debug)]
+#[must_use = "futures do nothing until they are polled"]
+pub struct Lost {
+    watch: Watch,
+}
+
+impl Lost {
+    /// Keeps the calling thread until the lock is lost. Not for async code, which it would block.
+    pub fn wait(self) -> LossCause {
+        let handle = self.watch.handle.clone();
+        wait(&handle, self).unwrap_or(LossCause::DriverEnded)
+    }
+}
+
+impl Future for Lost {
+    type Output = LossCause;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LossCause> {
+        match self.watch.slot.poll_lost(cx) {
+            // The first poll after the machine has slept past the end says so, whether or not a timer has fired.
+            Poll::Pending if !self.watch.is_valid() => Poll::Ready(LossCause::Expired),
+            outcome => outcome,
+        }
+    }
+}
+
+/// The future of [`Guard::extend`].
+#[must_use = "futures do nothing until they are polled"]
+pub struct Extend<'a> {
+    guard: &'a Guard,
+    state: ExtendState,
+}
+
+enum ExtendState {
+    Start(Result<Ttl, ConfigError>),
+    Waiting(ExtensionId),
+    Done,
+}
+
+impl Extend<'_> {
+    /// Keeps the calling thread until the extension is settled. Not for async code, which it would block.
+    ///
+    /// # Errors
+    /// [`ExtendError`].
+    pub fn wait(self) -> Result<Duration, ExtendError> {
+        let handle = self.guard.watch.handle.clone();
+        wait(&handle, self).unwrap_or(Err(ExtendError::Lost(LossCause::DriverEnded)))
+    }
+}
+
+impl Future for Extend<'_> {
+    /// How long the lock is valid from now on.
+    type Output = Result<Duration, ExtendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Guard { watch, id, .. } = self.guard;
+        if let ExtendState::Start(ttl) = &self.state {
+            let started = match ttl.clone() {
+                Ok(ttl) => watch.handle.0.command(|machine, now| machine.extend(*id, ttl, now)),
+                Err(error) => Err(RequestError::Invalid(error)),
+            };
+            match started {
+                Ok(extension) => self.state = ExtendState::Waiting(extension),
+                Err(error) => {
+                    self.state = ExtendState::Done;
+                    return Poll::Ready(Err(match (watch.slot.loss(), error) {
+                        (Some(cause), RequestError::UnknownLock) => ExtendError::Lost(cause),
+                        (_, error) => ExtendError::Request(error),
+                    }));
+                }
+            }
+        }
+        let ExtendState::Waiting(extension) = self.state else { return Poll::Pending };
+        watch.slot.poll_extended(extension, cx).map(|result| {
+            self.state = ExtendState::Done;
+            result.map(|_| watch.remaining())
+        })
+    }
+}
+
+impl Drop for Extend<'_> {
+    fn drop(&mut self) {
+        if let ExtendState::Waiting(extension) = self.state {
+            self.guard.watch.slot.forget_extension(extension);
+        }
+    }
+}
+
+impl fmt::Debug for Extend<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extend").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`Guard::release`].
+#[must_use = "the release is on its way; await it to learn whether the lock was still ours"]
+pub struct Release {
+    watch: Watch,
+    id: LockId,
+    /// How the lock was lost before it was released.
+    loss: Option<LossCause>,
+    is_done: bool,
+}
+
+impl Release {
+    /// Keeps the calling thread until the masters have answered. Not for async code, which it would block.
+    ///
+    /// # Errors
+    /// [`ReleaseError`].
+    pub fn wait(self) -> Result<(), ReleaseError> {
+        let handle = self.watch.handle.clone();
+        wait(&handle, self).unwrap_or(Err(ReleaseError::DriverEnded))
+    }
+}
+
+impl Future for Release {
+    type Output = Result<(), ReleaseError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = match self.watch.slot.poll_released(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(outcome) => outcome,
+        };
+        self.is_done = true;
+        Poll::Ready(match outcome {
+            Some(ReleaseOutcome::StillOurs) => Ok(()),
+            Some(ReleaseOutcome::NotOurs) => Err(ReleaseError::NotOurs(self.loss)),
+            Some(ReleaseOutcome::Unknown(ballot)) => Err(ReleaseError::Unknown(ballot)),
+            None => Err(ReleaseError::DriverEnded),
+        })
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.watch.handle.0.core().forget(self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Release").finish_non_exhaustive()
+    }
+}
+
+/// Why a release cannot say that the lock was ours until now. The lock is given up in every case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// A quorum of masters no longer held it for us; somebody else may have held it meanwhile. Holds how it was lost, if that was
+    /// known before.
+    NotOurs(Option<LossCause>),
+    /// Too few masters answered. Keys that could not be deleted expire with the TTL.
+    Unknown(Box<Ballot>),
+    /// The I/O loop of the locker has ended; what the sockets took was sent.
+    DriverEnded,
+}
+
+impl fmt::Display for ReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOurs(Some(cause)) => write!(f, "the lock was not ours any more: {cause}"),
+            Self::NotOurs(None) => {
+                f.write_str("the lock was not ours any more: a quorum of masters did not hold it")
+            }
+            Self::Unknown(ballot) => write!(
+                f,
+                "{} released, but too few masters answered to say whether it was still ours: {ballot}",
+                ballot.resource()
+            ),
+            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+        }
+    }
+}
+
+impl Error for ReleaseError {}

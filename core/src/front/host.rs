@@ -1,0 +1,32 @@
+//! What a transport lends to the front.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::machine::{Entropy, EntropyFailed};
+use crate::time::Instant;
+
+/// The clock, the entropy and the way of waiting that belong to a transport.
+pub trait Host: Send + Sync + 'static {
+    /// The time on a clock that goes on while the machine sleeps, where the system has one: keys expire meanwhile.
+    fn now(&self) -> Instant;
+
+    /// Fills `bytes` with random bytes of the operating system.
+    ///
+    /// # Errors
+    /// [`EntropyFailed`] where it has none to give.
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed>;
+
+    /// Keeps the calling thread until `poll` is ready. It is called once at first, and again after each wake-up.
+    fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
+}
+
+/// A host as the machine's source of tokens.
+#[derive(Clone)]
+pub(super) struct HostEntropy(pub(super) Arc<dyn Host>);
+
+impl Entropy for HostEntropy {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        self.0.fill_random(bytes)
+    }
+}

@@ -1,0 +1,24 @@
+//! What users hold and what transports drive: locker, request, guard, and the futures between them.
+//!
+//! Everything here rests on [`std::task::Waker`] alone, so it exists once for every runtime. A transport is an I/O
+//! loop around a [`Port`] and a [`Host`]; it re-exports the rest.
+//!
+//! Rules of this room: it decides nothing about locks. It keeps one machine behind a mutex, and whoever has given it a
+//! command also writes what the command brought about, unless somebody else is writing already. The order of the
+//! mutexes is writer, then machine, then slot; no system call is made under the machine's mutex, and wakers are called
+//! under none.
+
+mod guard;
+mod host;
+mod locker;
+mod port;
+mod request;
+mod shared;
+mod slot;
+mod writer;
+
+pub use guard::{Extend, Guard, Lost, Release, ReleaseError, Watch};
+pub use host::Host;
+pub use locker::Locker;
+pub use port::{Demand, Port};
+pub use request::{Acquiring, Request, ScopeError};

@@ -1,0 +1,148 @@
+//! The front as a driver sees it.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::host::Host;
+use super::locker::Locker;
+use super::shared::{Handle, Shared};
+use crate::protocol::{Cause, Config, MasterId};
+use crate::time::Instant;
+
+/// A sleep while a lock is held is no longer than this. Timers of most systems stand still while the machine sleeps, and a holder must
+/// learn soon after that its lock has run out.
+const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
+
+/// What a driver is to do with its connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Demand {
+    /// Open a connection, then call [`Port::opened`] or [`Port::closed`].
+    Connect {
+        /// Whom to.
+        master: MasterId,
+        /// The number of the connection to be.
+        generation: u32,
+    },
+    /// Close a connection, or give up opening it.
+    Close {
+        /// Whose.
+        master: MasterId,
+        /// The connection's number.
+        generation: u32,
+    },
+}
+
+/// The I/O loop's end of a locker.
+///
+/// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket that has something and
+/// hand it in with [`received`](Self::received) and [`closed`](Self::closed); [`tick`](Self::tick); carry out every
+/// [`next_demand`](Self::next_demand); sleep until a socket is readable, one that [`is_blocked`](Self::is_blocked) is writable (then
+/// [`retry_write`](Self::retry_write)), the waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
+/// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait in a socket would count as silence.
+///
+/// When a port is dropped, everybody who waits is told that the driver has ended.
+pub struct Port {
+    shared: Arc<Shared>,
+    finishing_since: Option<Instant>,
+}
+
+impl Port {
+    /// A locker and the port that its driver must serve.
+    pub fn new(config: Config, host: Arc<dyn Host>) -> (Locker, Self) {
+        let config = Arc::new(config);
+        let shared = Shared::new(Arc::clone(&config), host);
+        let locker = Locker::new(Handle::new(&shared), config);
+        (locker, Self { shared, finishing_since: None })
+    }
+
+    /// Has this waker woken when there is a demand, a full socket or an earlier deadline.
+    pub fn register(&self, waker: &Waker) {
+        self.shared.register(waker);
+    }
+
+    /// The connection that a demand asked for stands. `sink` writes to it without waiting.
+    pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
+        self.shared.writer().open(master, generation, Box::new(sink));
+        let now = self.shared.host.now();
+        self.shared.core().machine.connected(master, generation, now);
+        self.shared.flush();
+    }
+
+    /// Bytes came in. Nothing happens because of them until [`Port::tick`].
+    pub fn received(&self, master: MasterId, generation: u32, bytes: &[u8]) {
+        let now = self.shared.host.now();
+        self.shared.core().machine.received(master, generation, bytes, now);
+    }
+
+    /// A connection ended, or could not be opened.
+    pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
+        self.shared.writer().close(master, generation);
+        let now = self.shared.host.now();
+        self.shared.core().machine.closed(master, generation, cause, now);
+    }
+
+    /// Tells the machine the time, and carries out what has come about since the last turn.
+    pub fn tick(&self) {
+        let now = self.shared.host.now();
+        self.shared.core().machine.time_passed(now);
+        self.shared.flush();
+    }
+
+    /// The next thing to do with a connection.
+    pub fn next_demand(&self) -> Option<Demand> {
+        self.shared.next_demand()
+    }
+
+    /// Whether bytes wait for room in a socket.
+    pub fn is_blocked(&self, master: MasterId) -> bool {
+        self.shared.writer().is_blocked(master)
+    }
+
+    /// A blocked socket has room again. Returns whether it took everything.
+    pub fn retry_write(&self, master: MasterId) -> bool {
+        let mut writer = self.shared.writer();
+        writer.retry(master);
+        writer.write();
+        !writer.is_blocked(master)
+    }
+
+    /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a turn.
+    pub fn sleep(&self) -> Option<Duration> {
+        let holding = self.shared.core().machine.holds_locks();
+        let now = self.shared.host.now();
+        let deadline = self.shared.arm();
+        if self.shared.has_demands() {
+            return Some(Duration::ZERO);
+        }
+        let until_deadline = deadline.map(|at| at.since(now));
+        let longest = holding.then_some(LONGEST_SLEEP_WHILE_HOLDING);
+        until_deadline.into_iter().chain(longest).min()
+    }
+
+    /// Whether nobody uses the locker any more, and what was sent has been answered or waited for long enough.
+    pub fn is_finished(&mut self) -> bool {
+        if self.shared.users.load(Ordering::Acquire) > 0 {
+            return false;
+        }
+        let now = self.shared.host.now();
+        let since = *self.finishing_since.get_or_insert(now);
+        let core = self.shared.core();
+        core.machine.is_idle() || now >= since + core.machine.config().request_timeout
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.shared.driver_ended();
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port").finish_non_exhaustive()
+    }
+}

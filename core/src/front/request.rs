@@ -1,0 +1,270 @@
+//! The request for a lock, and the future that it becomes.
+
+use std::error::Error;
+use std::fmt;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::guard::{Guard, Watch};
+use super::shared::Handle;
+use super::slot::Slot;
+use crate::machine::{Acquire, LockId};
+use crate::protocol::{AcquireError, Config, ConfigError, LossCause, RequestError, Resource, Ttl};
+
+/// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.
+#[must_use = "a request does nothing until it is awaited or waited for"]
+pub struct Request {
+    handle: Handle,
+    resource: Result<Resource, ConfigError>,
+    ttl: Result<Ttl, ConfigError>,
+    within: Option<Duration>,
+    attempts: Option<u32>,
+    renew_for: Option<Duration>,
+    longest_hold: Duration,
+}
+
+impl Request {
+    pub(super) fn new(handle: Handle, config: &Config, resource: Result<Resource, ConfigError>) -> Self {
+        Self {
+            handle,
+            resource,
+            ttl: Ok(config.ttl),
+            within: config.within,
+            attempts: None,
+            renew_for: None,
+            longest_hold: config.longest_hold,
+        }
+    }
+
+    /// How long the keys live; the configuration's TTL unless set. In whole milliseconds.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Ttl::new(ttl);
+        self
+    }
+
+    /// How long to go on trying; the configuration's span unless set, `None` for as long as it takes.
+    pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.within = limit.into();
+        self
+    }
+
+    /// How many attempts to make; as many as fit unless set.
+    pub fn attempts(mut self, limit: u32) -> Self {
+        self.attempts = Some(limit.max(1));
+        self
+    }
+
+    /// Renews the lock in the background at a third of its TTL, for the configuration's longest hold.
+    pub fn renew(mut self) -> Self {
+        self.renew_for = Some(self.longest_hold);
+        self
+    }
+
+    /// Renews the lock in the background at a third of its TTL, for so long after the grant at most. After that its validity runs
+    /// out by itself.
+    pub fn renew_for(mut self, longest_hold: Duration) -> Self {
+        self.renew_for = Some(longest_hold);
+        self
+    }
+
+    /// Seeks the lock and keeps the calling thread until that is settled. Not for async code, which it would block.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn wait(self) -> Result<Guard, AcquireError> {
+        let handle = self.handle.clone();
+        wait(&handle, self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
+    }
+
+    /// Runs `body` under the lock, with renewal, and releases it. Renewal goes on for the configuration's longest hold unless
+    /// [`Request::renew_for`] says otherwise.
+    ///
+    /// *Cancel safety*: dropping this future drops `body`'s and releases the lock. When the lock is lost, `body`'s future is
+    /// dropped at its present await point.
+    ///
+    /// # Errors
+    /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result, if there was one, came too late.
+    pub async fn run<T, F>(self, body: impl FnOnce(Watch) -> F) -> Result<T, ScopeError>
+    where
+        F: Future<Output = T>,
+    {
+        let guard = self.renewed().await.map_err(ScopeError::NotAcquired)?;
+        let mut lost = guard.lost();
+        let mut body = pin!(body(guard.watch()));
+        // The loss comes first: a body that would go on after it must not.
+        let outcome = poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
+            Poll::Ready(cause) => Poll::Ready(Err(cause)),
+            Poll::Pending => body.as_mut().poll(cx).map(Ok),
+        })
+        .await;
+        let value = outcome.map_err(ScopeError::Lost)?;
+        guard.check().map_err(ScopeError::Lost)?;
+        // What the masters say now cannot change what has been done under a valid lock.
+        let _ = guard.release().await;
+        Ok(value)
+    }
+
+    /// Runs `body` under the lock on this thread, with renewal, and releases it. As it cannot be stopped from outside, `body` asks
+    /// [`Watch::check`] before whatever must not happen without the lock. A panic in it releases the lock.
+    ///
+    /// # Errors
+    /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result came too late.
+    pub fn run_wait<T>(self, body: impl FnOnce(Watch) -> T) -> Result<T, ScopeError> {
+        let guard = self.renewed().wait().map_err(ScopeError::NotAcquired)?;
+        let value = body(guard.watch());
+        guard.check().map_err(ScopeError::Lost)?;
+        let _ = guard.release().wait();
+        Ok(value)
+    }
+
+    fn renewed(self) -> Self {
+        if self.renew_for.is_some() { self } else { self.renew() }
+    }
+}
+
+impl IntoFuture for Request {
+    type Output = Result<Guard, AcquireError>;
+    type IntoFuture = Acquiring;
+
+    fn into_future(self) -> Acquiring {
+        let Self { handle, resource, ttl, within, attempts, renew_for, .. } = self;
+        let wanted = match (resource, ttl) {
+            (Ok(resource), Ok(ttl)) => Ok(Acquire { resource, ttl, within, attempts, renew_for }),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        Acquiring { handle, state: State::Start(wanted) }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("resource", &self.resource)
+            .field("ttl", &self.ttl)
+            .field("within", &self.within)
+            .field("attempts", &self.attempts)
+            .field("renew_for", &self.renew_for)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of a [`Request`].
+///
+/// *Cancel safety*: nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up and releases
+/// on every master that may have granted it, also those whose answers are still on their way.
+#[must_use = "futures do nothing until they are polled"]
+pub struct Acquiring {
+    handle: Handle,
+    state: State,
+}
+
+enum State {
+    Start(Result<Acquire, ConfigError>),
+    Seeking { id: LockId, slot: Arc<Slot>, resource: Resource },
+    Done,
+}
+
+impl Future for Acquiring {
+    type Output = Result<Guard, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let State::Start(wanted) = &mut this.state {
+            let started = match wanted {
+                Ok(wanted) => {
+                    this.handle.0.acquire(wanted).map(|(id, slot)| (id, slot, wanted.resource.clone()))
+                }
+                Err(error) => Err(AcquireError::Request(RequestError::Invalid(error.clone()))),
+            };
+            match started {
+                Ok((id, slot, resource)) => this.state = State::Seeking { id, slot, resource },
+                Err(error) => {
+                    this.state = State::Done;
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        let State::Seeking { id, slot, resource } = &this.state else { return Poll::Pending };
+        loop {
+            match slot.poll_acquired(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => {
+                    if error == AcquireError::DriverEnded {
+                        this.handle.0.cancel(*id);
+                    }
+                    this.state = State::Done;
+                    return Poll::Ready(Err(error));
+                }
+                Poll::Ready(Ok(())) => {}
+            }
+            // Validity is looked at once more now that the caller takes the lock.
+            let taken = {
+                let mut core = this.handle.0.core();
+                let now = this.handle.0.host.now();
+                let taken = core.machine.hand_over(*id, now).zip(core.machine.token(*id));
+                // Under the machine's mutex, so that a loss that is told next is not overwritten.
+                taken.map(|(valid_until, token)| {
+                    slot.set_valid_until(valid_until);
+                    token
+                })
+            };
+            if let Some(token) = taken {
+                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), token);
+                this.state = State::Done;
+                return Poll::Ready(Ok(guard));
+            }
+            this.handle.0.flush();
+        }
+    }
+}
+
+impl Drop for Acquiring {
+    fn drop(&mut self) {
+        if let State::Seeking { id, .. } = &self.state {
+            self.handle.0.cancel(*id);
+        }
+    }
+}
+
+impl fmt::Debug for Acquiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquiring").finish_non_exhaustive()
+    }
+}
+
+/// Why a scoped run gave no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ScopeError {
+    /// The lock was not acquired, and the body was not called.
+    NotAcquired(AcquireError),
+    /// The lock was lost before the body had ended.
+    Lost(LossCause),
+}
+
+impl fmt::Display for ScopeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAcquired(error) => write!(f, "{error}"),
+            Self::Lost(cause) => write!(f, "stopped: {cause}"),
+        }
+    }
+}
+
+impl Error for ScopeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotAcquired(error) => Some(error),
+            Self::Lost(cause) => Some(cause),
+        }
+    }
+}
+
+/// Keeps the calling thread until a future is ready, in the way of the transport; `None` if that gave up first.
+pub(super) fn wait<F: Future + Unpin>(handle: &Handle, mut future: F) -> Option<F::Output> {
+    let mut output = None;
+    handle.0.host.block_on(&mut |cx| Pin::new(&mut future).poll(cx).map(|ready| output = Some(ready)));
+    output
+}

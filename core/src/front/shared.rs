@@ -1,0 +1,264 @@
+//! The machine behind its mutex, and the flush that carries its outputs out.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
+
+use super::host::{Host, HostEntropy};
+use super::port::Demand;
+use super::slot::Slot;
+use super::writer::Writer;
+use crate::machine::{Acquire, Event, LockId, Machine, Output};
+use crate::protocol::{AcquireError, Config, RequestError};
+use crate::time::Instant;
+
+pub(super) struct Shared {
+    pub(super) host: Arc<dyn Host>,
+    core: Mutex<Core>,
+    writer: Mutex<Writer>,
+    /// Set by whoever has changed the machine; cleared by whoever is about to drain it.
+    dirty: AtomicBool,
+    driver: Mutex<DriverSide>,
+    /// Lockers, guards and futures; without any the driver ends.
+    pub(super) users: AtomicUsize,
+}
+
+pub(super) struct Core {
+    pub(super) machine: Machine<HostEntropy>,
+    /// By [`LockId::index`], with the id, as an index is used again.
+    slots: Vec<Option<(LockId, Arc<Slot>)>>,
+    pub(super) driver_ended: bool,
+}
+
+/// What the driver is to learn the next time that it looks.
+#[derive(Default)]
+struct DriverSide {
+    demands: VecDeque<Demand>,
+    /// When the machine wants to be woken.
+    deadline: Option<Instant>,
+    /// For when the driver has set its timer, as far as is known.
+    armed: Option<Instant>,
+    waker: Option<Waker>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that runs under these mutexes panics; if it did, the state is as valid as the machine left it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Arc<Self> {
+        let masters = config.masters.len();
+        let machine = Machine::new(config, HostEntropy(Arc::clone(&host)), host.now());
+        let shared = Arc::new(Self {
+            host,
+            core: Mutex::new(Core { machine, slots: Vec::new(), driver_ended: false }),
+            writer: Mutex::new(Writer::new(masters)),
+            dirty: AtomicBool::new(false),
+            driver: Mutex::default(),
+            users: AtomicUsize::new(0),
+        });
+        shared.flush();
+        shared
+    }
+
+    pub(super) fn core(&self) -> MutexGuard<'_, Core> {
+        lock(&self.core)
+    }
+
+    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
+    }
+
+    /// Starts to seek a lock.
+    pub(super) fn acquire(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>), AcquireError> {
+        let slot = Arc::new(Slot::new());
+        let id = {
+            let mut core = self.core();
+            if core.driver_ended {
+                return Err(AcquireError::DriverEnded);
+            }
+            let id = core.machine.acquire(wanted, self.host.now())?;
+            if core.slots.len() <= id.index() {
+                core.slots.resize(id.index() + 1, None);
+            }
+            if let Some(place) = core.slots.get_mut(id.index()) {
+                *place = Some((id, Arc::clone(&slot)));
+            }
+            id
+        };
+        self.flush();
+        Ok((id, slot))
+    }
+
+    /// Gives a lock up without waiting for what the masters say.
+    pub(super) fn cancel(&self, id: LockId) {
+        {
+            let mut core = self.core();
+            let now = self.host.now();
+            core.machine.cancel(id, now);
+            core.forget(id);
+        }
+        self.flush();
+    }
+
+    /// Changes the machine, then carries out what that brought about.
+    pub(super) fn command<R>(
+        &self,
+        change: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> Result<R, RequestError>,
+    ) -> Result<R, RequestError> {
+        let result = change(&mut self.core().machine, self.host.now());
+        self.flush();
+        result
+    }
+
+    /// Carries the machine's outputs out: bytes to sockets, events to callers, demands to the driver.
+    ///
+    /// Somebody who is at it already does it for all: it looks again after it has let go, so nothing is left.
+    pub(super) fn flush(&self) {
+        self.dirty.store(true, Ordering::SeqCst);
+        while self.dirty.load(Ordering::SeqCst) {
+            let mut writer = match self.writer.try_lock() {
+                Ok(writer) => writer,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let mut woken = Vec::new();
+            while self.dirty.swap(false, Ordering::SeqCst) {
+                self.drain(&mut writer, &mut woken);
+            }
+            drop(writer);
+            for waker in woken {
+                waker.wake();
+            }
+        }
+    }
+
+    fn drain(&self, writer: &mut Writer, woken: &mut Vec<Waker>) {
+        let mut demands = Vec::new();
+        let deadline = {
+            let mut core = self.core();
+            let Core { machine, slots, .. } = &mut *core;
+            loop {
+                match machine.poll_output() {
+                    Output::Write { master, generation, bytes } => writer.append(master, generation, bytes),
+                    Output::Connect { master, generation } => {
+                        demands.push(Demand::Connect { master, generation })
+                    }
+                    Output::Close { master, generation } => {
+                        writer.close(master, generation);
+                        demands.push(Demand::Close { master, generation });
+                    }
+                    Output::Event(event) => deliver(slots, event, woken),
+                    Output::Wake(wake) => break wake.map(|wake| wake.at),
+                }
+            }
+        };
+        let became_blocked = writer.write();
+        let mut driver = lock(&self.driver);
+        driver.deadline = deadline;
+        let sooner = deadline.is_some_and(|at| driver.armed.is_none_or(|armed| at < armed));
+        if became_blocked || sooner || !demands.is_empty() {
+            driver.demands.extend(demands);
+            woken.extend(driver.waker.take());
+        }
+    }
+
+    // The driver's side.
+
+    pub(super) fn register(&self, waker: &Waker) {
+        let mut driver = lock(&self.driver);
+        match &mut driver.waker {
+            Some(registered) => registered.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    pub(super) fn next_demand(&self) -> Option<Demand> {
+        lock(&self.driver).demands.pop_front()
+    }
+
+    /// When the machine wants to be woken; from here on the driver counts as having set its timer for it.
+    pub(super) fn arm(&self) -> Option<Instant> {
+        let mut driver = lock(&self.driver);
+        driver.armed = driver.deadline;
+        driver.deadline
+    }
+
+    pub(super) fn has_demands(&self) -> bool {
+        !lock(&self.driver).demands.is_empty()
+    }
+
+    pub(super) fn wake_driver(&self) {
+        let waker = lock(&self.driver).waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The driver is gone: nobody reads any more, so whoever waits is told.
+    pub(super) fn driver_ended(&self) {
+        let mut woken = Vec::new();
+        {
+            let mut core = self.core();
+            core.driver_ended = true;
+            for (_, slot) in core.slots.iter().flatten() {
+                slot.driver_ended(&mut woken);
+            }
+        }
+        for waker in woken {
+            waker.wake();
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn forget(&mut self, id: LockId) {
+        if let Some(place) = self.slots.get_mut(id.index()) {
+            if place.as_ref().is_some_and(|(other, _)| *other == id) {
+                *place = None;
+            }
+        }
+    }
+}
+
+fn deliver(slots: &mut [Option<(LockId, Arc<Slot>)>], event: Event, woken: &mut Vec<Waker>) {
+    let (lock, is_last) = match &event {
+        Event::NotAcquired { lock, .. } | Event::Released { lock, .. } => (*lock, true),
+        Event::Granted { lock, .. }
+        | Event::Renewed { lock, .. }
+        | Event::Extended { lock, .. }
+        | Event::Lost { lock, .. } => (*lock, false),
+    };
+    let Some(place) = slots.get_mut(lock.index()) else { return };
+    let Some((_, slot)) = place.as_ref().filter(|(id, _)| *id == lock) else { return };
+    slot.deliver(event, woken);
+    if is_last {
+        *place = None;
+    }
+}
+
+/// A user's share of the whole; the driver ends when the last one is gone.
+pub(super) struct Handle(pub(super) Arc<Shared>);
+
+impl Handle {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        shared.users.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Self {
+        Self::new(&self.0)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.wake_driver();
+        }
+    }
+}

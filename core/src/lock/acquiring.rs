@@ -1,0 +1,267 @@
+//! Attempts: one round each, the clearing behind a lost one, and the pause before the next.
+
+use super::holding::Held;
+use super::{Effects, Lock, NOTICE, Phase};
+use crate::connection::{Action, Answer, Claim, Fate};
+use crate::machine::Event;
+use crate::protocol::{AcquireError, Cause, Decision, MasterId, MasterSet, Tally, Token, Vote};
+use crate::time::Instant;
+
+/// A round of acquisitions whose decision is open.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Trying {
+    pub(super) round: u32,
+    /// Before the first send: elapsed time counts from here.
+    since: Instant,
+    votes: Vec<Vote>,
+    /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
+    stale: MasterSet,
+}
+
+/// Behind a lost round: releases and reads are on their way, and perhaps another attempt comes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Clearing {
+    acquire_round: u32,
+    undo_round: u32,
+    votes: Vec<Vote>,
+    /// Masters that refused and have not said yet who holds the key.
+    awaited: MasterSet,
+    /// `None`: there is no further attempt, and the command ends when the awaited reads are there.
+    pub(super) retry_at: Option<Instant>,
+}
+
+impl Lock {
+    /// Asks all masters with a fresh token: a delayed release of an earlier attempt can never take this one's keys.
+    pub(super) fn attempt(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        if self.attempts > 0 || self.rounds > 0 {
+            match effects.fresh_token() {
+                Ok(token) => self.renew_token(token),
+                Err(error) => return self.fail(AcquireError::Request(error), effects),
+            }
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        let masters = effects.config.masters.len();
+        let round = self.next_round();
+        self.reached = MasterSet::all(masters);
+        self.forsaken = MasterSet::EMPTY;
+        let votes = vec![Vote::Outstanding; masters];
+        self.phase = Phase::Trying(Trying { round, since: now, votes, stale: MasterSet::EMPTY });
+        effects.order(self.reached, self.ticket(round), Action::Acquire, &self.claim, self.ttl);
+    }
+
+    pub(super) fn attempt_answered(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        self.note_fate(master, answer);
+        let Phase::Trying(trying) = &mut self.phase else { return };
+        if matches!(answer, Answer::Failed { stale: true, .. }) {
+            trying.stale.insert(master);
+        }
+        record(&mut trying.votes, master, acquire_vote(answer));
+        let tally = Tally::of(&trying.votes);
+        match effects.config.quorum.decide(tally.granted, tally.outstanding) {
+            Decision::Open => {}
+            Decision::Won => self.attempt_won(now, effects),
+            Decision::Lost => self.attempt_lost(now, effects),
+        }
+    }
+
+    /// "If the client managed to acquire the lock in the majority of the instances, and the total time elapsed to
+    /// acquire the lock is less than lock validity time, the lock is considered to be acquired" (Redis
+    /// distributed-locks page, "The Redlock Algorithm", step 3).
+    fn attempt_won(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let Phase::Trying(trying) = &self.phase else { return };
+        let valid_until = self.ttl.valid_until(trying.since);
+        if now + NOTICE >= valid_until {
+            return self.attempt_lost(now, effects);
+        }
+        for (master, vote) in MasterId::all(trying.votes.len()).zip(&trying.votes) {
+            if vote.is_refusal() {
+                self.reached.remove(master);
+            }
+        }
+        let held =
+            Held::new(trying.round, trying.since, valid_until, self.ttl, self.renew_for, effects.jitter);
+        self.phase = Phase::Held(held);
+        effects.events.push_back(Event::Granted { lock: self.id, valid_until });
+    }
+
+    fn attempt_lost(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let Phase::Trying(trying) = &mut self.phase else { return };
+        let (acquire_round, since, stale) = (trying.round, trying.since, trying.stale);
+        let votes = std::mem::take(&mut trying.votes);
+        self.clear(acquire_round, since, votes, stale, now, effects);
+    }
+
+    /// The caller's time is over in the middle of a round.
+    pub(super) fn attempt_ran_out_of_time(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        self.attempt_lost(now, effects);
+        if matches!(self.phase, Phase::Clearing(_)) {
+            self.finish(effects);
+        }
+    }
+
+    /// A grant whose validity ran out before anybody took it is a lost attempt.
+    pub(super) fn grant_came_to_nothing(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let Phase::Held(held) = &self.phase else { return };
+        let (round, since) = (held.round, held.since);
+        let mut votes = vec![Vote::Outstanding; effects.config.masters.len()];
+        for master in self.reached.iter() {
+            record(&mut votes, master, Vote::Granted);
+        }
+        self.clear(round, since, votes, MasterSet::EMPTY, now, effects);
+    }
+
+    /// "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
+    /// instances it believed it was not able to lock" (Redis distributed-locks page, "The Redlock Algorithm", step 5).
+    /// The release reads the key where another holds it: `SET NX` does not say who, nor for how long.
+    fn clear(
+        &mut self,
+        acquire_round: u32,
+        since: Instant,
+        mut votes: Vec<Vote>,
+        stale: MasterSet,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let undo_round = self.next_round();
+        effects.order(self.reached, self.ticket(undo_round), Action::Undo, &self.claim, self.ttl);
+        let mut awaited = MasterSet::EMPTY;
+        let quorum = effects.config.quorum;
+        let tally = Tally::of(&votes);
+        let undecided = quorum.decide(tally.granted, tally.outstanding) == Decision::Open;
+        for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
+            match vote {
+                Vote::HeldByAnother { .. } => awaited.insert(master),
+                Vote::Outstanding if undecided => {
+                    *vote = Vote::Failed(Cause::NoAnswer { waited: now.since(since) });
+                }
+                _ => {}
+            }
+        }
+        if !undecided || self.last_votes.is_none() {
+            self.last_votes = Some(votes.clone());
+        }
+        if tally.granted + stale.len() >= quorum.needed() && !stale.is_empty() && !self.repeated {
+            self.repeated = true;
+            self.attempts -= 1;
+            return self.attempt(now, effects);
+        }
+        let hopeless = tally.is_misconfigured(quorum);
+        let used_up = self.attempts_allowed.is_some_and(|allowed| self.attempts >= allowed);
+        let retry_at = if hopeless || used_up { None } else { Some(self.next_attempt_at(now, effects)) };
+        self.phase = Phase::Clearing(Clearing { acquire_round, undo_round, votes, awaited, retry_at });
+        self.finish_if_nothing_is_awaited(effects);
+    }
+
+    /// After a random pause; the last attempt comes while there is still time for its answers.
+    fn next_attempt_at(&self, now: Instant, effects: &mut Effects<'_>) -> Instant {
+        let pause = effects.jitter.within(&effects.config.retry_delay);
+        let Some(give_up_at) = self.give_up_at else { return now + pause };
+        let last = give_up_at - effects.config.request_timeout;
+        if now + pause <= last {
+            now + pause
+        } else if last > now + pause / 2 {
+            last
+        } else {
+            give_up_at
+        }
+    }
+
+    pub(super) fn clearing_answered(
+        &mut self,
+        master: MasterId,
+        round: u32,
+        answer: Answer,
+        effects: &mut Effects<'_>,
+    ) {
+        let Phase::Clearing(clearing) = &mut self.phase else { return };
+        if round == clearing.acquire_round {
+            // Too late to count, but it tells the caller more than silence does.
+            let vote = acquire_vote(answer);
+            if clearing.votes.get(master.index()) == Some(&Vote::Outstanding) {
+                record(&mut clearing.votes, master, vote);
+                if vote.is_refusal() {
+                    clearing.awaited.insert(master);
+                }
+            }
+        } else if round == clearing.undo_round {
+            clearing.awaited.remove(master);
+            let refused = clearing.votes.get(master.index()).is_some_and(|vote| vote.is_refusal());
+            match answer {
+                Answer::Holder { holder, remaining } if refused => {
+                    record(
+                        &mut clearing.votes,
+                        master,
+                        Vote::HeldByAnother { remaining, holder: Some(holder) },
+                    );
+                }
+                // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them apart.
+                Answer::Failed { cause: cause @ Cause::Server(_), .. } if refused => {
+                    record(&mut clearing.votes, master, Vote::Failed(cause));
+                }
+                _ => {}
+            }
+        } else {
+            return;
+        }
+        self.last_votes = Some(clearing.votes.clone());
+        self.finish_if_nothing_is_awaited(effects);
+    }
+
+    fn finish_if_nothing_is_awaited(&mut self, effects: &mut Effects<'_>) {
+        if let Phase::Clearing(clearing) = &self.phase {
+            if clearing.retry_at.is_none() && clearing.awaited.is_empty() {
+                self.finish(effects);
+            }
+        }
+    }
+
+    /// Tells the caller what the masters said last.
+    pub(super) fn finish(&mut self, effects: &mut Effects<'_>) {
+        let votes = self.last_votes.take().unwrap_or_default();
+        let error = AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum);
+        self.fail(error, effects);
+    }
+
+    fn renew_token(&mut self, token: Token) {
+        self.token = token;
+        self.claim = Claim::new(&self.resource, token);
+    }
+
+    /// Keeps account of where the token may be, and of where it must not be counted.
+    pub(super) fn note_fate(&mut self, master: MasterId, answer: Answer) {
+        match answer {
+            Answer::Failed { fate: Fate::NotSent, .. } => self.reached.remove(master),
+            Answer::Failed { fate: Fate::Undone, .. } => self.forsaken.insert(master),
+            _ => {}
+        }
+    }
+
+    /// A vote that comes after the lock was won: it holds there too, or it never will.
+    pub(super) fn late_vote(&mut self, master: MasterId, answer: Answer) {
+        self.note_fate(master, answer);
+        if answer == Answer::No {
+            self.reached.remove(master);
+        }
+    }
+}
+
+/// The vote that an answer to an acquisition is.
+fn acquire_vote(answer: Answer) -> Vote {
+    match answer {
+        Answer::Yes => Vote::Granted,
+        Answer::No | Answer::Holder { .. } => Vote::HeldByAnother { remaining: None, holder: None },
+        Answer::Failed { cause, .. } => Vote::Failed(cause),
+    }
+}
+
+pub(super) fn record(votes: &mut [Vote], master: MasterId, vote: Vote) {
+    if let Some(place) = votes.get_mut(master.index()) {
+        *place = vote;
+    }
+}

@@ -1,0 +1,218 @@
+//! Holding: extensions on request, renewal in the background, and the end of validity.
+
+use std::time::Duration;
+
+use super::acquiring::record;
+use super::{Effects, Lock, NOTICE, Phase};
+use crate::connection::{Action, Answer};
+use crate::jitter::Jitter;
+use crate::machine::{Event, ExtensionId};
+use crate::protocol::{ExtendError, LossCause, MasterId, MasterSet, Tally, Ttl, Vote};
+use crate::time::Instant;
+
+/// Extensions that may be under way at once: renewal, and a few callers.
+const MAX_EXTENSIONS: usize = 8;
+
+/// A granted lock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Held {
+    /// The round that granted it.
+    pub(super) round: u32,
+    pub(super) since: Instant,
+    pub(super) valid_until: Instant,
+    /// Whether the caller has it; until then its end is no loss to anybody.
+    pub(super) taken: bool,
+    renewal: Option<Renewal>,
+    extensions: Vec<Extension>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Renewal {
+    next: Instant,
+    /// No renewal begins after this.
+    until: Instant,
+}
+
+/// One round of extensions.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Extension {
+    round: u32,
+    since: Instant,
+    ttl: Ttl,
+    votes: Vec<Vote>,
+    /// Who waits for it; `None` is renewal.
+    caller: Option<ExtensionId>,
+    /// Whether it has failed already and is listened to only for masters that no longer hold the lock.
+    failed: bool,
+}
+
+impl Held {
+    pub(super) fn new(
+        round: u32,
+        since: Instant,
+        valid_until: Instant,
+        ttl: Ttl,
+        renew_for: Option<Duration>,
+        jitter: &mut Jitter,
+    ) -> Self {
+        let renewal = renew_for
+            .map(|longest| Renewal { next: since + renewal_pause(ttl, jitter), until: since + longest });
+        Self { round, since, valid_until, taken: false, renewal, extensions: Vec::new() }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.extensions.len() < MAX_EXTENSIONS
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        let end = self.valid_until - NOTICE;
+        self.next_renewal().map_or(end, |next| next.min(end))
+    }
+
+    /// When renewal begins again: not while one is under way, and not past the longest hold.
+    fn next_renewal(&self) -> Option<Instant> {
+        let renewal = self.renewal.as_ref().filter(|renewal| renewal.next <= renewal.until)?;
+        let under_way =
+            self.extensions.iter().any(|extension| extension.caller.is_none() && !extension.failed);
+        (!under_way && self.has_room()).then_some(renewal.next)
+    }
+}
+
+impl Lock {
+    pub(super) fn holding_goes_on(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let Phase::Held(held) = &self.phase else { return };
+        if now + NOTICE >= held.valid_until {
+            if held.taken {
+                self.lose(LossCause::Expired, effects);
+            } else {
+                self.grant_came_to_nothing(now, effects);
+            }
+        } else if held.next_renewal().is_some_and(|next| next <= now) {
+            self.start_extension(None, self.ttl, now, effects);
+        }
+    }
+
+    /// Asks every master that may hold the token. All N count: one that never had it, or must not be counted, has said
+    /// "not held" before it is asked.
+    pub(super) fn start_extension(
+        &mut self,
+        caller: Option<ExtensionId>,
+        ttl: Ttl,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let round = self.next_round();
+        let asked = self.reached.without(self.forsaken);
+        let votes = votes_outstanding_from(asked, effects.config.masters.len());
+        let Phase::Held(held) = &mut self.phase else { return };
+        held.extensions.push(Extension { round, since: now, ttl, votes, caller, failed: false });
+        effects.order(asked, self.ticket(round), Action::Extend, &self.claim, ttl);
+    }
+
+    pub(super) fn extension_answered(
+        &mut self,
+        master: MasterId,
+        round: u32,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let forsaken = self.forsaken.contains(master);
+        let Phase::Held(held) = &mut self.phase else { return };
+        let Some(place) = held.extensions.iter().position(|extension| extension.round == round) else {
+            return;
+        };
+        let Some(extension) = held.extensions.get_mut(place) else { return };
+        record(&mut extension.votes, master, holder_vote(answer, forsaken));
+        let quorum = effects.config.quorum;
+        let tally = Tally::of(&extension.votes);
+        if tally.not_held > quorum.masters() - quorum.needed() {
+            return self.lose(LossCause::NotHeld, effects);
+        }
+        if tally.granted >= quorum.needed() {
+            // Decided after validity ended it revives nothing: the key may have gone to another and come back.
+            if now + NOTICE >= held.valid_until {
+                return self.holding_goes_on(now, effects);
+            }
+            let extension = held.extensions.swap_remove(place);
+            // No extension shortens a key, so the earlier promise stands where it reaches further.
+            held.valid_until = held.valid_until.max(extension.ttl.valid_until(extension.since));
+            let valid_until = held.valid_until;
+            if let (None, Some(renewal)) = (extension.caller, &mut held.renewal) {
+                renewal.next = extension.since + renewal_pause(self.ttl, effects.jitter);
+            }
+            effects.events.push_back(match extension.caller {
+                Some(extension) => Event::Extended { lock: self.id, extension, result: Ok(valid_until) },
+                None => Event::Renewed { lock: self.id, valid_until },
+            });
+        } else if tally.granted + tally.outstanding < quorum.needed() {
+            self.extension_failed(place, now, effects);
+        }
+    }
+
+    /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer may say that they do not hold it.
+    fn extension_failed(&mut self, place: usize, now: Instant, effects: &mut Effects<'_>) {
+        let Phase::Held(held) = &mut self.phase else { return };
+        let Some(extension) = held.extensions.get_mut(place) else { return };
+        let first_time = !std::mem::replace(&mut extension.failed, true);
+        let (caller, votes) = (extension.caller, extension.votes.clone());
+        if Tally::of(&votes).outstanding == 0 {
+            held.extensions.swap_remove(place);
+        }
+        if !first_time {
+            return;
+        }
+        match caller {
+            Some(extension) => {
+                let error = ExtendError::NoQuorum(Box::new(self.ballot(votes, effects)));
+                effects.events.push_back(Event::Extended { lock: self.id, extension, result: Err(error) });
+            }
+            None => {
+                if let Some(renewal) = &mut held.renewal {
+                    renewal.next = now + retry_pause(self.ttl.as_duration(), effects);
+                }
+            }
+        }
+    }
+
+    /// The holder is told, and what is left of the lock is cleared away.
+    fn lose(&mut self, cause: LossCause, effects: &mut Effects<'_>) {
+        let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Lost(cause)) else { return };
+        effects.events.push_back(Event::Lost { lock: self.id, cause });
+        for extension in held.extensions.iter().filter(|extension| !extension.failed).filter_map(|e| e.caller)
+        {
+            let result = Err(ExtendError::Lost(cause));
+            effects.events.push_back(Event::Extended { lock: self.id, extension, result });
+        }
+        self.clear_all(effects);
+    }
+}
+
+/// Votes of a round that asks only these masters; the others hold nothing.
+pub(super) fn votes_outstanding_from(asked: MasterSet, masters: usize) -> Vec<Vote> {
+    MasterId::all(masters)
+        .map(|master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld })
+        .collect()
+}
+
+/// The vote that an answer to an extension or a release is.
+pub(super) fn holder_vote(answer: Answer, forsaken: bool) -> Vote {
+    match answer {
+        Answer::Yes if !forsaken => Vote::Granted,
+        Answer::Yes | Answer::No | Answer::Holder { .. } => Vote::NotHeld,
+        Answer::Failed { cause, .. } => Vote::Failed(cause),
+    }
+}
+
+/// Renewal begins at a third of the TTL, or up to a tenth of that earlier, so that two more tries fit before the end
+/// and many locks taken together are not renewed together.
+fn renewal_pause(ttl: Ttl, jitter: &mut Jitter) -> Duration {
+    let third = ttl.as_duration() / 3;
+    jitter.within(&(third - third / 10..=third))
+}
+
+/// A failed renewal is tried again soon, but never in a tight loop.
+fn retry_pause(ttl: Duration, effects: &mut Effects<'_>) -> Duration {
+    let shortest = (ttl / 20).clamp(Duration::from_millis(5), Duration::from_secs(1));
+    effects.jitter.within(&(shortest..=shortest + shortest / 4))
+}

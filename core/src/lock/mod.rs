@@ -1,0 +1,284 @@
+//! One lock's life: attempts, the pauses between them, holding with extensions and renewal, release.
+//!
+//! ```text
+//!             quorum                                  release
+//!  Trying ──────────────────▶ Held ─────────────────────────────▶ Releasing ──▶ Over
+//!    ▲ │ lost                  │ validity over, or not ours any more               ▲
+//!    │ ▼                       ▼                     release                       │
+//!  Clearing ──▶ Over          Lost ────────────────────────────────────────────────┘
+//! ```
+//!
+//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections, other
+//! locks or who waits for it: it gives orders for masters and events for its caller, and tells its next deadline.
+
+mod acquiring;
+mod holding;
+mod releasing;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::acquiring::{Clearing, Trying};
+use self::holding::Held;
+use self::releasing::Releasing;
+use crate::connection::{Action, Answer, Claim, Request, Ticket};
+use crate::jitter::Jitter;
+use crate::machine::{Acquire, Entropy, Event, ExtensionId, LockId};
+use crate::protocol::{
+    AcquireError, Ballot, Config, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError, Resource,
+    Token, Ttl, Vote,
+};
+use crate::time::Instant;
+
+/// A loss is told so long before validity ends, because timers of the operating system and of async runtimes fire
+/// up to a millisecond or two late, and the holder must not learn of it after the fact.
+const NOTICE: Duration = Duration::from_millis(2);
+
+/// One request for a set of masters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Order {
+    pub(crate) to: MasterSet,
+    pub(crate) request: Request,
+}
+
+/// What a lock may use and bring about while it handles one input.
+pub(crate) struct Effects<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) entropy: &'a mut dyn Entropy,
+    pub(crate) jitter: &'a mut Jitter,
+    pub(crate) orders: &'a mut VecDeque<Order>,
+    pub(crate) events: &'a mut VecDeque<Event>,
+}
+
+impl Effects<'_> {
+    fn order(&mut self, to: MasterSet, ticket: Option<Ticket>, action: Action, claim: &Claim, ttl: Ttl) {
+        if !to.is_empty() {
+            let request = Request { ticket, action, claim: claim.clone(), ttl };
+            self.orders.push_back(Order { to, request });
+        }
+    }
+
+    fn fresh_token(&mut self) -> Result<Token, RequestError> {
+        let mut bytes = [0; Token::BYTES];
+        self.entropy.fill(&mut bytes).map_err(|_| RequestError::NoEntropy)?;
+        Ok(Token::from_bytes(bytes))
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Phase {
+    Trying(Trying),
+    Clearing(Clearing),
+    Held(Held),
+    Lost(LossCause),
+    Releasing(Releasing),
+    Over,
+}
+
+/// One lock, from the request for it to its end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Lock {
+    id: LockId,
+    resource: Resource,
+    ttl: Ttl,
+    /// When its caller stops waiting for it.
+    give_up_at: Option<Instant>,
+    attempts_allowed: Option<u32>,
+    renew_for: Option<Duration>,
+    token: Token,
+    claim: Claim,
+    rounds: u32,
+    attempts: u32,
+    /// Whether an attempt has been repeated because connections had been dropped while they were quiet.
+    repeated: bool,
+    /// Masters that may hold the token, now or later.
+    reached: MasterSet,
+    /// Masters on which a release may follow the token at any time: they never count as holders.
+    forsaken: MasterSet,
+    /// What the masters said in the last attempt that came to a decision.
+    last_votes: Option<Vec<Vote>>,
+    phase: Phase,
+}
+
+impl Lock {
+    /// Begins with the first attempt.
+    pub(crate) fn new(
+        id: LockId,
+        wanted: &Acquire,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<Self, RequestError> {
+        let token = effects.fresh_token()?;
+        let mut lock = Self {
+            id,
+            resource: wanted.resource.clone(),
+            ttl: wanted.ttl,
+            give_up_at: wanted.within.map(|limit| now + limit),
+            attempts_allowed: wanted.attempts,
+            renew_for: wanted.renew_for,
+            token,
+            claim: Claim::new(&wanted.resource, token),
+            rounds: 0,
+            attempts: 0,
+            repeated: false,
+            reached: MasterSet::EMPTY,
+            forsaken: MasterSet::EMPTY,
+            last_votes: None,
+            phase: Phase::Over,
+        };
+        lock.attempt(now, effects);
+        Ok(lock)
+    }
+
+    // Getters.
+
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.phase, Phase::Held(_))
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    /// The instant at which [`Lock::time_passed`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Trying(_) => self.give_up_at,
+            Phase::Clearing(clearing) => clearing.retry_at.into_iter().chain(self.give_up_at).min(),
+            Phase::Held(held) => Some(held.deadline()),
+            Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => None,
+        }
+    }
+
+    // Commands.
+
+    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
+    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> Option<Instant> {
+        let Phase::Held(held) = &mut self.phase else { return None };
+        if now + NOTICE < held.valid_until {
+            held.taken = true;
+            return Some(held.valid_until);
+        }
+        self.grant_came_to_nothing(now, effects);
+        None
+    }
+
+    /// Asks for more time.
+    pub(crate) fn extend(
+        &mut self,
+        id: ExtensionId,
+        ttl: Ttl,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        match &self.phase {
+            Phase::Held(held) if held.has_room() => {
+                self.start_extension(Some(id), ttl, now, effects);
+                Ok(())
+            }
+            Phase::Held(_) => Err(RequestError::TooManyExtensions),
+            _ => Err(RequestError::UnknownLock),
+        }
+    }
+
+    /// Gives the lock up and tells whether it was still ours.
+    pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
+        match &self.phase {
+            Phase::Held(_) => self.start_release(effects),
+            Phase::Lost(_) => {
+                self.phase = Phase::Over;
+                effects.events.push_back(Event::Released { lock: self.id, outcome: ReleaseOutcome::NotOurs });
+            }
+            Phase::Releasing(_) => {}
+            Phase::Trying(_) | Phase::Clearing(_) | Phase::Over => self.cancel(effects),
+        }
+    }
+
+    /// Gives the lock up, whatever has become of it, and tells nobody.
+    pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
+        match self.phase {
+            Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
+            Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+        }
+        self.phase = Phase::Over;
+    }
+
+    // Inputs.
+
+    /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
+    pub(crate) fn answer(
+        &mut self,
+        master: MasterId,
+        round: u32,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        match &mut self.phase {
+            Phase::Trying(trying) if trying.round == round => {
+                self.attempt_answered(master, answer, now, effects)
+            }
+            Phase::Clearing(_) => self.clearing_answered(master, round, answer, effects),
+            Phase::Held(held) if held.round == round => self.late_vote(master, answer),
+            Phase::Held(_) => self.extension_answered(master, round, answer, now, effects),
+            Phase::Releasing(releasing) if releasing.round == round => {
+                self.release_answered(master, answer, effects)
+            }
+            _ => {}
+        }
+    }
+
+    /// The time is `now`.
+    pub(crate) fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match &self.phase {
+            Phase::Trying(_) => self.attempt_ran_out_of_time(now, effects),
+            Phase::Clearing(clearing) => match clearing.retry_at {
+                Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
+                    self.attempt(now, effects)
+                }
+                _ => self.finish(effects),
+            },
+            Phase::Held(_) => self.holding_goes_on(now, effects),
+            Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+        }
+    }
+
+    // Shared by the phases.
+
+    fn next_round(&mut self) -> u32 {
+        self.rounds = self.rounds.wrapping_add(1);
+        self.rounds
+    }
+
+    fn ticket(&self, round: u32) -> Option<Ticket> {
+        Some(Ticket { lock: self.id, round })
+    }
+
+    /// Releases the token everywhere, without waiting for what the masters say.
+    fn clear_all(&self, effects: &mut Effects<'_>) {
+        effects.order(self.reached, None, Action::Release, &self.claim, self.ttl);
+    }
+
+    /// Ends without the lock.
+    fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
+        self.phase = Phase::Over;
+        effects.events.push_back(Event::NotAcquired { lock: self.id, error });
+    }
+
+    fn ballot(&self, votes: Vec<Vote>, effects: &Effects<'_>) -> Ballot {
+        Ballot {
+            resource: self.resource.clone(),
+            masters: Arc::clone(&effects.config.masters),
+            votes,
+            attempts: self.attempts,
+        }
+    }
+}

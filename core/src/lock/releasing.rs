@@ -1,0 +1,47 @@
+//! Release: delete the token everywhere, and find out whether the lock was ours until now.
+
+use super::acquiring::record;
+use super::holding::{holder_vote, votes_outstanding_from};
+use super::{Effects, Lock, Phase};
+use crate::connection::{Action, Answer};
+use crate::machine::Event;
+use crate::protocol::{MasterId, ReleaseOutcome, Tally, Vote};
+
+/// A round of releases whose answers somebody waits for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Releasing {
+    pub(super) round: u32,
+    votes: Vec<Vote>,
+}
+
+impl Lock {
+    pub(super) fn start_release(&mut self, effects: &mut Effects<'_>) {
+        let round = self.next_round();
+        let votes = votes_outstanding_from(self.reached, effects.config.masters.len());
+        self.phase = Phase::Releasing(Releasing { round, votes });
+        effects.order(self.reached, self.ticket(round), Action::Release, &self.claim, self.ttl);
+    }
+
+    pub(super) fn release_answered(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
+        let forsaken = self.forsaken.contains(master);
+        let Phase::Releasing(releasing) = &mut self.phase else { return };
+        record(&mut releasing.votes, master, holder_vote(answer, forsaken));
+        let quorum = effects.config.quorum;
+        let tally = Tally::of(&releasing.votes);
+        let impossible = quorum.masters() - quorum.needed();
+        let outcome = if tally.granted >= quorum.needed() {
+            ReleaseOutcome::StillOurs
+        } else if tally.not_held > impossible {
+            ReleaseOutcome::NotOurs
+        } else if tally.granted + tally.outstanding < quorum.needed()
+            && tally.not_held + tally.outstanding <= impossible
+        {
+            let votes = std::mem::take(&mut releasing.votes);
+            ReleaseOutcome::Unknown(Box::new(self.ballot(votes, effects)))
+        } else {
+            return;
+        };
+        self.phase = Phase::Over;
+        effects.events.push_back(Event::Released { lock: self.id, outcome });
+    }
+}

@@ -1,0 +1,410 @@
+//! Many locks over N connections: routes what comes in, gathers what goes out, knows the next deadline.
+//!
+//! Rules of this room: no decision about a lock or a connection is taken here. Orders go from locks down to
+//! connections, answers from connections up to locks, until neither has anything more to say.
+
+mod entropy;
+mod output;
+mod slab;
+mod timers;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+pub use entropy::{Entropy, EntropyFailed};
+pub use output::{Event, MasterState, Output, Wake, WakeReason};
+
+use self::slab::Slab;
+use self::timers::{Owner, Timers};
+use crate::connection::{Answers, Connection};
+use crate::jitter::Jitter;
+use crate::lock::{Effects, Lock, Order};
+use crate::protocol::{Cause, Config, MasterId, RequestError, Resource, Token, Ttl, check_ttl};
+use crate::time::Instant;
+
+/// The effects that a lock may bring about, borrowed beside the lock itself.
+macro_rules! effects {
+    ($machine:ident) => {
+        Effects {
+            config: &$machine.config,
+            entropy: &mut $machine.entropy,
+            jitter: &mut $machine.jitter,
+            orders: &mut $machine.orders,
+            events: &mut $machine.events,
+        }
+    };
+}
+
+/// One lock of one machine, from [`Machine::acquire`] until it is over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId {
+    index: u32,
+    generation: u32,
+}
+
+impl LockId {
+    /// A small number that no other living lock of the machine has; it is used again once the lock is over.
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl fmt::Debug for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lock{}.{}", self.index, self.generation)
+    }
+}
+
+/// One extension that a caller asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ExtensionId(u64);
+
+/// What is wanted of [`Machine::acquire`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Acquire {
+    /// What to lock.
+    pub resource: Resource,
+    /// The life of its keys.
+    pub ttl: Ttl,
+    /// How long to go on trying; `None` for as long as it takes. One round's answers are awaited in any case no
+    /// longer than the configured time-outs.
+    pub within: Option<Duration>,
+    /// How many rounds to make; `None` for as many as fit.
+    pub attempts: Option<u32>,
+    /// How long after the grant renewal goes on in the background; `None` for not at all.
+    pub renew_for: Option<Duration>,
+}
+
+/// The protocol's whole state: every lock that is sought or held, and every master's connection.
+///
+/// It does nothing by itself. A driver feeds it inputs and commands, each with the time, and after each drains
+/// [`Machine::poll_output`] until that says [`Output::Wake`]:
+///
+/// - *Commands*: [`acquire`](Self::acquire), [`hand_over`](Self::hand_over), [`extend`](Self::extend),
+///   [`release`](Self::release), [`cancel`](Self::cancel).
+/// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
+///   [`time_passed`](Self::time_passed).
+/// - *Outputs*: [`poll_output`](Self::poll_output).
+/// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`masters`](Self::masters),
+///   [`is_idle`](Self::is_idle), [`holds_locks`](Self::holds_locks).
+///
+/// The time must never run backwards, and inputs that are waiting in a socket should be read before the time is told, or
+/// answers that are there already count as silence. The same calls give the same outputs, byte for byte.
+#[derive(Clone)]
+pub struct Machine<E> {
+    config: Arc<Config>,
+    entropy: E,
+    jitter: Jitter,
+    connections: Vec<Link>,
+    locks: Slab<Slot>,
+    held: usize,
+    extensions: u64,
+    timers: Timers,
+    orders: VecDeque<Order>,
+    answers: Answers,
+    events: VecDeque<Event>,
+    /// Masters with tasks for the driver, each at most once.
+    busy: VecDeque<MasterId>,
+    /// The bytes that the last [`Output::Write`] showed.
+    shown: BytesMut,
+}
+
+#[derive(Clone)]
+struct Link {
+    connection: Connection,
+    armed: Option<Instant>,
+    is_busy: bool,
+}
+
+#[derive(Clone)]
+struct Slot {
+    lock: Lock,
+    armed: Option<Instant>,
+}
+
+impl<E: Entropy> Machine<E> {
+    /// A machine that opens its connections at once.
+    ///
+    /// `entropy` makes the tokens, and once the seed of the pauses' spread.
+    pub fn new(config: impl Into<Arc<Config>>, mut entropy: E, now: Instant) -> Self {
+        let config = config.into();
+        let mut seed = [0; 8];
+        // Without entropy no lock can be sought anyway; connections may as well be opened in step.
+        let _ = entropy.fill(&mut seed);
+        let mut jitter = Jitter::new(u64::from_le_bytes(seed));
+        let connections = MasterId::all(config.masters.len())
+            .map(|id| {
+                let spread = Jitter::new(jitter.next());
+                Link {
+                    connection: Connection::new(Arc::clone(&config), id, spread, now),
+                    armed: None,
+                    is_busy: false,
+                }
+            })
+            .collect();
+        let mut machine = Self {
+            config,
+            entropy,
+            jitter,
+            connections,
+            locks: Slab::new(),
+            held: 0,
+            extensions: 0,
+            timers: Timers::default(),
+            orders: VecDeque::new(),
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+            busy: VecDeque::new(),
+            shown: BytesMut::new(),
+        };
+        for master in MasterId::all(machine.connections.len()) {
+            machine.touched(master);
+        }
+        machine
+    }
+
+    // Commands.
+
+    /// Seeks a lock. It ends with [`Event::Granted`] or [`Event::NotAcquired`].
+    ///
+    /// # Errors
+    /// [`RequestError`], and nothing was sent.
+    pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, RequestError> {
+        check_ttl(wanted.ttl, self.config.request_timeout)?;
+        if self.locks.len() >= self.config.max_locks {
+            return Err(RequestError::TooManyLocks { limit: self.config.max_locks });
+        }
+        let id = self.locks.next_id();
+        let lock = Lock::new(id, wanted, now, &mut effects!(self))?;
+        self.locks.insert(Slot { lock, armed: None });
+        self.lock_changed(id, false);
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// Tells at the moment in which the caller takes a granted lock until when it is valid.
+    ///
+    /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought further within the caller's
+    /// limits, and another [`Event::Granted`] or [`Event::NotAcquired`] follows. A lock that nobody has taken is not
+    /// lost but sought further, too, when its validity ends.
+    pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
+        let valid_until = self.with_lock(lock, |lock, effects| lock.hand_over(now, effects)).flatten();
+        self.settle(now);
+        valid_until
+    }
+
+    /// Asks for a lock to be valid for `ttl` from now. It ends with [`Event::Extended`].
+    ///
+    /// # Errors
+    /// [`RequestError`], and nothing was sent.
+    pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, RequestError> {
+        check_ttl(ttl, self.config.request_timeout)?;
+        self.extensions += 1;
+        let id = ExtensionId(self.extensions);
+        let started = self.with_lock(lock, |lock, effects| lock.extend(id, ttl, now, effects));
+        self.settle(now);
+        started.unwrap_or(Err(RequestError::UnknownLock)).map(|()| id)
+    }
+
+    /// Releases a lock. It ends with [`Event::Released`]; a lock that is still sought is cancelled instead, without an event.
+    pub fn release(&mut self, lock: LockId, now: Instant) {
+        self.with_lock(lock, |lock, effects| lock.release(effects));
+        self.settle(now);
+    }
+
+    /// Gives a lock up, sought or held, without an event: its keys are released wherever they may be.
+    pub fn cancel(&mut self, lock: LockId, now: Instant) {
+        self.with_lock(lock, |lock, effects| lock.cancel(effects));
+        self.settle(now);
+    }
+
+    // Inputs.
+
+    /// The connection that [`Output::Connect`] asked for stands.
+    pub fn connected(&mut self, master: MasterId, generation: u32, now: Instant) {
+        self.with_connection(master, now, |connection, _| connection.connected(generation, now));
+    }
+
+    /// Bytes came in on a connection.
+    pub fn received(&mut self, master: MasterId, generation: u32, bytes: &[u8], now: Instant) {
+        let mut became_ready = false;
+        self.with_connection(master, now, |connection, answers| {
+            let was_ready = connection.is_ready();
+            connection.received(generation, bytes, now, answers);
+            became_ready = connection.is_ready() && !was_ready;
+        });
+        if became_ready {
+            self.check_identity(master, now);
+        }
+    }
+
+    /// A connection could not be opened, or has ended. What was received before must have been handed in before.
+    pub fn closed(&mut self, master: MasterId, generation: u32, cause: Cause, now: Instant) {
+        self.with_connection(master, now, |connection, answers| {
+            connection.closed(generation, cause, now, answers);
+        });
+    }
+
+    /// The time is `now`: whatever was due until then happens.
+    pub fn time_passed(&mut self, now: Instant) {
+        while let Some((at, owner)) = self.timers.first().filter(|(at, _)| *at <= now) {
+            self.timers.drop_first();
+            match owner {
+                Owner::Master(master) => {
+                    let Some(link) = self.connections.get_mut(master.index()) else { continue };
+                    if link.armed == Some(at) {
+                        link.armed = None;
+                        self.with_connection(master, now, |connection, answers| {
+                            connection.time_passed(now, answers)
+                        });
+                    }
+                }
+                Owner::Lock(lock) => {
+                    let Some(slot) = self.locks.get_mut(lock) else { continue };
+                    if slot.armed == Some(at) {
+                        slot.armed = None;
+                        self.with_lock(lock, |lock, effects| lock.time_passed(now, effects));
+                        self.settle(now);
+                    }
+                }
+            }
+        }
+    }
+
+    // Getters.
+
+    /// The configuration.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.config
+    }
+
+    /// The token of a lock's present attempt, which is what its keys hold once it is granted.
+    pub fn token(&self, lock: LockId) -> Option<Token> {
+        self.locks.get(lock).map(|slot| slot.lock.token())
+    }
+
+    /// How each master stands, in the order of the configuration.
+    pub fn masters(&self) -> impl Iterator<Item = (MasterId, MasterState)> {
+        self.connections.iter().zip(MasterId::all(self.connections.len())).map(|(link, master)| {
+            let state = match (link.connection.is_ready(), link.connection.fault()) {
+                (true, _) => MasterState::Ready { warnings: link.connection.warnings().to_vec() },
+                (false, Some(cause)) => MasterState::Down(cause),
+                (false, None) => MasterState::Opening,
+            };
+            (master, state)
+        })
+    }
+
+    /// Whether no reply is awaited and no lock is alive: a driver that is to end may do so now.
+    pub fn is_idle(&self) -> bool {
+        self.locks.len() == 0 && !self.connections.iter().any(|link| link.connection.is_in_flight())
+    }
+
+    /// Whether any lock is held, so that a driver must look at the clock now and then: timers may stand still while the machine sleeps.
+    pub fn holds_locks(&self) -> bool {
+        self.held > 0
+    }
+
+    // Routing.
+
+    /// Carries orders down and answers up until there are none. Each lock makes a bounded number of orders for an
+    /// answer, and each order is answered a bounded number of times, most of them later.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            if let Some(order) = self.orders.pop_front() {
+                for master in order.to.iter() {
+                    let Some(link) = self.connections.get_mut(master.index()) else { continue };
+                    link.connection.submit(order.request.clone(), now, &mut self.answers);
+                    self.touched(master);
+                }
+            } else if let Some((master, ticket, answer)) = self.answers.pop_front() {
+                self.with_lock(ticket.lock, |lock, effects| {
+                    lock.answer(master, ticket.round, answer, now, effects);
+                });
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn with_lock<R>(
+        &mut self,
+        id: LockId,
+        change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R,
+    ) -> Option<R> {
+        let slot = self.locks.get_mut(id)?;
+        let was_held = slot.lock.is_held();
+        let result = change(&mut slot.lock, &mut effects!(self));
+        self.lock_changed(id, was_held);
+        Some(result)
+    }
+
+    fn lock_changed(&mut self, id: LockId, was_held: bool) {
+        let Some(slot) = self.locks.get_mut(id) else { return };
+        match (was_held, slot.lock.is_held()) {
+            (false, true) => self.held += 1,
+            (true, false) => self.held -= 1,
+            _ => {}
+        }
+        if slot.lock.is_over() {
+            self.locks.remove(id);
+        } else {
+            self.timers.arm(Owner::Lock(id), slot.lock.deadline(), &mut slot.armed);
+        }
+    }
+
+    fn with_connection(
+        &mut self,
+        master: MasterId,
+        now: Instant,
+        change: impl FnOnce(&mut Connection, &mut Answers),
+    ) {
+        let Some(link) = self.connections.get_mut(master.index()) else { return };
+        change(&mut link.connection, &mut self.answers);
+        self.touched(master);
+        self.settle(now);
+    }
+
+    fn touched(&mut self, master: MasterId) {
+        let Some(link) = self.connections.get_mut(master.index()) else { return };
+        if !link.is_busy && link.connection.has_task() {
+            link.is_busy = true;
+            self.busy.push_back(master);
+        }
+        self.timers.arm(Owner::Master(master), link.connection.deadline(), &mut link.armed);
+    }
+
+    /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.
+    fn check_identity(&mut self, master: MasterId, now: Instant) {
+        let Some(identity) = self.connections.get(master.index()).and_then(|link| link.connection.identity())
+        else {
+            return;
+        };
+        let other = MasterId::all(self.connections.len()).find(|&other| {
+            other != master
+                && self
+                    .connections
+                    .get(other.index())
+                    .is_some_and(|link| link.connection.identity() == Some(identity))
+        });
+        if let Some(other) = other {
+            self.with_connection(master, now, |connection, answers| {
+                connection.reject(Cause::SameServer { other }, now, answers);
+            });
+        }
+    }
+}
+
+impl<E> fmt::Debug for Machine<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine")
+            .field("connections", &self.connections.iter().map(|link| &link.connection).collect::<Vec<_>>())
+            .field("locks", &self.locks.len())
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! What a machine gives out.
+
+use super::{Entropy, ExtensionId, LockId, Machine};
+use crate::connection::{Task, Warning};
+use crate::protocol::{AcquireError, Cause, ExtendError, LossCause, MasterId, ReleaseOutcome};
+use crate::time::Instant;
+
+use super::timers::Owner;
+
+/// One thing that a driver is to do or to pass on.
+#[derive(Debug)]
+pub enum Output<'a> {
+    /// Open a connection to a master, then call [`Machine::connected`] or [`Machine::closed`] with the same generation.
+    Connect {
+        /// Whom to; its address is in the configuration.
+        master: MasterId,
+        /// The number of the connection to be.
+        generation: u32,
+    },
+    /// Write these bytes to a connection, behind what was written before.
+    Write {
+        /// The master.
+        master: MasterId,
+        /// The connection's number.
+        generation: u32,
+        /// The bytes, until the next call.
+        bytes: &'a [u8],
+    },
+    /// Close a connection, or give up opening it. What was to be written before may still be written if that needs no waiting.
+    Close {
+        /// The master.
+        master: MasterId,
+        /// The connection's number.
+        generation: u32,
+    },
+    /// Something that a caller waits for.
+    Event(Event),
+    /// That is all for now: call [`Machine::time_passed`] at this instant, if anything, unless something else comes first.
+    Wake(Option<Wake>),
+}
+
+/// When a machine wants to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wake {
+    /// The instant.
+    pub at: Instant,
+    /// What for.
+    pub reason: WakeReason,
+}
+
+/// Why a machine wants to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakeReason {
+    /// A master is to be connected again, or has been silent for its time.
+    Master(MasterId),
+    /// A lock is to be tried again, renewed, given up, or reported as lost.
+    Lock(LockId),
+}
+
+/// Something that a caller waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A quorum granted the lock. Call [`Machine::hand_over`] when the caller takes it.
+    Granted {
+        /// Which.
+        lock: LockId,
+        /// The instant from which it must be taken for lost.
+        valid_until: Instant,
+    },
+    /// The lock was not acquired and is over.
+    NotAcquired {
+        /// Which.
+        lock: LockId,
+        /// Why not.
+        error: AcquireError,
+    },
+    /// Renewal moved the end of the lock's validity.
+    Renewed {
+        /// Which.
+        lock: LockId,
+        /// The end now.
+        valid_until: Instant,
+    },
+    /// An extension ended.
+    Extended {
+        /// Of which lock.
+        lock: LockId,
+        /// Which extension.
+        extension: ExtensionId,
+        /// The end of the lock's validity now, or why it is where it was.
+        result: Result<Instant, ExtendError>,
+    },
+    /// The lock must be taken for lost. It stays known until it is released or cancelled.
+    Lost {
+        /// Which.
+        lock: LockId,
+        /// Why.
+        cause: LossCause,
+    },
+    /// A release ended, and the lock is over.
+    Released {
+        /// Which.
+        lock: LockId,
+        /// What it found.
+        outcome: ReleaseOutcome,
+    },
+}
+
+/// How a master stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum MasterState {
+    /// Its connection is being opened, and there is hope.
+    Opening,
+    /// It votes.
+    Ready {
+        /// What its ACL denies that can be done without.
+        warnings: Vec<Warning>,
+    },
+    /// It has no vote, for this reason; the connection is tried again by and by.
+    Down(Cause),
+}
+
+impl<E: Entropy> Machine<E> {
+    /// The next output. Drain it after every command and input, until it says [`Output::Wake`].
+    pub fn poll_output(&mut self) -> Output<'_> {
+        while let Some(&master) = self.busy.front() {
+            let link = self.connections.get_mut(master.index());
+            match link.and_then(|link| link.connection.next_task(&mut self.shown)) {
+                Some(Task::Write { generation }) => {
+                    return Output::Write { master, generation, bytes: &self.shown };
+                }
+                Some(Task::Close { generation }) => return Output::Close { master, generation },
+                Some(Task::Open { generation }) => return Output::Connect { master, generation },
+                None => {
+                    self.busy.pop_front();
+                    if let Some(link) = self.connections.get_mut(master.index()) {
+                        link.is_busy = false;
+                    }
+                }
+            }
+        }
+        match self.events.pop_front() {
+            Some(event) => Output::Event(event),
+            None => Output::Wake(self.next_wake()),
+        }
+    }
+
+    /// Looks past the entries whose owners have gone or have moved their deadlines.
+    fn next_wake(&mut self) -> Option<Wake> {
+        while let Some((at, owner)) = self.timers.first() {
+            let (deadline, armed) = match owner {
+                Owner::Master(master) => match self.connections.get_mut(master.index()) {
+                    Some(link) => (link.connection.deadline(), Some(&mut link.armed)),
+                    None => (None, None),
+                },
+                Owner::Lock(lock) => match self.locks.get_mut(lock) {
+                    Some(slot) => (slot.lock.deadline(), Some(&mut slot.armed)),
+                    None => (None, None),
+                },
+            };
+            if let Some(armed) = armed.filter(|armed| **armed == Some(at)) {
+                if deadline == Some(at) {
+                    let reason = match owner {
+                        Owner::Master(master) => WakeReason::Master(master),
+                        Owner::Lock(lock) => WakeReason::Lock(lock),
+                    };
+                    return Some(Wake { at, reason });
+                }
+                *armed = None;
+                self.timers.drop_first();
+                self.timers.arm(owner, deadline, armed);
+            } else {
+                self.timers.drop_first();
+            }
+        }
+        None
+    }
+}

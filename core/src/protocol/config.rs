@@ -1,0 +1,439 @@
+//! What a locker is told once: the masters, and how patient to be with them.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::units::Span;
+use super::{MasterId, Quorum, Resource, Ttl};
+use crate::endpoint::{Endpoint, EndpointError};
+
+/// A checked configuration: whatever exists of this type can be used.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) masters: Arc<[Endpoint]>,
+    pub(crate) quorum: Quorum,
+    pub(crate) ttl: Ttl,
+    pub(crate) within: Option<Duration>,
+    pub(crate) longest_hold: Duration,
+    pub(crate) request_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) retry_delay: RangeInclusive<Duration>,
+    pub(crate) reconnect_delay: RangeInclusive<Duration>,
+    pub(crate) max_in_flight_requests: usize,
+    pub(crate) max_in_flight_bytes: usize,
+    pub(crate) max_locks: usize,
+    pub(crate) client_name: Option<String>,
+}
+
+impl Config {
+    /// Starts a configuration for these masters: URLs such as `redis://user:password@host:6379/0` or
+    /// `unix:///run/redis.sock?db=1`.
+    pub fn builder<U: AsRef<str>>(masters: impl IntoIterator<Item = U>) -> ConfigBuilder {
+        ConfigBuilder::new(masters.into_iter().map(|url| url.as_ref().parse()).collect())
+    }
+
+    /// A configuration for these masters with every other setting at its default.
+    ///
+    /// # Errors
+    /// See [`ConfigBuilder::build`].
+    pub fn new<U: AsRef<str>>(masters: impl IntoIterator<Item = U>) -> Result<Self, ConfigError> {
+        Self::builder(masters).build()
+    }
+
+    /// The masters, in the order in which votes are reported.
+    pub fn masters(&self) -> &[Endpoint] {
+        &self.masters
+    }
+
+    /// The numbers that masters go by, in the same order.
+    pub fn master_ids(&self) -> impl Iterator<Item = MasterId> + use<> {
+        MasterId::all(self.masters.len())
+    }
+
+    /// How many votes decide.
+    pub fn quorum(&self) -> Quorum {
+        self.quorum
+    }
+
+    /// How long after the grant renewal goes on for locks that are renewed without a bound of their own; one hour unless set.
+    ///
+    /// A holder that hangs keeps everybody else out for so long at most, plus one TTL.
+    pub fn longest_hold(mut self, limit: Duration) -> Self {
+        self.longest_hold = limit;
+        self
+    }
+
+    /// How long a master may take to answer before it is counted as silent.
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// The TTL of locks that do not name their own.
+    pub fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+}
+
+/// Collects settings and checks them all in [`ConfigBuilder::build`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ConfigBuilder {
+    masters: Vec<Result<Endpoint, EndpointError>>,
+    ttl: Duration,
+    within: Option<Duration>,
+    longest_hold: Duration,
+    request_timeout: Duration,
+    connect_timeout: Duration,
+    retry_delay: RangeInclusive<Duration>,
+    reconnect_delay: RangeInclusive<Duration>,
+    max_in_flight_requests: usize,
+    max_in_flight_bytes: usize,
+    max_locks: usize,
+    client_name: Option<String>,
+}
+
+impl ConfigBuilder {
+    fn new(masters: Vec<Result<Endpoint, EndpointError>>) -> Self {
+        Self {
+            masters,
+            ttl: Duration::from_secs(10),
+            within: Some(Duration::from_secs(10)),
+            longest_hold: Duration::from_secs(3600),
+            request_timeout: Duration::from_millis(50),
+            connect_timeout: Duration::from_millis(250),
+            retry_delay: Duration::from_millis(50)..=Duration::from_millis(150),
+            reconnect_delay: Duration::from_millis(10)..=Duration::from_secs(2),
+            max_in_flight_requests: 16 * 1024,
+            max_in_flight_bytes: 8 * 1024 * 1024,
+            max_locks: 1_000_000,
+            client_name: None,
+        }
+    }
+
+    /// Adds a master that is not given as a URL.
+    pub fn master(mut self, master: Endpoint) -> Self {
+        self.masters.push(Ok(master));
+        self
+    }
+
+    /// The TTL of locks that do not name their own; 10 s unless set.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long a lock is sought that does not say so itself; 10 s unless set, `None` for as long as it takes.
+    pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.within = limit.into();
+        self
+    }
+
+    /// How long a master may take to answer before it is counted as silent; 50 ms unless set.
+    ///
+    /// It should be well above the round trip and far below the TTL; it is never waited for while the other
+    /// masters can decide.
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.request_timeout = limit;
+        self
+    }
+
+    /// How long a round waits for a connection that is being opened; 250 ms unless set. A master that is known to be down is not waited for.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// The bounds of the random pause before another attempt; 50 to 150 ms unless set.
+    ///
+    /// "The client retries after a random delay in order to try to desynchronize multiple clients" (Redis distributed-locks page, "Retry
+    /// on failure"). The bounds may be equal, but not zero.
+    pub fn retry_delay(mut self, bounds: RangeInclusive<Duration>) -> Self {
+        self.retry_delay = bounds;
+        self
+    }
+
+    /// The shortest and the longest pause before a lost connection is opened again; 10 ms to 2 s unless set. Each
+    /// failure doubles it, and up to a quarter is added at random.
+    pub fn reconnect_delay(mut self, bounds: RangeInclusive<Duration>) -> Self {
+        self.reconnect_delay = bounds;
+        self
+    }
+
+    /// How many requests may be on their way to one master; 16,384 unless set.
+    pub fn max_in_flight_requests(mut self, limit: usize) -> Self {
+        self.max_in_flight_requests = limit;
+        self
+    }
+
+    /// How many bytes of requests may be on their way to one master; 8 MiB unless set.
+    pub fn max_in_flight_bytes(mut self, limit: usize) -> Self {
+        self.max_in_flight_bytes = limit;
+        self
+    }
+
+    /// How many locks may be sought and held at once; a million unless set.
+    pub fn max_locks(mut self, limit: usize) -> Self {
+        self.max_locks = limit;
+        self
+    }
+
+    /// The name under which the connections stand in the masters' `CLIENT LIST`; none unless set.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into());
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// Whatever could not work or would mislead: no master, more than 64, one master twice, an unusable URL, a
+    /// zero or endless span, a TTL that leaves no validity.
+    pub fn build(self) -> Result<Config, ConfigError> {
+        let masters =
+            self.masters.into_iter().collect::<Result<Vec<_>, _>>().map_err(ConfigError::Endpoint)?;
+        let Some(quorum) = Quorum::of(masters.len()) else {
+            return Err(if masters.is_empty() {
+                ConfigError::NoMasters
+            } else {
+                ConfigError::TooManyMasters { masters: masters.len() }
+            });
+        };
+        for (place, master) in masters.iter().enumerate() {
+            if masters.iter().take(place).any(|earlier| earlier.same_server(master)) {
+                return Err(ConfigError::SameMasterTwice { master: master.to_string() });
+            }
+        }
+        for (setting, span) in [
+            ("request_timeout", self.request_timeout),
+            ("connect_timeout", self.connect_timeout),
+            ("retry_delay", *self.retry_delay.start()),
+            ("reconnect_delay", *self.reconnect_delay.start()),
+        ] {
+            if span.is_zero() {
+                return Err(ConfigError::ZeroSpan { setting });
+            }
+        }
+        for (setting, span) in [
+            ("request_timeout", self.request_timeout),
+            ("connect_timeout", self.connect_timeout),
+            ("retry_delay", *self.retry_delay.end()),
+            ("reconnect_delay", *self.reconnect_delay.end()),
+        ] {
+            if span > Ttl::MAX {
+                return Err(ConfigError::EndlessSpan { setting, span });
+            }
+        }
+        for (setting, bounds) in
+            [("retry_delay", &self.retry_delay), ("reconnect_delay", &self.reconnect_delay)]
+        {
+            if bounds.is_empty() {
+                return Err(ConfigError::ReversedBounds { setting });
+            }
+        }
+        for (setting, limit) in [
+            ("max_in_flight_requests", self.max_in_flight_requests),
+            ("max_in_flight_bytes", self.max_in_flight_bytes),
+            ("max_locks", self.max_locks),
+        ] {
+            if limit == 0 {
+                return Err(ConfigError::ZeroLimit { setting });
+            }
+        }
+        // A Redis client name may hold no space and no line break (CLIENT SETNAME).
+        if let Some(name) = &self.client_name {
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(ConfigError::UnusableClientName);
+            }
+        }
+        let ttl = Ttl::new(self.ttl)?;
+        check_ttl(ttl, self.request_timeout)?;
+        Ok(Config {
+            masters: masters.into(),
+            quorum,
+            ttl,
+            within: self.within,
+            longest_hold: self.longest_hold,
+            request_timeout: self.request_timeout,
+            connect_timeout: self.connect_timeout,
+            retry_delay: self.retry_delay,
+            reconnect_delay: self.reconnect_delay,
+            max_in_flight_requests: self.max_in_flight_requests,
+            max_in_flight_bytes: self.max_in_flight_bytes,
+            max_locks: self.max_locks,
+            client_name: self.client_name,
+        })
+    }
+}
+
+/// A TTL must outlast its own drift and the slowest answer that counts, or no grant could ever be used.
+pub(crate) fn check_ttl(ttl: Ttl, request_timeout: Duration) -> Result<(), ConfigError> {
+    let at_least = ttl.drift() + request_timeout;
+    if ttl.as_duration() > at_least {
+        Ok(())
+    } else {
+        Err(ConfigError::TtlTooShort { ttl: ttl.as_duration(), more_than: at_least })
+    }
+}
+
+/// What is wrong with a configuration, or with a value that a request names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No master was named.
+    NoMasters,
+    /// More masters than [`Quorum::MAX_MASTERS`].
+    TooManyMasters {
+        /// How many.
+        masters: usize,
+    },
+    /// One address stands twice in the list: it would vote twice.
+    SameMasterTwice {
+        /// The address.
+        master: String,
+    },
+    /// A master's URL cannot be used.
+    Endpoint(EndpointError),
+    /// The name of what is to be locked is empty.
+    EmptyResource,
+    /// The name of what is to be locked is longer than [`Resource::MAX_BYTES`].
+    OversizedResource {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The TTL is less than a millisecond.
+    ZeroTtl,
+    /// The TTL is more than [`Ttl::MAX`].
+    OversizedTtl {
+        /// What was asked for.
+        ttl: Duration,
+    },
+    /// The TTL leaves no validity once the drift and one request time-out are taken off.
+    TtlTooShort {
+        /// What was asked for.
+        ttl: Duration,
+        /// What it must exceed.
+        more_than: Duration,
+    },
+    /// A span of zero would end every request before its answer, or retry without a pause.
+    ZeroSpan {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// A span beyond [`Ttl::MAX`] is a mistake.
+    EndlessSpan {
+        /// The name of the setting.
+        setting: &'static str,
+        /// What was asked for.
+        span: Duration,
+    },
+    /// The lower bound is above the upper one.
+    ReversedBounds {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// A limit of zero would refuse everything.
+    ZeroLimit {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// A client name that Redis would refuse: empty, or with a space, a line break or something beyond ASCII.
+    UnusableClientName,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMasters => {
+                f.write_str("no master is named; name at least one, for example redis://127.0.0.1:6379")
+            }
+            Self::TooManyMasters { masters } => {
+                write!(f, "{masters} masters are named, and {} is the most", Quorum::MAX_MASTERS)
+            }
+            Self::SameMasterTwice { master } => {
+                write!(f, "{master} is named twice; each master has one vote, so name it once")
+            }
+            Self::Endpoint(error) => write!(f, "{error}"),
+            Self::EmptyResource => f.write_str("the resource's name is empty; name what is to be locked"),
+            Self::OversizedResource { bytes } => {
+                write!(f, "the resource's name has {bytes} bytes, and {} is the most", Resource::MAX_BYTES)
+            }
+            Self::ZeroTtl => {
+                f.write_str("the TTL is zero; masters count whole milliseconds, so use 1 ms or more")
+            }
+            Self::OversizedTtl { ttl } => {
+                write!(f, "a TTL of {} is beyond the longest, {}", Span(*ttl), Span(Ttl::MAX))
+            }
+            Self::TtlTooShort { ttl, more_than } => write!(
+                f,
+                "a TTL of {} leaves no validity; it must be more than {} (TTL × 0.01 + 2 ms for drift, and one request time-out)",
+                Span(*ttl),
+                Span(*more_than)
+            ),
+            Self::ZeroSpan { setting } => write!(f, "{setting} is zero; use 1 ms or more"),
+            Self::EndlessSpan { setting, span } => {
+                write!(f, "{setting} of {} is beyond the longest, {}", Span(*span), Span(Ttl::MAX))
+            }
+            Self::ReversedBounds { setting } => {
+                write!(f, "{setting} has its lower bound above its upper one")
+            }
+            Self::ZeroLimit { setting } => write!(f, "{setting} is zero; use 1 or more"),
+            Self::UnusableClientName => {
+                f.write_str("the client name must be printable ASCII without spaces, as CLIENT SETNAME asks")
+            }
+        }
+    }
+}
+
+impl Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    fn three() -> ConfigBuilder {
+        Config::builder(["redis://a", "redis://b", "redis://c"])
+    }
+
+    #[test]
+    fn every_unusable_setting_is_refused_with_its_own_error() {
+        let none: [&str; 0] = [];
+        assert_eq!(Config::new(none).unwrap_err(), ConfigError::NoMasters);
+        let many: Vec<_> = (0..65).map(|n| format!("redis://h{n}")).collect();
+        assert_eq!(Config::new(many).unwrap_err(), ConfigError::TooManyMasters { masters: 65 });
+        let twice = Config::new(["redis://a/1", "redis://A:6379/2"]).unwrap_err();
+        assert_eq!(twice, ConfigError::SameMasterTwice { master: "A:6379/2".into() });
+        assert!(matches!(Config::new(["http://a"]), Err(ConfigError::Endpoint(_))));
+        assert_eq!(three().ttl(Duration::ZERO).build().unwrap_err(), ConfigError::ZeroTtl);
+        assert!(matches!(three().ttl(52 * MILLI).build(), Err(ConfigError::TtlTooShort { .. })));
+        assert!(matches!(three().ttl(Duration::MAX).build(), Err(ConfigError::OversizedTtl { .. })));
+        for (zero, setting) in [
+            (three().request_timeout(Duration::ZERO), "request_timeout"),
+            (three().connect_timeout(Duration::ZERO), "connect_timeout"),
+            (three().retry_delay(Duration::ZERO..=MILLI), "retry_delay"),
+            (three().reconnect_delay(Duration::ZERO..=MILLI), "reconnect_delay"),
+        ] {
+            assert_eq!(zero.build().unwrap_err(), ConfigError::ZeroSpan { setting });
+        }
+        let bounds = RangeInclusive::new(2 * MILLI, MILLI);
+        let reversed = three().retry_delay(bounds).build().unwrap_err();
+        assert_eq!(reversed, ConfigError::ReversedBounds { setting: "retry_delay" });
+        assert!(matches!(
+            three().request_timeout(Duration::MAX).build(),
+            Err(ConfigError::EndlessSpan { .. })
+        ));
+        let setting = "max_locks";
+        assert_eq!(three().max_locks(0).build().unwrap_err(), ConfigError::ZeroLimit { setting });
+        assert_eq!(three().client_name("a b").build().unwrap_err(), ConfigError::UnusableClientName);
+    }
+
+    #[test]
+    fn one_master_and_even_numbers_of_masters_work() {
+        assert_eq!(Config::new(["redis://a"]).unwrap().quorum().needed(), 1);
+        assert_eq!(Config::new(["redis://a", "valkey://b"]).unwrap().quorum().needed(), 2);
+    }
+}

@@ -1,0 +1,24 @@
+//! Values and pure functions of the protocol: what is locked, who votes, how votes are counted, how long a grant lasts.
+//!
+//! Rules of this room: nothing here keeps state over time, sends anything or knows a connection. A value that
+//! exists is valid: whoever holds a [`Ttl`], a [`Resource`] or a [`Config`] need not check it again.
+
+mod config;
+mod masters;
+mod outcome;
+mod resource;
+mod token;
+mod ttl;
+mod units;
+mod vote;
+
+pub(crate) use config::check_ttl;
+pub use config::{Config, ConfigBuilder, ConfigError};
+pub(crate) use masters::MasterSet;
+pub use masters::{Decision, MasterId, Quorum};
+pub use outcome::{AcquireError, Ballot, ExtendError, LossCause, ReleaseOutcome, RequestError};
+pub use resource::Resource;
+pub use token::Token;
+pub use ttl::Ttl;
+pub(crate) use vote::Tally;
+pub use vote::{Cause, Vote};

@@ -1,0 +1,256 @@
+//! How commands end, in words that a person can act on.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use super::units::Span;
+use super::vote::Tally;
+use super::{Quorum, Resource, Vote};
+use crate::endpoint::Endpoint;
+
+/// What every master said in the round that settled a command.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ballot {
+    pub(crate) resource: Resource,
+    pub(crate) masters: Arc<[Endpoint]>,
+    pub(crate) votes: Vec<Vote>,
+    pub(crate) attempts: u32,
+}
+
+impl Ballot {
+    /// What was to be locked.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// Each master with its vote, in the order of the configuration.
+    pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
+        self.masters.iter().zip(self.votes.iter().copied())
+    }
+
+    /// Votes for.
+    pub fn granted(&self) -> usize {
+        Tally::of(&self.votes).granted
+    }
+
+    /// Votes that were needed.
+    pub fn needed(&self) -> usize {
+        Quorum::of(self.masters.len()).map_or(1, Quorum::needed)
+    }
+
+    /// Rounds of requests that were made, the settling one included.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+}
+
+impl fmt::Display for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} votes, {} needed (", self.granted(), self.masters.len(), self.needed())?;
+        for (place, (name, vote)) in self.votes().enumerate() {
+            write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
+            match vote {
+                Vote::Outstanding => f.write_str("not heard yet"),
+                Vote::Granted => f.write_str("granted"),
+                Vote::HeldByAnother { remaining: Some(remaining), .. } => {
+                    write!(f, "held by another for {}", Span(remaining))
+                }
+                Vote::HeldByAnother { remaining: None, .. } => f.write_str("held by another"),
+                Vote::NotHeld => f.write_str("holds it no longer"),
+                Vote::Failed(cause) => cause.describe(&self.masters, f),
+            }?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Debug for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ballot({}: {self}, attempt {})", self.resource, self.attempts)
+    }
+}
+
+/// A request that cannot be carried out as it stands: the caller's mistake, nothing was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The resource or the TTL is none.
+    Invalid(super::ConfigError),
+    /// The operating system gave no random bytes for a token.
+    NoEntropy,
+    /// So many locks are alive or being sought that no more are taken on.
+    TooManyLocks {
+        /// The limit.
+        limit: usize,
+    },
+    /// So many extensions of this lock are under way that no more are taken on.
+    TooManyExtensions,
+    /// No such lock: it was released or cancelled.
+    UnknownLock,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => write!(f, "{error}"),
+            Self::NoEntropy => f.write_str("the operating system gave no random bytes for a token"),
+            Self::TooManyLocks { limit } => {
+                write!(f, "{limit} locks are alive or being sought already; release some, or raise the limit")
+            }
+            Self::TooManyExtensions => f.write_str("too many extensions of this lock are under way"),
+            Self::UnknownLock => f.write_str("no such lock: it was released or cancelled"),
+        }
+    }
+}
+
+impl Error for RequestError {}
+
+impl From<super::ConfigError> for RequestError {
+    fn from(error: super::ConfigError) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+/// Why a lock was not acquired.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// Somebody else holds it: a quorum answered, and at least one master names another holder.
+    HeldByAnother(Box<Ballot>),
+    /// Too few masters answered.
+    NoQuorum(Box<Ballot>),
+    /// Too few masters can answer before a configuration is changed: password, permission, database, duplicate.
+    Misconfigured(Box<Ballot>),
+    /// A quorum granted it, but so late that nothing was left of its validity.
+    TooLate(Box<Ballot>),
+    /// The request cannot be carried out as it stands.
+    Request(RequestError),
+    /// The transport's I/O loop has ended, so nobody can answer.
+    DriverEnded,
+}
+
+impl AcquireError {
+    /// What every master said, if masters were asked at all.
+    pub fn ballot(&self) -> Option<&Ballot> {
+        match self {
+            Self::HeldByAnother(ballot)
+            | Self::NoQuorum(ballot)
+            | Self::Misconfigured(ballot)
+            | Self::TooLate(ballot) => Some(ballot),
+            Self::Request(_) | Self::DriverEnded => None,
+        }
+    }
+
+    /// The error that these final votes amount to.
+    pub(crate) fn from_ballot(ballot: Ballot, quorum: Quorum) -> Self {
+        let tally = Tally::of(&ballot.votes);
+        let ballot = Box::new(ballot);
+        if tally.granted >= quorum.needed() {
+            Self::TooLate(ballot)
+        } else if tally.is_held_by_another(quorum) {
+            Self::HeldByAnother(ballot)
+        } else if tally.is_misconfigured(quorum) {
+            Self::Misconfigured(ballot)
+        } else {
+            Self::NoQuorum(ballot)
+        }
+    }
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeldByAnother(ballot) | Self::NoQuorum(ballot) | Self::Misconfigured(ballot) => {
+                write!(f, "{} not acquired: {ballot}", ballot.resource)
+            }
+            Self::TooLate(ballot) => {
+                write!(
+                    f,
+                    "{} not acquired: the votes came after its validity had run out: {ballot}",
+                    ballot.resource
+                )
+            }
+            Self::Request(error) => write!(f, "{error}"),
+            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+        }
+    }
+}
+
+impl Error for AcquireError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Request(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<RequestError> for AcquireError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// Why a guard is not valid any more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// Its validity ran out without an extension.
+    Expired,
+    /// So many masters no longer hold its token that a quorum is impossible.
+    NotHeld,
+    /// Its holder released it.
+    Released,
+    /// The transport's I/O loop has ended, so nobody can renew or watch it.
+    DriverEnded,
+}
+
+impl fmt::Display for LossCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lock's validity ran out",
+            Self::NotHeld => "a quorum of masters no longer holds the lock",
+            Self::Released => "the lock was released",
+            Self::DriverEnded => "the I/O loop of this locker has ended",
+        })
+    }
+}
+
+impl Error for LossCause {}
+
+/// Why an extension did not come about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ExtendError {
+    /// The lock is not held any more.
+    Lost(LossCause),
+    /// Too few masters answered; the lock is as valid as it was.
+    NoQuorum(Box<Ballot>),
+    /// The request cannot be carried out as it stands; the lock is as valid as it was.
+    Request(RequestError),
+}
+
+impl fmt::Display for ExtendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(cause) => write!(f, "not extended: {cause}"),
+            Self::NoQuorum(ballot) => write!(f, "{} not extended: {ballot}", ballot.resource),
+            Self::Request(error) => write!(f, "not extended: {error}"),
+        }
+    }
+}
+
+impl Error for ExtendError {}
+
+/// What a release found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ReleaseOutcome {
+    /// A quorum of masters still held the lock for us until now.
+    StillOurs,
+    /// A quorum of masters did not: somebody else may have held it meanwhile.
+    NotOurs,
+    /// Too few masters answered to say. Keys that could not be deleted expire by themselves.
+    Unknown(Box<Ballot>),
+}

@@ -1,0 +1,82 @@
+//! The random value that proves who holds a lock.
+
+use std::fmt;
+
+/// 20 random bytes, new for every attempt, sent as 40 hexadecimal digits.
+///
+/// The Redis distributed-locks page asks for a value "unique across all clients and all lock requests" and suggests
+/// 20 bytes from `/dev/urandom`. Whoever knows a token can release the lock, so `Debug` does not show it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token([u8; 20]);
+
+impl Token {
+    /// Bytes in a token.
+    pub const BYTES: usize = 20;
+
+    /// The token made of these random bytes.
+    pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The token that these 40 hexadecimal digits stand for, or `None` if they are anything else.
+    pub fn from_hex(digits: &str) -> Option<Self> {
+        let digits = digits.as_bytes();
+        if digits.len() != 2 * Self::BYTES {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            for digit in pair {
+                *byte = *byte << 4 | u8::try_from(char::from(*digit).to_digit(16)?).ok()?;
+            }
+        }
+        Some(Self(bytes))
+    }
+
+    /// The 40 lower-case digits that the masters store.
+    pub fn to_hex(self) -> [u8; 2 * Self::BYTES] {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
+        let mut hex = [0; 2 * Self::BYTES];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        hex
+    }
+
+    /// The digits as text, for handing the token to another process. Keep it out of logs.
+    pub fn expose(self) -> String {
+        self.to_hex().iter().map(|&digit| char::from(digit)).collect()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_travel_as_forty_digits_and_back() {
+        let token = Token::from_bytes(std::array::from_fn(|i| u8::try_from(i * 13 % 256).unwrap()));
+        assert_eq!(token.expose().len(), 40);
+        assert_eq!(Token::from_hex(&token.expose()), Some(token));
+        assert!(token.expose().starts_with("000d1a27"));
+    }
+
+    #[test]
+    fn anything_but_forty_hexadecimal_digits_is_no_token() {
+        assert_eq!(Token::from_hex(""), None);
+        assert_eq!(Token::from_hex(&"g".repeat(40)), None);
+        assert_eq!(Token::from_hex(&"a".repeat(41)), None);
+    }
+
+    #[test]
+    fn debug_never_shows_a_token() {
+        assert_eq!(format!("{:?}", Token::from_bytes([7; 20])), "Token(hidden)");
+    }
+}

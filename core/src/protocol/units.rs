@@ -1,0 +1,37 @@
+//! How spans of time read in errors: `50 ms`, `4.2 s`, `3 min`.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Prints a span as a person would say it, with one decimal at most.
+pub(crate) struct Span(pub(crate) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        match millis {
+            0 if self.0.is_zero() => write!(f, "0 ms"),
+            0 => write!(f, "less than 1 ms"),
+            1..1_000 => write!(f, "{millis} ms"),
+            1_000..120_000 if millis % 1_000 < 100 => write!(f, "{} s", millis / 1_000),
+            1_000..120_000 => write!(f, "{}.{} s", millis / 1_000, millis % 1_000 / 100),
+            _ => write!(f, "{} min", millis / 60_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_as_a_person_says_them() {
+        let said = |millis| Span(Duration::from_millis(millis)).to_string();
+        assert_eq!(said(0), "0 ms");
+        assert_eq!(said(50), "50 ms");
+        assert_eq!(said(4_200), "4.2 s");
+        assert_eq!(said(9_050), "9 s");
+        assert_eq!(said(180_000), "3 min");
+        assert_eq!(Span(Duration::from_micros(3)).to_string(), "less than 1 ms");
+    }
+}

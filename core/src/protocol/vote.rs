@@ -1,0 +1,158 @@
+//! A master's answer as a round sees it.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use super::units::Span;
+use super::{MasterId, Quorum};
+use crate::endpoint::Endpoint;
+use crate::wire::{ServerError, WireFault};
+
+/// What one master said in one round.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Vote {
+    /// Nothing yet.
+    Outstanding,
+    /// It stored the token.
+    Granted,
+    /// Its key exists already with another token.
+    HeldByAnother {
+        /// How long that key will live unless it is renewed; `None` if it never expires or was not told.
+        remaining: Option<Duration>,
+        /// The first eight bytes of the SHA-1 of the other's token: equal where one holder has several masters.
+        holder: Option<u64>,
+    },
+    /// Its key is gone or has another token: asked to extend or to release, it found nothing of ours.
+    NotHeld,
+    /// It has no vote, for this reason.
+    Failed(Cause),
+}
+
+impl Vote {
+    pub(crate) fn is_refusal(self) -> bool {
+        matches!(self, Self::HeldByAnother { .. })
+    }
+}
+
+/// Why a master has no vote.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The request was sent, and nothing came back for so long.
+    NoAnswer {
+        /// Since the request was handed to the connection.
+        waited: Duration,
+    },
+    /// No connection came about for so long.
+    NoConnection {
+        /// Since the connection was asked for.
+        waited: Duration,
+    },
+    /// The system refused the connection or ended it.
+    Connect(io::ErrorKind),
+    /// The host name has no address.
+    UnknownHost,
+    /// The connection ended before the answer.
+    Closed,
+    /// The master answered with an error.
+    Server(ServerError),
+    /// The master sent something that is not RESP.
+    Garbage(WireFault),
+    /// The master sent a well-formed reply that its command never gives, or one that nobody asked for.
+    UnexpectedReply,
+    /// The server is a replica; only masters vote (a replica's write would vanish or never come about).
+    Replica,
+    /// The server is the very one that another address leads to: it has one vote, not two.
+    SameServer {
+        /// The master that has the vote.
+        other: MasterId,
+    },
+    /// Too much is on its way to this master already.
+    TooManyInFlight,
+}
+
+impl From<&io::Error> for Cause {
+    /// What an error of a socket means: the other side has gone, or the system has its reasons.
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::WriteZero => Self::Closed,
+            kind => Self::Connect(kind),
+        }
+    }
+}
+
+impl Cause {
+    /// Whether only a change of configuration, here or on the server, can mend it.
+    pub fn is_configuration(self) -> bool {
+        match self {
+            Self::Server(error) => error.is_configuration(),
+            Self::SameServer { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// As text, with the names of the masters at hand.
+    pub(crate) fn describe(self, masters: &[Endpoint], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer { waited } => write!(f, "no answer in {}", Span(waited)),
+            Self::NoConnection { waited } => write!(f, "no connection in {}", Span(waited)),
+            Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
+            Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
+            Self::Connect(kind) => write!(f, "no connection: {kind}"),
+            Self::UnknownHost => f.write_str("host name not found"),
+            Self::Closed => f.write_str("connection closed"),
+            Self::Server(error) => write!(f, "{error}"),
+            Self::Garbage(fault) => write!(f, "does not speak Redis's protocol: {fault}"),
+            Self::UnexpectedReply => {
+                f.write_str("does not speak Redis's protocol: an answer that nobody asked for")
+            }
+            Self::Replica => f.write_str("is a replica, and only masters vote"),
+            Self::SameServer { other } => match masters.get(other.index()) {
+                Some(name) => write!(f, "is the same server as {name}"),
+                None => f.write_str("is the same server as another address"),
+            },
+            Self::TooManyInFlight => f.write_str("not asked: too many requests in flight"),
+        }
+    }
+}
+
+/// How many votes there are of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) granted: usize,
+    pub(crate) held: usize,
+    pub(crate) not_held: usize,
+    pub(crate) outstanding: usize,
+    pub(crate) misconfigured: usize,
+}
+
+impl Tally {
+    pub(crate) fn of(votes: &[Vote]) -> Self {
+        let mut tally = Self::default();
+        for vote in votes {
+            match vote {
+                Vote::Outstanding => tally.outstanding += 1,
+                Vote::Granted => tally.granted += 1,
+                Vote::HeldByAnother { .. } => tally.held += 1,
+                Vote::NotHeld => tally.not_held += 1,
+                Vote::Failed(cause) => tally.misconfigured += usize::from(cause.is_configuration()),
+            }
+        }
+        tally
+    }
+
+    /// Whether a quorum answered, and somebody else holds the lock on some of it.
+    pub(crate) fn is_held_by_another(self, quorum: Quorum) -> bool {
+        self.held > 0 && self.granted + self.held >= quorum.needed()
+    }
+
+    /// Whether no quorum can come about before somebody changes a configuration.
+    pub(crate) fn is_misconfigured(self, quorum: Quorum) -> bool {
+        quorum.masters() - self.misconfigured < quorum.needed()
+    }
+}

@@ -1,0 +1,99 @@
+//! Commands to bytes.
+//!
+//! A command is an array of strings, also where an argument is a number. The functions here append one command
+//! to a buffer in one reservation. They must not know to whom it goes or what answers it.
+
+use bytes::{BufMut, BytesMut};
+
+/// Appends one command with its arguments.
+pub(crate) fn encode(out: &mut BytesMut, arguments: &[&[u8]]) {
+    let payload: usize =
+        arguments.iter().map(|argument| MAX_HEADER_BYTES + argument.len() + CRLF.len()).sum();
+    out.reserve(MAX_HEADER_BYTES + payload);
+    put_header(out, b'*', arguments.len());
+    for argument in arguments {
+        put_argument(out, argument);
+    }
+}
+
+/// Appends one argument of a command whose header has been written.
+pub(crate) fn put_argument(out: &mut BytesMut, argument: &[u8]) {
+    put_header(out, b'$', argument.len());
+    out.put_slice(argument);
+    out.put_slice(CRLF);
+}
+
+fn put_header(out: &mut BytesMut, kind: u8, length: usize) {
+    out.put_u8(kind);
+    // No platform of Rust has addresses of more than 64 bits.
+    out.put_slice(Decimal::new(length as u64).as_bytes());
+    out.put_slice(CRLF);
+}
+
+/// A number in decimal digits, on the stack: how a TTL becomes an argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decimal {
+    digits: [u8; MAX_DIGITS],
+    start: usize,
+}
+
+impl Decimal {
+    /// The digits of `value`.
+    pub(crate) fn new(mut value: u64) -> Self {
+        let mut digits = [b'0'; MAX_DIGITS];
+        let mut start = MAX_DIGITS;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (value % 10) as u8;
+            value /= 10;
+            start -= 1;
+            if value == 0 {
+                break;
+            }
+        }
+        Self { digits, start }
+    }
+
+    /// The digits, without leading zeros.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.digits.get(self.start..).unwrap_or_default()
+    }
+}
+
+const CRLF: &[u8] = b"\r\n";
+/// The digits of the largest `u64`.
+const MAX_DIGITS: usize = 20;
+/// A type byte, a length and CR LF.
+const MAX_HEADER_BYTES: usize = 1 + MAX_DIGITS + CRLF.len();
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut BytesMut)) -> String {
+        let mut out = BytesMut::new();
+        write(&mut out);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn commands_are_appended_behind_one_another() {
+        let both = written(|out| {
+            encode(out, &[b"PING"]);
+            encode(out, &[b"ECHO", b""]);
+        });
+        assert_eq!(both, "*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$0\r\n\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_written_as_the_standard_library_writes_them(value: u64) {
+            for value in [value, value % 1000, 0, u64::MAX] {
+                let digits = Decimal::new(value);
+                let expected = value.to_string();
+                prop_assert_eq!(digits.as_bytes(), expected.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What can be wrong with bytes from a server. It holds no byte of them.
+
+use std::{error::Error, fmt};
+
+/// Why bytes from a server are not a reply. The connection that brought them cannot be used any more: nobody
+/// knows where its next reply would start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WireFault {
+    /// A value starts with a byte that names no type of RESP 2 or RESP 3.
+    UnknownType,
+    /// A value of unknown length, sent in pieces. No server sends one unasked.
+    Streamed,
+    /// An attribute in front of a value. Nothing here asks for one.
+    Attribute,
+    /// A length that is not plain decimal digits.
+    BadLength,
+    /// A line that does not end with CR LF, or has one of the two in its middle.
+    LineEnding,
+    /// A string that is not followed by CR LF where its declared length ends.
+    Terminator,
+    /// A reply of more than [`MAX_REPLY_BYTES`](super::MAX_REPLY_BYTES).
+    TooLong,
+    /// A reply of more than [`MAX_ELEMENTS`](super::MAX_ELEMENTS).
+    TooManyElements,
+    /// A reply nested more than [`MAX_DEPTH`](super::MAX_DEPTH) deep.
+    TooDeep,
+    /// Well delimited, but a value in it is not what its type says.
+    Refused,
+}
+
+impl fmt::Display for WireFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownType => "a value of an unknown type (is this a Redis or Valkey server?)",
+            Self::Streamed => "a value of unknown length",
+            Self::Attribute => "an attribute that nobody asked for",
+            Self::BadLength => "a length that is not a number",
+            Self::LineEnding => "a line that does not end with CR LF",
+            Self::Terminator => "a string longer than its declared length",
+            Self::TooLong => "a reply of more than 64 KiB",
+            Self::TooManyElements => "a reply of more than 512 elements",
+            Self::TooDeep => "a reply nested more than four deep",
+            Self::Refused => "a value that does not fit its type",
+        })
+    }
+}
+
+impl Error for WireFault {}

@@ -1,0 +1,29 @@
+//! Commands to bytes, and bytes to replies.
+//!
+//! The rules of this room:
+//!
+//! - It knows RESP 2 and RESP 3, the text of the Lua scripts, and what a server's error codes mean. It knows
+//!   nothing of connections, locks, votes or time.
+//! - Every byte from a server is hostile until [`Scanner`] has walked over it. [`decode`] is called with a frame
+//!   that the scanner delimited, never with anything else: the decoder behind it recurses without a limit.
+//! - Keys, tokens and passwords travel here, and servers echo them in their errors. So nothing in this room
+//!   shows payload bytes: faults and server errors are plain values, and `Debug` prints kinds and lengths.
+//! - Whatever arrives, the work is linear in its bytes and the memory is bounded by `MAX_REPLY_BYTES` and
+//!   `MAX_ELEMENTS`.
+
+mod command;
+mod fault;
+mod reply;
+mod scan;
+mod script;
+mod server_error;
+
+pub(crate) use command::{Decimal, encode, put_argument};
+pub use fault::WireFault;
+pub(crate) use reply::{Dialect, Reply, decode};
+pub(crate) use scan::Scanner;
+pub(crate) use script::{EXTEND, RELEASE, Script, UNDO};
+pub use server_error::{Code, ServerError};
+
+#[cfg(test)]
+mod hostile_tests;

@@ -1,0 +1,77 @@
+//! The Lua scripts, with what each promises and why it is written so.
+//!
+//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its one key and writes nothing else, and each
+//! starts with a GET that is allowed to fail: `pcall` gives an error as a table instead of ending the script.
+//! Redis 6.2 and older wrap what `call` raises in a sentence of their own, but send a returned table as it is.
+
+/// A script and the name by which a server knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Script {
+    /// What it does, for messages.
+    pub(crate) name: &'static str,
+    /// Its source.
+    pub(crate) text: &'static str,
+    /// The SHA-1 of the source, in lower-case hexadecimal: what EVALSHA asks for.
+    pub(crate) sha1_hex: &'static str,
+}
+
+/// Deletes KEYS\[1\] if it holds the token ARGV\[1\]. Answers 1 if it did, 0 if the lock is not ours.
+///
+/// A key of a foreign type is not our lock, so that error becomes 0. Any other one stays an error: a GET that
+/// the server would not run says nothing about who holds the lock.
+pub(crate) const RELEASE: Script = Script {
+    name: "release",
+    text: "\
+local held = redis.pcall('GET', KEYS[1])
+if held == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
+return 0",
+    sha1_hex: "a4b2cbdaf9fda0ef20074355ba6eb478c8df67ad",
+};
+
+/// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if it holds it, 0 if not.
+///
+/// Nothing but a release shortens a key's life: a key that lives longer already, or has no end (a PTTL of -1),
+/// is left as it is, so that a late or shorter extension does no harm. It never creates a key. Errors as in [`RELEASE`].
+pub(crate) const EXTEND: Script = Script {
+    name: "extend",
+    text: "\
+local held = redis.pcall('GET', KEYS[1])
+if held == ARGV[1] then
+  local left = redis.call('PTTL', KEYS[1])
+  if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  return 1
+end
+if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
+return 0",
+    sha1_hex: "e81f29fe4db67405fc370ffc6561ba5c4586f90b",
+};
+
+/// Takes back a request for KEYS\[1\] with the token ARGV\[1\], and tells who holds the key otherwise.
+///
+/// Answers 1 if it deleted our token, 0 if there is no key, and else a list: the SHA-1 of the value's first 64
+/// bytes and the PTTL. The digest tells one holder from another, while the token, with which anyone could release
+/// the lock, stays on the server. A key of a foreign type answers GET's WRONGTYPE.
+pub(crate) const UNDO: Script = Script {
+    name: "undo",
+    text: "\
+local held = redis.pcall('GET', KEYS[1])
+if held == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+if not held then return 0 end
+if type(held) == 'table' then return held end
+return {redis.sha1hex(string.sub(held, 1, 64)), redis.call('PTTL', KEYS[1])}",
+    sha1_hex: "0c7c5611d94c8a17f70a4e5a80a365a7cadcf140",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_script_goes_by_the_sha_1_of_its_text() {
+        for script in [RELEASE, EXTEND, UNDO] {
+            let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
+            assert_eq!(script.sha1_hex, digest, "{}", script.name);
+        }
+    }
+}
