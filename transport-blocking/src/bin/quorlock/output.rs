@@ -1,0 +1,217 @@
+//! How `quorlock` speaks: on standard error only, because standard output belongs to the command that it runs.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    /// Errors only.
+    Quiet,
+    /// What the user should know, and with each `-v` more.
+    Normal(u8),
+}
+
+/// How much something matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// What made `quorlock` fail. Said always.
+    Error,
+    /// What the user should look at, though the command runs.
+    Warning,
+    /// What happened, for a reader of the log: said with `-v`, and always as JSON.
+    Info,
+    /// The details: said with `-vv`.
+    Debug,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// A value of a field in a JSON record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum JsonValue<'a> {
+    /// A string.
+    Text(&'a str),
+    /// A whole number.
+    Number(u64),
+}
+
+/// Standard error, and how much of what is to be told there.
+#[derive(Debug)]
+pub(crate) struct Output {
+    verbosity: Verbosity,
+    json: bool,
+    /// Whether a progress line may be shown: on a terminal that understands it, for a reader who wants words.
+    progress: bool,
+    /// Whether a progress line stands there now.
+    shown: AtomicBool,
+}
+
+impl Output {
+    /// An output for what the options say.
+    pub(crate) fn new(verbosity: Verbosity, json: bool) -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let progress = verbosity != Verbosity::Quiet && !json && !dumb && std::io::stderr().is_terminal();
+        Self { verbosity, json, progress, shown: AtomicBool::new(false) }
+    }
+
+    /// Whether [`Output::progress`] shows anything, so that a caller need not wake up for it otherwise.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.progress
+    }
+
+    /// Says `text`; as JSON, an event named `message`.
+    pub(crate) fn message(&self, level: Level, text: &str) {
+        self.record(level, "message", text, &[]);
+    }
+
+    /// Tells an event: `text` to people; as JSON one object in one line, with `event`, `level`, `text` and `fields`.
+    pub(crate) fn record(&self, level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) {
+        if !self.says(level) {
+            return;
+        }
+        self.clear_progress();
+        let line = if self.json { json_line(level, event, text, fields) } else { plain_line(text) };
+        write(&line);
+    }
+
+    /// Shows `text` as a line that the next one replaces; not in a pipe, nor from the background, where it would be
+    /// written over what others show.
+    pub(crate) fn progress(&self, text: &str) {
+        let stderr = std::io::stderr();
+        if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == getpgrp()) {
+            return;
+        }
+        let columns = tcgetwinsize(&stderr).map_or(80, |size| usize::from(size.ws_col));
+        // A line as wide as the terminal would wrap, and then only its end would be replaced.
+        let fitting: String =
+            plain_line(text).trim_end().chars().take(columns.max(20).saturating_sub(1)).collect();
+        self.shown.store(true, Ordering::Relaxed);
+        write(&format!("\r{fitting}\x1b[K"));
+    }
+
+    /// Takes the progress line away.
+    pub(crate) fn clear_progress(&self) {
+        if self.shown.swap(false, Ordering::Relaxed) {
+            write("\r\x1b[K");
+        }
+    }
+
+    fn says(&self, level: Level) -> bool {
+        match (level, self.verbosity) {
+            (Level::Error, _) => true,
+            (_, Verbosity::Quiet) => false,
+            (Level::Warning, _) => true,
+            (Level::Info, Verbosity::Normal(more)) => self.json || more >= 1,
+            (Level::Debug, Verbosity::Normal(more)) => more >= 2,
+        }
+    }
+}
+
+/// One write for the whole line, so that lines of several processes do not mix. If nobody reads any more, there is
+/// nobody to be told.
+fn write(line: &str) {
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// The line for people. Control characters, which a key or a server's error may hold, must not reach a terminal.
+fn plain_line(text: &str) -> String {
+    let mut line = String::from("quorlock: ");
+    for character in text.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+fn json_line(level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) -> String {
+    let mut line = String::from("{\"event\":");
+    push_json_string(&mut line, event);
+    line.push_str(",\"level\":");
+    push_json_string(&mut line, level.name());
+    line.push_str(",\"text\":");
+    push_json_string(&mut line, text);
+    for (name, value) in fields {
+        line.push(',');
+        push_json_string(&mut line, name);
+        line.push(':');
+        match value {
+            JsonValue::Text(text) => push_json_string(&mut line, text),
+            JsonValue::Number(number) => line.push_str(&number.to_string()),
+        }
+    }
+    line.push_str("}\n");
+    line
+}
+
+fn push_json_string(line: &mut String, text: &str) {
+    line.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => line.push_str("\\\""),
+            '\\' => line.push_str("\\\\"),
+            '\n' => line.push_str("\\n"),
+            // JSON demands it below U+0020; DEL and the C1 controls would still move a terminal's cursor.
+            character if character.is_control() => {
+                let _ = write!(line, "\\u{:04x}", u32::from(character));
+            }
+            character => line.push(character),
+        }
+    }
+    line.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_escaped() {
+        assert_eq!(
+            json_line(
+                Level::Error,
+                "lost",
+                "a \"b\" \\ \n\x1b[2J\u{7f}\u{9b}é\u{1f512}",
+                &[("for_ms", JsonValue::Number(7)), ("key", JsonValue::Text("\0"))]
+            ),
+            "{\"event\":\"lost\",\"level\":\"error\",\"text\":\"a \\\"b\\\" \\\\ \\n\\u001b[2J\\u007f\\u009bé\u{1f512}\",\
+             \"for_ms\":7,\"key\":\"\\u0000\"}\n"
+        );
+    }
+
+    #[test]
+    fn a_line_for_people_moves_no_cursor() {
+        assert_eq!(plain_line("a\x1b[2J\nb é"), "quorlock: a\\u{1b}[2J\\nb é\n");
+    }
+
+    #[test]
+    fn levels() {
+        let says = |verbosity, json| {
+            let output = Output::new(verbosity, json);
+            [Level::Error, Level::Warning, Level::Info, Level::Debug].map(|level| output.says(level))
+        };
+        assert_eq!(says(Verbosity::Quiet, false), [true, false, false, false]);
+        assert_eq!(says(Verbosity::Quiet, true), [true, false, false, false]);
+        assert_eq!(says(Verbosity::Normal(0), false), [true, true, false, false]);
+        assert_eq!(says(Verbosity::Normal(0), true), [true, true, true, false]);
+        assert_eq!(says(Verbosity::Normal(1), false), [true, true, true, false]);
+        assert_eq!(says(Verbosity::Normal(2), false), [true, true, true, true]);
+    }
+}

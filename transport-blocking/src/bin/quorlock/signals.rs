@@ -1,0 +1,142 @@
+//! The signals that reach `quorlock` and the messages of its threads, in one queue for the one thread that decides.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Instant;
+
+use nix::sys::signal::{SigSet, Signal as MaskSignal};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+};
+
+/// Signals that are passed on to the command, unless whoever started `quorlock` had them ignored.
+const PASSED_ON: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// Something that the deciding thread must look at.
+#[derive(Debug)]
+pub(crate) enum Happening<M> {
+    /// This signal came.
+    Signal(i32),
+    /// Another thread has something to say.
+    Message(M),
+}
+
+/// Lets other threads send messages into the queue.
+#[derive(Debug)]
+pub(crate) struct Notifier<M>(Sender<Happening<M>>);
+
+impl<M> Clone for Notifier<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M> Notifier<M> {
+    /// Puts `message` into the queue. Once nobody waits there any more it is dropped.
+    pub(crate) fn send(&self, message: M) {
+        let _ = self.0.send(Happening::Message(message));
+    }
+}
+
+/// The queue, fed by the signals from [`Signals::install`] on.
+#[derive(Debug)]
+pub(crate) struct Signals<M> {
+    sender: Sender<Happening<M>>,
+    receiver: Receiver<Happening<M>>,
+    inherited: SigSet,
+    ours: SigSet,
+}
+
+impl<M: Send + 'static> Signals<M> {
+    /// Catches the signals. To be called first, before there are other threads, so that no signal ends `quorlock`
+    /// while it holds a lock and every thread has the same mask.
+    pub(crate) fn install() -> io::Result<Self> {
+        let inherited = SigSet::thread_get_mask()?;
+        let mut ours = inherited;
+        // The command has the terminal while it runs. To take it back, or to write to it under `stty tostop`, is not
+        // allowed from the background and stops who tries, except with this signal blocked.
+        ours.add(MaskSignal::SIGTTOU);
+        // Somebody may have started us with it blocked, and then no end of the command would ever be seen.
+        ours.remove(MaskSignal::SIGCHLD);
+        ours.thread_set_mask()?;
+
+        let ignored = ignored_signals();
+        let caught = PASSED_ON.into_iter().filter(|signal| !ignored.contains(signal));
+        let mut signals = signal_hook::iterator::Signals::new(caught.chain([SIGCHLD, SIGCONT]))?;
+        let (sender, receiver) = channel();
+        let to_queue = sender.clone();
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                if to_queue.send(Happening::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { sender, receiver, inherited, ours })
+    }
+
+    /// What other threads send messages with.
+    pub(crate) fn notifier(&self) -> Notifier<M> {
+        Notifier(self.sender.clone())
+    }
+
+    /// The next thing that happens, or `None` at `deadline`.
+    pub(crate) fn next(&self, deadline: Option<Instant>) -> Option<Happening<M>> {
+        let Some(deadline) = deadline else { return self.receiver.recv().ok() };
+        // We keep a sender ourselves, so no end of the queue hides behind the `None`.
+        self.receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+    }
+
+    /// Does `work` with the mask that was inherited, for what a child must inherit in its turn.
+    pub(crate) fn with_inherited_mask<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        self.inherited.thread_set_mask()?;
+        let done = work();
+        self.ours.thread_set_mask()?;
+        Ok(done)
+    }
+}
+
+/// Whether `signal` asks `quorlock` to end while there is no command to pass it on to.
+pub(crate) fn asks_to_end(signal: i32) -> bool {
+    matches!(signal, SIGHUP | SIGINT | SIGQUIT | SIGTERM)
+}
+
+/// The name of `signal`, or its number.
+pub(crate) fn name(signal: i32) -> String {
+    signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
+}
+
+/// The signals that whoever started us had ignored, as `nohup` does with SIGHUP. To catch one and pass it on would
+/// undo that. Only Linux tells; elsewhere the list is empty.
+fn ignored_signals() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored_in(&status)
+}
+
+fn ignored_in(status: &str) -> Vec<i32> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    (1..=64)
+        .filter(|signal| mask.checked_shr(signal - 1).is_some_and(|bits| bits & 1 == 1))
+        .map_while(|signal| i32::try_from(signal).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        assert_eq!(ignored_in("Name:\tx\nSigIgn:\t8000000000001001\n"), [1, 13, 64]);
+        assert_eq!(ignored_in("SigIgn:\tnonsense"), [0; 0]);
+        assert_eq!(ignored_in(""), [0; 0]);
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(name(SIGTERM), "SIGTERM");
+        assert_eq!(name(40), "signal 40");
+    }
+}

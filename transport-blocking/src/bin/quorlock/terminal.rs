@@ -1,0 +1,106 @@
+//! The terminal: who has its foreground, and how a job stops and ends there as its shell expects.
+
+use std::fs::File;
+use std::io::IsTerminal;
+
+use rustix::process::{
+    Pid, Signal, getpgrp, getpid, getppid, getsid, kill_current_process_group, kill_process,
+};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use signal_hook::consts::SIGINT;
+
+/// The controlling terminal, if there is one.
+///
+/// Changing its foreground group needs SIGTTOU blocked, which `Signals::install` sees to.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    device: Option<File>,
+    own: Pid,
+    at_start: bool,
+    lent: bool,
+}
+
+impl Terminal {
+    /// Finds the terminal.
+    ///
+    /// The command gets its foreground at the start only if standard input is a terminal. In `ssh host | quorlock …`
+    /// it is for the first of the two to ask for a password; if the command of the second asks too, it gets the
+    /// foreground then.
+    pub(crate) fn open() -> Self {
+        let device = File::options().read(true).write(true).open("/dev/tty").ok();
+        Self { device, own: getpgrp(), at_start: std::io::stdin().is_terminal(), lent: false }
+    }
+
+    /// As if there were no terminal.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { device: None, own: getpgrp(), at_start: false, lent: false }
+    }
+
+    /// Whether the command gets the foreground without having asked for it.
+    pub(crate) fn lends_at_start(&self) -> bool {
+        self.at_start
+    }
+
+    /// Whether our own group has the foreground.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.foreground() == Some(self.own)
+    }
+
+    /// Gives the foreground to `group` if it is ours to give. Says whether `group` has it now.
+    pub(crate) fn lend(&mut self, group: Pid) -> bool {
+        let Some(device) = &self.device else { return false };
+        let foreground = self.foreground();
+        if foreground == Some(self.own) && tcsetpgrp(device, group).is_ok() {
+            self.lent = true;
+            return true;
+        }
+        self.lent && foreground == Some(group)
+    }
+
+    /// Takes the foreground back, also from a group that the command in its turn gave it to. Says whether it had been
+    /// lent.
+    pub(crate) fn take_back(&mut self) -> bool {
+        if !self.lent {
+            return false;
+        }
+        self.lent = false;
+        if let Some(device) = &self.device {
+            // This fails only if the terminal is gone, and then nobody needs its foreground.
+            let _ = tcsetpgrp(device, self.own);
+        }
+        true
+    }
+
+    /// Whether a shell watches us that could continue us after a stop. Without a terminal, or as the leader of the
+    /// session or its direct child from elsewhere (`ssh -t host quorlock …`), nobody would.
+    pub(crate) fn has_job_control(&self) -> bool {
+        let parent = getppid().and_then(|parent| getsid(Some(parent)).ok());
+        self.device.is_some() && parent.is_some() && parent == getsid(None).ok()
+    }
+
+    fn foreground(&self) -> Option<Pid> {
+        self.device.as_ref().and_then(|device| tcgetpgrp(device).ok())
+    }
+}
+
+/// Stops this process until somebody continues it.
+pub(crate) fn stop_self() {
+    let _ = kill_process(getpid(), Signal::STOP);
+}
+
+/// Has the others of our group stop, as the terminal's stop key would have, had the foreground been ours: the script
+/// that started us, and the other commands of a pipeline. We catch the signal.
+pub(crate) fn stop_group() {
+    let _ = kill_current_process_group(Signal::TSTP);
+}
+
+/// Ends this process by SIGINT: a shell script goes on after a command that exits with 130, and ends after one that
+/// died of the signal. With `group`, the others of our group get the signal too, as the terminal's interrupt key would
+/// have sent it, had the foreground been ours.
+pub(crate) fn die_of_interrupt(group: bool) {
+    if group {
+        let _ = kill_current_process_group(Signal::INT);
+    }
+    let _ = signal_hook::low_level::emulate_default_handler(SIGINT);
+}
