@@ -95,10 +95,11 @@ impl Output {
         if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == getpgrp()) {
             return;
         }
-        let columns = tcgetwinsize(&stderr).map_or(80, |size| usize::from(size.ws_col));
+        // A terminal that does not know its size says zero.
+        let columns = tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { 80 } else { columns };
         // A line as wide as the terminal would wrap, and then only its end would be replaced.
-        let fitting: String =
-            plain_line(text).trim_end().chars().take(columns.max(20).saturating_sub(1)).collect();
+        let fitting: String = plain_line(text).trim_end().chars().take(columns.saturating_sub(1)).collect();
         self.shown.store(true, Ordering::Relaxed);
         write(&format!("\r{fitting}\x1b[K"));
     }
