@@ -1,4 +1,5 @@
 //! A lock over the masters that the command line names, from tokio.
+#![allow(clippy::print_stdout)]
 
 use std::time::Duration;
 

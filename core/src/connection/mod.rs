@@ -219,7 +219,7 @@ impl Connection {
         match self.state {
             State::Resting { .. } => self.open(now),
             State::Opening { since } | State::Greeting { since, .. } => {
-                self.opening_takes_long(since, now, answers)
+                self.opening_takes_long(since, now, answers);
             }
             State::Ready => self.answers_take_long(now, answers),
         }

@@ -144,7 +144,7 @@ impl Shared {
                 match machine.poll_output() {
                     Output::Write { master, generation, bytes } => writer.append(master, generation, bytes),
                     Output::Connect { master, generation } => {
-                        demands.push(Demand::Connect { master, generation })
+                        demands.push(Demand::Connect { master, generation });
                     }
                     Output::Close { master, generation } => {
                         writer.close(master, generation);

@@ -221,13 +221,13 @@ impl Lock {
     ) {
         match &mut self.phase {
             Phase::Trying(trying) if trying.round == round => {
-                self.attempt_answered(master, answer, now, effects)
+                self.attempt_answered(master, answer, now, effects);
             }
             Phase::Clearing(_) => self.clearing_answered(master, round, answer, effects),
             Phase::Held(held) if held.round == round => self.late_vote(master, answer),
             Phase::Held(_) => self.extension_answered(master, round, answer, now, effects),
             Phase::Releasing(releasing) if releasing.round == round => {
-                self.release_answered(master, answer, effects)
+                self.release_answered(master, answer, effects);
             }
             _ => {}
         }
@@ -242,7 +242,7 @@ impl Lock {
             Phase::Trying(_) => self.attempt_ran_out_of_time(now, effects),
             Phase::Clearing(clearing) => match clearing.retry_at {
                 Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
-                    self.attempt(now, effects)
+                    self.attempt(now, effects);
                 }
                 _ => self.finish(effects),
             },

@@ -259,7 +259,7 @@ impl<E: Entropy> Machine<E> {
                     if link.armed == Some(at) {
                         link.armed = None;
                         self.with_connection(master, now, |connection, answers| {
-                            connection.time_passed(now, answers)
+                            connection.time_passed(now, answers);
                         });
                     }
                 }
