@@ -1,1 +1,30 @@
 //! Servers and faults for the tests of Quorlock.
+//!
+//! A world on 127.0.0.1 in synchronous std code, so that it looks the same to every transport under test:
+//!
+//! * [`RedisServer`] is one real master that can be stopped, continued, killed and restarted; [`masters`]
+//!   starts several.
+//! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
+//! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
+//!
+//! Everything here ends with its owner: processes, threads, ports and directories.
+
+// A failure of the test world is a failed test: here panicking is how a failure is reported, documented once,
+// in this line.
+#![allow(clippy::panic, clippy::missing_panics_doc)]
+
+mod client;
+mod eventually;
+mod fleet;
+mod measure;
+mod options;
+mod ports;
+mod server;
+mod spawn;
+
+pub use client::{RawClient, Value};
+pub use eventually::{eventually, eventually_equals};
+pub use fleet::{Fleet, masters};
+pub use measure::Summary;
+pub use options::ServerOptions;
+pub use server::RedisServer;

@@ -1,0 +1,202 @@
+//! A blocking client of our own, so that what a test asserts was not read by the code under test.
+
+use std::fmt::Debug;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_DEPTH: usize = 16;
+const MAX_BULK_BYTES: usize = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 10;
+
+/// A reply in RESP2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// `+OK`
+    Simple(String),
+    /// `-ERR …`
+    Error(String),
+    /// `:1`
+    Int(i64),
+    /// `$2`, any bytes
+    Bulk(Vec<u8>),
+    /// `$-1` or `*-1`
+    Nil,
+    /// `*2`
+    Array(Vec<Self>),
+}
+
+impl Value {
+    /// Whether this is `+OK`.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Self::Simple(text) if text == "OK")
+    }
+
+    /// Whether this is nil.
+    pub fn is_nil(&self) -> bool {
+        *self == Self::Nil
+    }
+
+    /// The text of a simple or a bulk string; none for other types and for bytes that are not UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Simple(text) => Some(text),
+            Self::Bulk(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one.
+    pub fn int(&self) -> Option<i64> {
+        match self {
+            Self::Int(int) => Some(*int),
+            _ => None,
+        }
+    }
+
+    /// The text of an error, if this is one.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Error(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The elements of an array, if this is one.
+    pub fn array(&self) -> Option<&[Self]> {
+        match self {
+            Self::Array(elements) => Some(elements),
+            _ => None,
+        }
+    }
+}
+
+/// One connection that speaks RESP2. Connecting, writing and reading each give up after 5 s, or after the
+/// time-out that was set.
+#[derive(Debug)]
+pub struct RawClient {
+    stream: BufReader<TcpStream>,
+}
+
+impl RawClient {
+    /// Connects and says nothing.
+    ///
+    /// # Panics
+    /// When the connection fails.
+    #[track_caller]
+    pub fn connect(address: SocketAddr) -> Self {
+        Self::try_connect(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+    }
+
+    /// Connects and says nothing.
+    ///
+    /// # Errors
+    /// When the connection is refused, or not accepted within the time-out.
+    pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_nodelay(true)?;
+        let client = Self { stream: BufReader::new(stream) };
+        client.set_timeout(TIMEOUT)?;
+        Ok(client)
+    }
+
+    /// Bounds every write and every read from here on.
+    ///
+    /// # Errors
+    /// When the time-out is zero.
+    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(timeout))?;
+        self.stream.get_ref().set_write_timeout(Some(timeout))
+    }
+
+    /// Sends a command and waits for its reply, which may be an error of the server.
+    ///
+    /// # Panics
+    /// When there is no reply.
+    #[track_caller]
+    pub fn command<A: AsRef<[u8]> + Debug>(&mut self, args: &[A]) -> Value {
+        self.try_command(args).unwrap_or_else(|error| panic!("no reply to {args:?}: {error}"))
+    }
+
+    /// Sends a command and waits for its reply, which may be an error of the server.
+    ///
+    /// # Errors
+    /// When the connection fails, the reply does not come within the time-out, or is not RESP2.
+    pub fn try_command<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Value> {
+        self.send(&encode(args))?;
+        self.receive()
+    }
+
+    /// Sends these bytes as they are.
+    ///
+    /// # Errors
+    /// When the connection fails or takes no bytes within the time-out.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Waits for one reply.
+    ///
+    /// # Errors
+    /// When the connection ends, no reply comes within the time-out (kind `WouldBlock` or `TimedOut`), or it
+    /// is not RESP2.
+    pub fn receive(&mut self) -> io::Result<Value> {
+        self.value(MAX_DEPTH)
+    }
+
+    fn value(&mut self, depth: usize) -> io::Result<Value> {
+        let line = self.line()?;
+        let (kind, rest) = line.split_at_checked(1).ok_or_else(|| garbage(&line))?;
+        let length = || rest.parse::<i64>().map_err(|_| garbage(&line));
+        Ok(match kind {
+            "+" => Value::Simple(rest.to_owned()),
+            "-" => Value::Error(rest.to_owned()),
+            ":" => Value::Int(length()?),
+            "$" | "*" if length()? == -1 => Value::Nil,
+            "$" => {
+                let length = usize::try_from(length()?).ok().filter(|length| *length <= MAX_BULK_BYTES);
+                let mut bytes = vec![0; length.ok_or_else(|| garbage(&line))?];
+                self.stream.read_exact(&mut bytes)?;
+                let mut end = [0; 2];
+                self.stream.read_exact(&mut end)?;
+                if end != *b"\r\n" {
+                    return Err(garbage("a bulk string without its end"));
+                }
+                Value::Bulk(bytes)
+            }
+            "*" if depth > 0 => {
+                Value::Array((0..length()?).map(|_| self.value(depth - 1)).collect::<io::Result<_>>()?)
+            }
+            _ => return Err(garbage(&line)),
+        })
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        self.stream.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => Ok(String::from_utf8_lossy(line).into_owned()),
+            None => Err(garbage("a line without its end")),
+        }
+    }
+}
+
+/// A command as the bytes that a server expects.
+pub(crate) fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        let arg = arg.as_ref();
+        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        bytes.extend_from_slice(arg);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+fn garbage(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, format!("not RESP2: {what:?}"))
+}

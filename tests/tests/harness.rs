@@ -1,0 +1,7 @@
+//! The test world keeps its own promises: servers, proxies and fake masters do what their names say.
+
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used)]
+
+#[path = "harness/servers.rs"]
+mod servers;
