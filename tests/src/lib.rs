@@ -4,6 +4,7 @@
 //!
 //! * [`RedisServer`] is one real master that can be stopped, continued, killed and restarted; [`masters`]
 //!   starts several.
+//! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
@@ -15,6 +16,7 @@
 
 mod client;
 mod eventually;
+mod fake_master;
 mod fleet;
 mod measure;
 mod options;
@@ -24,6 +26,7 @@ mod spawn;
 
 pub use client::{RawClient, Value};
 pub use eventually::{eventually, eventually_equals};
+pub use fake_master::{FakeMaster, Peer, behaviour};
 pub use fleet::{Fleet, masters};
 pub use measure::Summary;
 pub use options::ServerOptions;

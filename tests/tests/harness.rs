@@ -3,5 +3,7 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "harness/fake_masters.rs"]
+mod fake_masters;
 #[path = "harness/servers.rs"]
 mod servers;
