@@ -4,6 +4,7 @@
 //!
 //! * [`RedisServer`] is one real master that can be stopped, continued, killed and restarted; [`masters`]
 //!   starts several.
+//! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and swallows.
 //! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
@@ -21,6 +22,7 @@ mod fleet;
 mod measure;
 mod options;
 mod ports;
+mod proxy;
 mod server;
 mod spawn;
 
@@ -30,4 +32,5 @@ pub use fake_master::{FakeMaster, Peer, behaviour};
 pub use fleet::{Fleet, masters};
 pub use measure::Summary;
 pub use options::ServerOptions;
+pub use proxy::{Cut, Direction, FaultProxy};
 pub use server::RedisServer;

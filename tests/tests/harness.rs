@@ -5,5 +5,7 @@
 
 #[path = "harness/fake_masters.rs"]
 mod fake_masters;
+#[path = "harness/proxies.rs"]
+mod proxies;
 #[path = "harness/servers.rs"]
 mod servers;

@@ -1,0 +1,199 @@
+//! A TCP proxy whose network is as bad as the test wants it.
+
+use std::fmt;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::ports::PortLease;
+use line::Faults;
+use relay::{Command, Relay};
+
+mod line;
+mod relay;
+
+/// The way that bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the client to the server: requests.
+    ToServer,
+    /// From the server to the client: replies.
+    ToClient,
+    /// Either way.
+    Both,
+}
+
+/// How a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// In order: the peers read the end of the stream.
+    Fin,
+    /// By a reset: the peers read "connection reset".
+    Reset,
+}
+
+/// A TCP proxy before one server, with faults that the test switches while connections go through it. A fault
+/// is in effect when its method returns. Dropping it closes everything.
+///
+/// A connection that a client opens is accepted first and connected to the server then. Where the server
+/// refuses, the client sees an accepted connection that is closed at once; [`FaultProxy::refuse`] gives a
+/// refused one.
+pub struct FaultProxy {
+    lease: PortLease,
+    commands: mpsc::Sender<Command>,
+    wake: UnixStream,
+    relaying: Option<JoinHandle<()>>,
+}
+
+/// Setting up and looking.
+impl FaultProxy {
+    /// Listens on a port of 127.0.0.1 and passes everything on to and from `upstream`.
+    pub fn start(upstream: SocketAddr) -> Self {
+        let lease = PortLease::take();
+        let (commands, received) = mpsc::channel();
+        let (wake, woken) = UnixStream::pair().expect("a pair of sockets");
+        let mut relay =
+            Relay::new(lease.address(), upstream, received, woken).expect("a leased port is free");
+        let relaying = thread::Builder::new()
+            .name("fault-proxy".into())
+            .spawn(move || relay.run())
+            .expect("a thread can be started");
+        Self { lease, commands, wake, relaying: Some(relaying) }
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.lease.number()
+    }
+
+    /// The address for connections.
+    pub fn address(&self) -> SocketAddr {
+        self.lease.address()
+    }
+
+    /// `redis://127.0.0.1:port`
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    /// How many connections there are that the client has not closed.
+    pub fn connections(&self) -> usize {
+        self.tell(|relay| relay.connections())
+    }
+
+    /// How many connections have been accepted.
+    pub fn accepted(&self) -> usize {
+        self.tell(|relay| relay.accepted())
+    }
+
+    /// Sends connections that are opened from here on to another server.
+    pub fn set_upstream(&self, upstream: SocketAddr) {
+        self.tell(move |relay| relay.set_upstream(upstream));
+    }
+}
+
+/// Faults of the line: they hold for open and for new connections, until [`FaultProxy::heal`].
+impl FaultProxy {
+    /// Every byte arrives so much later, like on a long line: in order, and as many under way as were sent.
+    /// Bytes under way keep the delay with which they set out.
+    pub fn delay(&self, direction: Direction, delay: Duration) {
+        self.fault(direction, move |faults| faults.delay = delay);
+    }
+
+    /// Every byte is a write of its own, sent at once.
+    pub fn split_bytes(&self, direction: Direction) {
+        self.fault(direction, |faults| faults.split = true);
+    }
+
+    /// What arrives within so long after a first byte goes on in one write.
+    pub fn coalesce(&self, direction: Direction, collect: Duration) {
+        self.fault(direction, move |faults| faults.coalesce = Some(collect));
+    }
+
+    /// Nothing arrives until it is healed, and then everything does: a network that is down while TCP keeps
+    /// on sending.
+    pub fn stall(&self, direction: Direction) {
+        self.fault(direction, |faults| faults.stall = true);
+    }
+
+    /// Bytes are taken and lost, ends of connections too. Connections are still accepted; where the way to
+    /// the server is lost, the server never learns of new ones. A connection that has lost anything stays
+    /// mute in that direction after healing, since a TCP stream has no holes.
+    pub fn black_hole(&self, direction: Direction) {
+        self.fault(direction, |faults| faults.black_hole = true);
+    }
+}
+
+/// Faults of connecting, and what happens once.
+impl FaultProxy {
+    /// Whether new connections are refused, by not listening. Open ones stay.
+    pub fn refuse(&self, refuse: bool) {
+        self.tell(move |relay| relay.refuse(refuse)).expect("a leased port is free");
+    }
+
+    /// Whether new connections are accepted and closed at once. Open ones stay.
+    pub fn hang_up(&self, hang_up: bool) {
+        self.tell(move |relay| relay.hang_up(hang_up));
+    }
+
+    /// Closes all open connections, to the client and to the server. What was under way is lost.
+    pub fn cut(&self, how: Cut) {
+        self.tell(move |relay| relay.cut(how));
+    }
+
+    /// Closes the server's side of all open connections in order, while the client's side stays open and
+    /// silent and takes bytes, as behind a network that forgot them. New connections work.
+    pub fn half_open(&self) {
+        self.tell(Relay::half_open);
+    }
+
+    /// Sends bytes of the test's own into all open connections, behind what is under way.
+    pub fn inject(&self, direction: Direction, bytes: &[u8]) {
+        let bytes = bytes.to_vec();
+        self.tell(move |relay| relay.inject(direction, &bytes));
+    }
+
+    /// Ends every fault and delivers what is under way at once. What was lost stays lost, see
+    /// [`FaultProxy::black_hole`]; connections whose end was lost are reset on the other side.
+    pub fn heal(&self) {
+        self.tell(Relay::heal).expect("a leased port is free");
+    }
+
+    fn fault(&self, direction: Direction, change: impl Fn(&mut Faults) + Send + 'static) {
+        self.tell(move |relay| relay.fault(direction, change));
+    }
+
+    /// Has the relay's thread do something, and waits for it.
+    fn tell<R: Send + 'static>(&self, act: impl FnOnce(&mut Relay) -> R + Send + 'static) -> R {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let command: Command = Box::new(move |relay| {
+            // The asker waits for the answer, so the channel is open.
+            let _ = answer.send(act(relay));
+        });
+        self.commands.send(command).expect("the relay runs as long as the proxy");
+        (&self.wake).write_all(&[0]).expect("the relay runs as long as the proxy");
+        answered.recv().expect("the relay runs as long as the proxy")
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        let stop: Command = Box::new(Relay::stop);
+        // Errors mean that the relay's thread has panicked, which joining tells.
+        let _ = self.commands.send(stop);
+        let _ = (&self.wake).write_all(&[0]);
+        let ended = self.relaying.take().map(JoinHandle::join);
+        if ended.is_some_and(|ended| ended.is_err()) && !thread::panicking() {
+            panic!("the fault proxy panicked");
+        }
+    }
+}
+
+impl fmt::Debug for FaultProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultProxy").field("port", &self.port()).finish_non_exhaustive()
+    }
+}
