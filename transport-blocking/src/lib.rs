@@ -1,1 +1,49 @@
 //! Locks for synchronous code.
+
+mod connect;
+mod lead;
+mod reactor;
+mod socket;
+mod system;
+
+use std::io;
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::Waker;
+use std::thread;
+
+pub use quorlock_core::front::*;
+pub use quorlock_core::*;
+
+use crate::lead::Lead;
+use crate::reactor::Reactor;
+use crate::system::System;
+
+/// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the background serves what nobody waits for.
+///
+/// # Errors
+/// Where the system gives no poll or no thread.
+pub fn open(config: Config) -> io::Result<Locker> {
+    let system = Arc::new(System::new());
+    let poll = mio::Poll::new()?;
+    let interrupt = mio::Waker::new(poll.registry(), reactor::INTERRUPT)?;
+    let (locker, port) = Port::new(config, Arc::clone(&system) as Arc<dyn Host>);
+    let attention = Arc::new(Attention(OnceLock::new()));
+    let reactor = Reactor::new(port, poll, locker.config(), Waker::from(Arc::clone(&attention)));
+    let lead = Lead::new(reactor, interrupt);
+    system.led_by(Arc::downgrade(&lead));
+    // It is set once, here.
+    let _ = attention.0.set(Arc::downgrade(&lead));
+    thread::Builder::new().name("quorlock".into()).spawn(move || lead.run_in_background())?;
+    Ok(locker)
+}
+
+/// The waker that the front calls when the loop has something to do.
+struct Attention(OnceLock<Weak<Lead>>);
+
+impl std::task::Wake for Attention {
+    fn wake(self: Arc<Self>) {
+        if let Some(lead) = self.0.get().and_then(Weak::upgrade) {
+            lead.need_attention();
+        }
+    }
+}

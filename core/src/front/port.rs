@@ -66,7 +66,7 @@ impl Port {
 
     /// The connection that a demand asked for stands. `sink` writes to it without waiting.
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
-        self.shared.writer().open(master, generation, Box::new(sink));
+        self.shared.with_writer(|writer| writer.open(master, generation, Box::new(sink)));
         let now = self.shared.host.now();
         self.shared.core().machine.connected(master, generation, now);
         self.shared.flush();
@@ -80,7 +80,7 @@ impl Port {
 
     /// A connection ended, or could not be opened.
     pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
-        self.shared.writer().close(master, generation);
+        self.shared.with_writer(|writer| writer.close(master, generation));
         let now = self.shared.host.now();
         self.shared.core().machine.closed(master, generation, cause, now);
     }
@@ -99,15 +99,16 @@ impl Port {
 
     /// Whether bytes wait for room in a socket.
     pub fn is_blocked(&self, master: MasterId) -> bool {
-        self.shared.writer().is_blocked(master)
+        self.shared.with_writer(|writer| writer.is_blocked(master))
     }
 
     /// A blocked socket has room again. Returns whether it took everything.
     pub fn retry_write(&self, master: MasterId) -> bool {
-        let mut writer = self.shared.writer();
-        writer.retry(master);
-        writer.write();
-        !writer.is_blocked(master)
+        self.shared.with_writer(|writer| {
+            writer.retry(master);
+            writer.write();
+            !writer.is_blocked(master)
+        })
     }
 
     /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a turn.

@@ -67,8 +67,11 @@ impl Shared {
         lock(&self.core)
     }
 
-    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
-        lock(&self.writer)
+    /// Looks into the write side. Whoever found it taken meanwhile has left his outputs to us.
+    pub(super) fn with_writer<R>(&self, look: impl FnOnce(&mut Writer) -> R) -> R {
+        let result = look(&mut lock(&self.writer));
+        self.carry_out();
+        result
     }
 
     /// Starts to seek a lock.
@@ -118,6 +121,10 @@ impl Shared {
     /// Somebody who is at it already does it for all: it looks again after it has let go, so nothing is left.
     pub(super) fn flush(&self) {
         self.dirty.store(true, Ordering::SeqCst);
+        self.carry_out();
+    }
+
+    fn carry_out(&self) {
         while self.dirty.load(Ordering::SeqCst) {
             let mut writer = match self.writer.try_lock() {
                 Ok(writer) => writer,

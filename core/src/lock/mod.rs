@@ -73,6 +73,8 @@ enum Phase {
     Held(Held),
     Lost(LossCause),
     Releasing(Releasing),
+    /// Nothing is left to do, but the event that says so has yet to be taken.
+    Told,
     Over,
 }
 
@@ -133,6 +135,8 @@ impl Lock {
 
     // Getters.
 
+    /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
+    /// whoever keeps a table by number can tell the event's receiver from the next lock.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
@@ -151,7 +155,7 @@ impl Lock {
             Phase::Trying(_) => self.give_up_at,
             Phase::Clearing(clearing) => clearing.retry_at.into_iter().chain(self.give_up_at).min(),
             Phase::Held(held) => Some(held.deadline()),
-            Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => None,
+            Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => None,
         }
     }
 
@@ -191,10 +195,10 @@ impl Lock {
         match &self.phase {
             Phase::Held(_) => self.start_release(effects),
             Phase::Lost(_) => {
-                self.phase = Phase::Over;
+                self.phase = Phase::Told;
                 effects.events.push_back(Event::Released { lock: self.id, outcome: ReleaseOutcome::NotOurs });
             }
-            Phase::Releasing(_) => {}
+            Phase::Releasing(_) | Phase::Told => {}
             Phase::Trying(_) | Phase::Clearing(_) | Phase::Over => self.cancel(effects),
         }
     }
@@ -203,7 +207,7 @@ impl Lock {
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match self.phase {
             Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
-            Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+            Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
         }
         self.phase = Phase::Over;
     }
@@ -247,7 +251,7 @@ impl Lock {
                 _ => self.finish(effects),
             },
             Phase::Held(_) => self.holding_goes_on(now, effects),
-            Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+            Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
         }
     }
 
@@ -269,7 +273,7 @@ impl Lock {
 
     /// Ends without the lock.
     fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
-        self.phase = Phase::Over;
+        self.phase = Phase::Told;
         effects.events.push_back(Event::NotAcquired { lock: self.id, error });
     }
 

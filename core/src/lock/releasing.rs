@@ -41,7 +41,7 @@ impl Lock {
         } else {
             return;
         };
-        self.phase = Phase::Over;
+        self.phase = Phase::Told;
         effects.events.push_back(Event::Released { lock: self.id, outcome });
     }
 }

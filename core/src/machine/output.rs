@@ -140,10 +140,11 @@ impl<E: Entropy> Machine<E> {
                 }
             }
         }
-        match self.events.pop_front() {
-            Some(event) => Output::Event(event),
-            None => Output::Wake(self.next_wake()),
+        let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
+        if let Event::NotAcquired { lock, .. } | Event::Released { lock, .. } = event {
+            self.locks.remove(lock);
         }
+        Output::Event(event)
     }
 
     /// Looks past the entries whose owners have gone or have moved their deadlines.

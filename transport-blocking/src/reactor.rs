@@ -1,0 +1,180 @@
+//! The I/O loop: sockets, a poll with a time-out, a wake-up, and nothing about locks.
+
+use std::io::{self, Read};
+use std::task::Waker;
+use std::time::Duration;
+
+use mio::event::Event;
+use mio::{Events, Interest, Poll, Token};
+use quorlock_core::front::{Demand, Port};
+use quorlock_core::{Cause, Config, Endpoint, MasterId};
+
+use crate::connect::{Connecting, Progress};
+use crate::socket::Socket;
+
+/// Reads from one socket in one turn, so that a flood from one master does not starve the others.
+const READS_PER_TURN: usize = 16;
+
+/// The token of the wake-up; masters have their places as theirs.
+pub(crate) const INTERRUPT: Token = Token(usize::MAX);
+
+enum Link {
+    None,
+    Connecting(u32, Connecting),
+    Open(u32, Socket),
+}
+
+struct Master {
+    id: MasterId,
+    endpoint: Endpoint,
+    link: Link,
+    /// There may be more to read than one turn allows.
+    unread: bool,
+}
+
+/// One turn after the other of the loop.
+pub(crate) struct Reactor {
+    port: Port,
+    poll: Poll,
+    events: Events,
+    masters: Vec<Master>,
+    waker: Waker,
+    buffer: Box<[u8]>,
+}
+
+impl Reactor {
+    /// `waker` interrupts the poll, or has somebody take turns.
+    pub(crate) fn new(port: Port, poll: Poll, config: &Config, waker: Waker) -> Self {
+        let masters = config.master_ids().zip(config.masters().iter().cloned());
+        let masters =
+            masters.map(|(id, endpoint)| Master { id, endpoint, link: Link::None, unread: false }).collect();
+        Self {
+            port,
+            poll,
+            events: Events::with_capacity(256),
+            masters,
+            waker,
+            buffer: vec![0; 16 * 1024].into(),
+        }
+    }
+
+    /// Sleeps until there is something to do, and does it. False once the locker has come to its end.
+    pub(crate) fn turn(&mut self) -> bool {
+        self.port.register(&self.waker);
+        let unread = self.masters.iter().any(|master| master.unread);
+        let time_out = if unread { Some(Duration::ZERO) } else { self.port.sleep() };
+        if let Err(error) = self.poll.poll(&mut self.events, time_out) {
+            debug_assert_eq!(error.kind(), io::ErrorKind::Interrupted, "the poll itself works: {error}");
+        }
+        for event in &self.events {
+            if let Some(master) = self.masters.get_mut(event.token().0) {
+                master.happened(event, &self.port, &self.poll);
+            }
+        }
+        for master in &mut self.masters {
+            // A resolver tells by waking, not by an event of its own.
+            master.advance(&self.port, &self.poll);
+            if std::mem::take(&mut master.unread) {
+                master.read(&self.port, &self.poll, &mut self.buffer);
+            }
+        }
+        self.port.tick();
+        while let Some(demand) = self.port.next_demand() {
+            self.carry_out(demand);
+        }
+        !self.port.is_finished()
+    }
+
+    fn carry_out(&mut self, demand: Demand) {
+        let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
+        let Some(master) = self.masters.get_mut(master.index()) else { return };
+        match demand {
+            Demand::Connect { generation, .. } => {
+                master.close(&self.poll);
+                master.link = Link::Connecting(generation, Connecting::begin(&master.endpoint, &self.waker));
+                master.advance(&self.port, &self.poll);
+            }
+            Demand::Close { generation, .. } => {
+                if matches!(master.link, Link::Connecting(own, _) | Link::Open(own, _) if own == generation) {
+                    master.close(&self.poll);
+                }
+            }
+        }
+    }
+}
+
+impl Master {
+    fn token(&self) -> Token {
+        Token(self.id.index())
+    }
+
+    fn happened(&mut self, event: &Event, port: &Port, poll: &Poll) {
+        match &self.link {
+            Link::None => {}
+            Link::Connecting(..) => self.advance(port, poll),
+            Link::Open(..) => {
+                if event.is_writable() && port.is_blocked(self.id) {
+                    port.retry_write(self.id);
+                }
+                self.unread |= event.is_readable() || event.is_read_closed() || event.is_error();
+            }
+        }
+    }
+
+    /// Takes an opening as far as it goes without waiting.
+    fn advance(&mut self, port: &Port, poll: &Poll) {
+        let token = self.token();
+        let Link::Connecting(generation, connecting) = &mut self.link else { return };
+        let generation = *generation;
+        let opened = match connecting.advance(poll.registry(), token) {
+            Progress::Pending => return,
+            Progress::Connected(socket) => socket.into_halves(),
+            Progress::Failed(cause) => Err(cause),
+        };
+        let opened = opened.and_then(|(mut socket, sink)| {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry().register(&mut socket, token, interest).map_err(|error| Cause::from(&error))?;
+            Ok((socket, sink))
+        });
+        match opened {
+            Ok((socket, sink)) => {
+                self.link = Link::Open(generation, socket);
+                port.opened(self.id, generation, sink);
+            }
+            Err(cause) => {
+                self.link = Link::None;
+                port.closed(self.id, generation, cause);
+            }
+        }
+    }
+
+    fn read(&mut self, port: &Port, poll: &Poll, buffer: &mut [u8]) {
+        let Link::Open(generation, socket) = &mut self.link else { return };
+        let generation = *generation;
+        for _ in 0..READS_PER_TURN {
+            let cause = match socket.read(buffer) {
+                Ok(bytes @ 1..) => {
+                    port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
+                    continue;
+                }
+                Ok(0) => Cause::Closed,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Cause::from(&error),
+            };
+            self.close(poll);
+            return port.closed(self.id, generation, cause);
+        }
+        self.unread = true;
+    }
+
+    fn close(&mut self, poll: &Poll) {
+        match std::mem::replace(&mut self.link, Link::None) {
+            Link::None => {}
+            Link::Connecting(_, connecting) => connecting.end(poll.registry()),
+            // The write side is a second handle of the same socket, so closing alone would leave it in the poll.
+            Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
+        }
+        self.unread = false;
+    }
+}
