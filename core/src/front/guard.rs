@@ -86,6 +86,14 @@ impl Guard {
         Extend { guard: self, state: ExtendState::Start(Ttl::new(ttl)) }
     }
 
+    /// Ends the renewal in the background. The lock stays valid for what remains, and can still be extended by hand.
+    pub fn stop_renewal(&self) {
+        let _ = self.watch.handle.0.command(|machine, now| {
+            machine.stop_renewal(self.id, now);
+            Ok(())
+        });
+    }
+
     /// Releases the lock and tells whether a quorum of masters still held it for us.
     ///
     /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.

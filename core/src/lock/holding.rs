@@ -64,6 +64,10 @@ impl Held {
         self.extensions.len() < MAX_EXTENSIONS
     }
 
+    pub(super) fn stop_renewal(&mut self) {
+        self.renewal = None;
+    }
+
     pub(super) fn deadline(&self) -> Instant {
         let end = self.valid_until - NOTICE;
         self.next_renewal().map_or(end, |next| next.min(end))

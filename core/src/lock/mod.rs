@@ -190,6 +190,13 @@ impl Lock {
         }
     }
 
+    /// Renews no more. An extension that is under way counts all the same.
+    pub(crate) fn stop_renewal(&mut self) {
+        if let Phase::Held(held) = &mut self.phase {
+            held.stop_renewal();
+        }
+    }
+
     /// Gives the lock up and tells whether it was still ours.
     pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
         match &self.phase {

@@ -85,7 +85,7 @@ pub struct Acquire {
 /// [`Machine::poll_output`] until that says [`Output::Wake`]:
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`hand_over`](Self::hand_over), [`extend`](Self::extend),
-///   [`release`](Self::release), [`cancel`](Self::cancel).
+///   [`stop_renewal`](Self::stop_renewal), [`release`](Self::release), [`cancel`](Self::cancel).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
@@ -208,6 +208,12 @@ impl<E: Entropy> Machine<E> {
         let started = self.with_lock(lock, |lock, effects| lock.extend(id, ttl, now, effects));
         self.settle(now);
         started.unwrap_or(Err(RequestError::UnknownLock)).map(|()| id)
+    }
+
+    /// Ends the renewal of a lock; it stays valid for what remains.
+    pub fn stop_renewal(&mut self, lock: LockId, now: Instant) {
+        self.with_lock(lock, |lock, _| lock.stop_renewal());
+        self.settle(now);
     }
 
     /// Releases a lock. It ends with [`Event::Released`]; a lock that is still sought is cancelled instead, without an event.

@@ -1,46 +1,110 @@
 //! The lock over the masters, as `run` sees it.
 
-use std::task::Poll;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
-use crate::arguments::RunArguments;
+use quorlock_blocking::{AcquireError, Acquiring, Config, ConfigError, Guard, LossCause, ReleaseError};
+
+use crate::arguments::{RunArguments, Wait};
 use crate::run::{Changed, Hold, Lock, Refusal, Released, Standing};
 use crate::signals::Notifier;
 
-/// A lock of which there is no value: this build cannot acquire one, and no command runs without.
+/// A lock that is being acquired.
 #[derive(Debug)]
-pub(crate) enum Acquisition {}
+pub(crate) struct Acquisition {
+    future: Acquiring,
+    waker: Waker,
+}
 
 /// Begins to acquire the lock that `arguments` name. `changed` is told whenever polling it again is worthwhile.
-pub(crate) fn begin(_arguments: &RunArguments, _changed: Notifier<Changed>) -> Result<Acquisition, Refusal> {
-    Err(Refusal::NoQuorum("this build has no lock in it yet, so it runs nothing".to_owned()))
+pub(crate) fn begin(arguments: &RunArguments, changed: Notifier<Changed>) -> Result<Acquisition, Refusal> {
+    let config = configuration(arguments).map_err(|error| Refusal::Configuration(error.to_string()))?;
+    let locker = quorlock_blocking::open(config)
+        .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))?;
+    let request = match arguments.wait {
+        Wait::OneTry => locker.try_lock(&arguments.resource),
+        Wait::UpTo(limit) => locker.lock(&arguments.resource).within(limit),
+        Wait::Forever => locker.lock(&arguments.resource).within(None::<Duration>),
+    };
+    let request = if arguments.renew {
+        request.renew_for(arguments.max_hold.unwrap_or(Duration::MAX))
+    } else {
+        request
+    };
+    let waker = Waker::from(Arc::new(Tell(Mutex::new(changed))));
+    Ok(Acquisition { future: request.into_future(), waker })
+}
+
+fn configuration(arguments: &RunArguments) -> Result<Config, ConfigError> {
+    Config::builder(&arguments.masters).ttl(arguments.ttl).client_name("quorlock-run").build()
 }
 
 impl Lock for Acquisition {
-    type Hold = Self;
+    type Hold = Held;
 
-    fn poll(&mut self) -> Poll<Result<Self, Refusal>> {
-        match *self {}
+    fn poll(&mut self) -> Poll<Result<Held, Refusal>> {
+        let waker = self.waker.clone();
+        let outcome = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
+        outcome.map(|outcome| outcome.map(|guard| Held { guard, waker }).map_err(|error| refusal(&error)))
     }
 
     fn cancel(self) {
-        match self {}
+        // Dropping the future releases on every master that may have granted it.
+        drop(self);
     }
 }
 
-impl Hold for Acquisition {
+fn refusal(error: &AcquireError) -> Refusal {
+    let sentence = error.to_string();
+    match error {
+        AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence),
+        AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
+        _ => Refusal::NoQuorum(sentence),
+    }
+}
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(crate) struct Held {
+    guard: Guard,
+    waker: Waker,
+}
+
+impl Hold for Held {
     fn token(&self) -> String {
-        match *self {}
+        self.guard.token().expose()
     }
 
     fn standing(&self) -> Standing {
-        match *self {}
+        let mut lost = self.guard.lost();
+        let lost = match Pin::new(&mut lost).poll(&mut Context::from_waker(&self.waker)) {
+            Poll::Ready(cause) => cause != LossCause::Expired,
+            Poll::Pending => false,
+        };
+        Standing { lost, remaining: self.guard.remaining() }
     }
 
     fn stop_renewal(&self) {
-        match *self {}
+        self.guard.stop_renewal();
     }
 
     fn release(self) -> Released {
-        match self {}
+        match self.guard.release().wait() {
+            Ok(()) => Released::Ours,
+            Err(error @ ReleaseError::NotOurs(_)) => Released::NotOurs(error.to_string()),
+            Err(error) => Released::Unknown(error.to_string()),
+        }
+    }
+}
+
+/// Tells the deciding thread to look again.
+struct Tell(Mutex<Notifier<Changed>>);
+
+impl Wake for Tell {
+    fn wake(self: Arc<Self>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).send(Changed);
     }
 }

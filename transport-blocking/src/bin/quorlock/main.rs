@@ -1,10 +1,5 @@
 //! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted.
 
-#![cfg_attr(
-    not(test),
-    allow(dead_code, reason = "until the lock is plugged in, only the tests use what it will use")
-)]
-
 mod arguments;
 mod child;
 mod duration;

@@ -119,6 +119,10 @@ pub(crate) fn run<L: Lock>(
         Ok(hold) => hold,
         Err(finish) => return finish,
     };
+    let name = String::from_utf8_lossy(&arguments.resource);
+    let valid_ms = u64::try_from(hold.standing().remaining.as_millis()).unwrap_or(u64::MAX);
+    let fields = [("resource", JsonValue::Text(&name)), ("valid_ms", JsonValue::Number(valid_ms))];
+    output.record(Level::Info, "acquired", &format!("acquired {name}"), &fields);
     let token = OsString::from(hold.token());
     let additions = [
         ("QUORLOCK_RESOURCE", OsStr::from_bytes(&arguments.resource)),
