@@ -7,6 +7,7 @@
 //! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and swallows.
 //! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
+//! * [`Transport`] opens lockers on each of the transports under test.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
 //! Everything here ends with its owner: processes, threads, ports and directories.
@@ -25,6 +26,7 @@ mod ports;
 mod proxy;
 mod server;
 mod spawn;
+mod transport;
 
 pub use client::{RawClient, Value};
 pub use eventually::{eventually, eventually_equals};
@@ -34,3 +36,4 @@ pub use measure::Summary;
 pub use options::ServerOptions;
 pub use proxy::{Cut, Direction, FaultProxy};
 pub use server::RedisServer;
+pub use transport::{Pause, Transport};

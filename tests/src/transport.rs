@@ -1,0 +1,75 @@
+//! The transports under test, behind one handle: the scenarios know nothing more of them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use quorlock_core::Config;
+use quorlock_core::front::Locker;
+
+/// A transport together with the runtime that it needs, if any. Dropping it ends the runtime.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Transport {
+    /// `quorlock-tokio` on a runtime with several threads.
+    #[cfg(feature = "tokio")]
+    Tokio(tokio::runtime::Runtime),
+}
+
+/// What [`Transport::sleep`] gives.
+pub type Pause = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Transport {
+    /// The names that [`Transport::named`] knows.
+    pub const NAMES: &[&str] = &[
+        #[cfg(feature = "tokio")]
+        "tokio",
+    ];
+
+    /// The transport of this name, one of [`Transport::NAMES`].
+    pub fn named(name: &str) -> Self {
+        match name {
+            #[cfg(feature = "tokio")]
+            "tokio" => {
+                let mut runtime = tokio::runtime::Builder::new_multi_thread();
+                Self::Tokio(runtime.worker_threads(2).enable_all().build().expect("threads can be started"))
+            }
+            other => panic!("there is no transport named {other}"),
+        }
+    }
+
+    /// Its name, one of [`Transport::NAMES`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::Tokio(_) => "tokio",
+        }
+    }
+
+    /// A locker with its driver running.
+    pub fn open(&self, config: Config) -> Locker {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::Tokio(runtime) => {
+                let _inside = runtime.enter();
+                quorlock_tokio::open(config).expect("this is inside the runtime")
+            }
+        }
+    }
+
+    /// Runs a future on the calling thread, in the transport's runtime.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::Tokio(runtime) => runtime.block_on(future),
+        }
+    }
+
+    /// A pause in [`Transport::block_on`].
+    pub fn sleep(&self, span: Duration) -> Pause {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::Tokio(_) => Box::pin(tokio::time::sleep(span)),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One suite of scenarios, the same on every transport, against real servers.
+//!
+//! Which of the faults of other clients has which scenario is told in `tests/README.md`.
+
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+#[path = "scenarios/ending.rs"]
+mod ending;
+#[path = "scenarios/garbage.rs"]
+mod garbage;
+#[path = "scenarios/granting.rs"]
+mod granting;
+#[path = "scenarios/holding.rs"]
+mod holding;
+#[path = "scenarios/kit.rs"]
+mod kit;
+#[path = "scenarios/network.rs"]
+mod network;
+#[path = "scenarios/servers.rs"]
+mod servers;
+#[path = "scenarios/silence.rs"]
+mod silence;
+
+/// Makes a module of tests, one for each scenario. A scenario that stands in no list is dead code, and a warning says so.
+macro_rules! on {
+    ($transport:ident: $($file:ident { $($scenario:ident,)+ })+) => {
+        mod $transport {
+            $($(
+                #[test]
+                fn $scenario() {
+                    crate::$file::$scenario(&quorlock_tests::Transport::named(stringify!($transport)));
+                }
+            )+)+
+        }
+    };
+}
+
+macro_rules! all_scenarios_on {
+    ($transport:ident) => {
+        on! { $transport:
+            granting {
+                one_three_and_five_masters_grant_and_release,
+                even_numbers_of_masters_grant_and_release,
+                the_very_first_lock_after_start_holds_on_all_masters,
+                every_key_is_a_plain_string_with_the_token_and_the_ttl,
+                keys_may_be_any_bytes,
+                a_foreign_set_nx_is_excluded_and_excludes,
+                held_by_another_tells_for_how_long_at_once_and_when_the_wait_is_over,
+                a_waiter_gets_the_lock_once_it_is_released,
+                no_quorum_says_what_each_master_said,
+                split_votes_of_two_and_four_masters_end_on_both_sides_at_once,
+                every_attempt_has_a_token_of_its_own,
+            }
+            silence {
+                a_hung_master_costs_nothing,
+                a_master_that_hangs_from_the_start_costs_nothing,
+                a_hung_master_that_was_given_up_costs_nothing,
+                a_killed_master_costs_nothing,
+                a_hung_master_is_named_in_the_error,
+                two_refusals_and_a_hung_master_are_decided_at_once,
+                two_of_three_stopped_is_no_quorum_within_the_wait_and_leaves_no_key,
+                a_hung_master_that_goes_on_votes_again_whatever_the_back_off,
+                a_master_stopped_past_several_attempts_keeps_no_key_of_theirs,
+                a_lock_released_while_a_master_was_stopped_leaves_no_key_there,
+                a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_its_keys,
+                validity_counts_from_before_the_first_request,
+                a_grant_that_comes_after_its_validity_is_none,
+            }
+            holding {
+                an_extension_moves_the_end_and_a_shorter_one_never_shortens,
+                an_extension_of_a_lost_lock_says_so_and_creates_no_key,
+                an_extension_without_answers_leaves_the_lock_as_valid_as_it_was,
+                the_quorum_of_an_extension_is_counted_over_all_masters,
+                a_shorter_extension_that_reaches_one_of_five_masters_makes_no_second_holder,
+                renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release,
+                renewal_stops_at_the_longest_hold_and_the_holder_is_told,
+                a_holder_whose_masters_die_is_told_not_later_than_the_end_of_validity,
+                renewal_of_dead_masters_does_not_spin,
+                keys_deleted_by_hand_on_a_majority_are_told_at_the_next_renewal,
+                keys_deleted_by_hand_on_a_minority_lose_nothing,
+                a_watch_outlives_its_guard_and_says_released,
+            }
+            ending {
+                a_release_says_whether_the_lock_was_still_ours,
+                a_dropped_guard_leaves_no_key_and_does_not_wait,
+                a_forgotten_release_leaves_no_key,
+                a_guard_dropped_as_the_last_statement_of_main_leaves_no_key,
+                an_acquisition_given_up_at_any_point_leaves_no_key,
+                an_acquisition_given_up_after_any_number_of_polls_leaves_no_key,
+                a_given_up_acquisition_is_released_behind_a_stopped_master_too,
+                a_locker_dropped_at_once_leaves_neither_keys_nor_connections,
+                a_locker_that_was_never_used_closes_its_connections,
+                a_scope_returns_its_value_and_leaves_no_key,
+                a_scope_that_panics_leaves_no_key,
+                the_future_of_a_scope_is_dropped_when_its_lock_is_lost,
+            }
+            network {
+                bytes_that_come_one_by_one_or_all_at_once_change_nothing,
+                connections_that_are_cut_in_the_middle_of_a_round_leave_no_key,
+                one_cut_connection_costs_a_round_nothing,
+                a_cut_connection_holds_nobody_back_while_a_lock_is_held,
+                half_open_connections_are_found_out,
+                the_first_lock_after_idle_connections_were_swallowed_succeeds,
+                requests_that_are_swallowed_leave_no_key_and_no_holder,
+                replies_slower_than_the_time_out_are_still_matched_in_order,
+            }
+            servers {
+                restarted_masters_vote_again,
+                scripts_that_were_flushed_are_sent_again,
+                passwords_open_masters_and_wrong_ones_are_a_matter_of_configuration,
+                one_wrong_password_of_three_costs_nothing,
+                the_database_of_the_url_is_used,
+                unix_sockets_lead_to_masters,
+                ipv6_and_names_lead_to_masters,
+                an_unknown_host_is_named,
+                a_replica_has_no_vote,
+                a_master_that_becomes_a_replica_loses_its_vote,
+                one_server_behind_two_addresses_is_refused_by_both_names,
+                a_key_of_a_foreign_type_is_not_called_a_lock,
+                a_master_without_memory_has_no_vote_and_still_releases,
+                a_master_that_needs_replicas_has_no_vote,
+                a_master_kept_busy_by_a_script_has_no_vote,
+                the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
+                denied_info_client_and_script_load_are_warnings,
+            }
+            garbage {
+                a_minority_that_talks_garbage_costs_nothing,
+                a_majority_that_talks_garbage_is_a_clear_error,
+                replies_that_nobody_asked_for_grant_nothing,
+                a_full_pipeline_is_a_clear_error_and_passes,
+                many_threads_each_with_a_lock_of_its_own_share_five_connections,
+                many_tasks_each_with_a_lock_of_its_own_share_five_connections,
+                one_key_has_one_holder_at_a_time_whoever_wants_it,
+            }
+        }
+    };
+}
+
+#[cfg(feature = "tokio")]
+all_scenarios_on!(tokio);

@@ -1,0 +1,95 @@
+//! What scenarios are made of.
+
+use std::time::Duration;
+
+pub(crate) use quorlock_core::front::{Guard, Locker, ReleaseError};
+pub(crate) use quorlock_core::{
+    AcquireError, Cause, Config, ConfigBuilder, ExtendError, LossCause, MasterState, ServerError, Vote,
+};
+pub(crate) use quorlock_tests::{
+    Cut, Direction, FakeMaster, FaultProxy, Fleet, RedisServer, ServerOptions, Transport, behaviour,
+    eventually, eventually_equals, masters,
+};
+
+/// Far beyond what anything takes that works, on a busy machine too.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// No key expires by itself while a scenario looks.
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+/// A request time-out that a scenario would notice if anybody waited for it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Nothing runs out of time because the machine is busy; whoever waits for a silent master is slow.
+pub(crate) fn patient<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
+    Config::builder(urls).ttl(TTL).request_timeout(PATIENCE).connect_timeout(PATIENCE).within(SOON)
+}
+
+/// For scenarios in which masters are silent and that is to be found out.
+pub(crate) fn hasty<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
+    patient(urls).request_timeout(millis(200)).connect_timeout(millis(500))
+}
+
+/// A patient locker over these masters.
+pub(crate) fn open(transport: &Transport, masters: &[RedisServer]) -> Locker {
+    transport.open(patient(masters.iter().map(RedisServer::url)).build().unwrap())
+}
+
+/// A locker that gives silent masters up soon.
+pub(crate) fn open_hasty(transport: &Transport, masters: &[RedisServer]) -> Locker {
+    transport.open(hasty(masters.iter().map(RedisServer::url)).build().unwrap())
+}
+
+/// A proxy before each server.
+pub(crate) fn proxies(masters: &[RedisServer]) -> Vec<FaultProxy> {
+    masters.iter().map(|master| FaultProxy::start(master.address())).collect()
+}
+
+pub(crate) fn urls(proxies: &[FaultProxy]) -> Vec<String> {
+    proxies.iter().map(FaultProxy::url).collect()
+}
+
+/// How many masters have the vote.
+pub(crate) fn ready(locker: &Locker) -> usize {
+    locker.masters().iter().filter(|(_, state)| matches!(state, MasterState::Ready { .. })).count()
+}
+
+#[track_caller]
+pub(crate) fn all_ready(locker: &Locker) {
+    let all = locker.masters().len();
+    eventually_equals(SOON, "all masters are connected", all, || ready(locker));
+}
+
+/// Releases go on behind a lost round, so a key may be gone a moment later only.
+#[track_caller]
+pub(crate) fn no_key(masters: &[RedisServer], key: &str) {
+    eventually_equals(SOON, "no master holds the key", vec![false; masters.len()], || {
+        masters.iter().map(|master| master.exists(key)).collect()
+    });
+}
+
+#[track_caller]
+pub(crate) fn held_on(masters: &[RedisServer], guard: &Guard, expected: usize) {
+    let key = guard.resource().to_string();
+    let token = guard.token().expose();
+    eventually_equals(SOON, "masters that hold the token", expected, || {
+        masters.iter().filter(|master| master.get(&key).as_deref() == Some(token.as_str())).count()
+    });
+}
+
+/// A foreign holder who never lets go by himself.
+pub(crate) fn occupy(masters: &[RedisServer], key: &str) {
+    for master in masters {
+        assert!(master.command(&["SET", key, "foreign", "NX", "PX", "600000"]).is_ok());
+    }
+}
+
+/// How often this command has been executed.
+pub(crate) fn calls(master: &RedisServer, command: &str) -> u64 {
+    let info = master.command(&["INFO", "commandstats"]);
+    let start = format!("cmdstat_{command}:calls=");
+    let line = info.text().unwrap().lines().find_map(|line| line.strip_prefix(&start)?.split(',').next());
+    line.map_or(0, |calls| calls.parse().unwrap())
+}
