@@ -155,7 +155,20 @@ impl Connection {
         self.proven = true;
         self.backoff.reset();
         answer(answers, self.id, &request, meaning);
+        self.pay_debts(now);
         Ok(())
+    }
+
+    /// Sends releases that found a full pipeline, as far as there is room by now.
+    fn pay_debts(&mut self, now: Instant) {
+        while let Some(debt) = self.debts.front() {
+            if !self.has_room_for(&debt.request) {
+                return;
+            }
+            if let Some(debt) = self.debts.pop_front().filter(|debt| now < debt.until) {
+                self.send(debt.request, ScriptForm::BySha, now);
+            }
+        }
     }
 
     fn become_ready(&mut self, now: Instant) {

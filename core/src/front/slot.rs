@@ -50,13 +50,16 @@ impl Slot {
         match event {
             Event::Granted { .. } => inner.acquired = Some(Ok(())),
             Event::NotAcquired { error, .. } => inner.acquired = Some(Err(error)),
+            // What was decided before the holder let go may be delivered after it, and revives nothing.
             Event::Renewed { valid_until, .. } => {
-                self.set_valid_until(valid_until);
+                if inner.loss.is_none() {
+                    self.set_valid_until(valid_until);
+                }
                 return;
             }
             Event::Extended { extension, result, .. } => {
-                if let Ok(valid_until) = result {
-                    self.set_valid_until(valid_until);
+                if let (Ok(valid_until), None) = (&result, inner.loss) {
+                    self.set_valid_until(*valid_until);
                 }
                 inner.extended.push((extension, result));
             }
@@ -78,8 +81,8 @@ impl Slot {
 
     /// The holder has let go: validity ends, and watchers learn it.
     pub(super) fn let_go(&self, woken: &mut Vec<Waker>) {
-        self.set_valid_until(Instant::ORIGIN);
         let mut inner = self.inner();
+        self.set_valid_until(Instant::ORIGIN);
         inner.loss.get_or_insert(LossCause::Released);
         woken.append(&mut inner.waiting);
     }
