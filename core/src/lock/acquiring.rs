@@ -162,7 +162,8 @@ impl Lock {
     fn next_attempt_at(&self, now: Instant, effects: &mut Effects<'_>) -> Instant {
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let Some(give_up_at) = self.give_up_at else { return now + pause };
-        let last = give_up_at - effects.config.request_timeout;
+        // A long time-out must not use up a short wait: masters that answer take far less.
+        let last = give_up_at - effects.config.request_timeout.min(pause);
         if now + pause <= last {
             now + pause
         } else if last > now + pause / 2 {
