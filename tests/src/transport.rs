@@ -14,6 +14,8 @@ pub enum Transport {
     /// `quorlock-tokio` on a runtime with several threads.
     #[cfg(feature = "tokio")]
     Tokio(tokio::runtime::Runtime),
+    /// `quorlock-blocking`, which needs no runtime.
+    Blocking,
 }
 
 /// What [`Transport::sleep`] gives.
@@ -24,6 +26,7 @@ impl Transport {
     pub const NAMES: &[&str] = &[
         #[cfg(feature = "tokio")]
         "tokio",
+        "blocking",
     ];
 
     /// The transport of this name, one of [`Transport::NAMES`].
@@ -34,6 +37,7 @@ impl Transport {
                 let mut runtime = tokio::runtime::Builder::new_multi_thread();
                 Self::Tokio(runtime.worker_threads(2).enable_all().build().expect("threads can be started"))
             }
+            "blocking" => Self::Blocking,
             other => panic!("there is no transport named {other}"),
         }
     }
@@ -43,6 +47,7 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(_) => "tokio",
+            Self::Blocking => "blocking",
         }
     }
 
@@ -54,6 +59,7 @@ impl Transport {
                 let _inside = runtime.enter();
                 quorlock_tokio::open(config).expect("this is inside the runtime")
             }
+            Self::Blocking => quorlock_blocking::open(config).expect("a poll and a thread are left"),
         }
     }
 
@@ -62,6 +68,8 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(runtime) => runtime.block_on(future),
+            // Its futures may be polled by whoever has an executor.
+            Self::Blocking => smol::block_on(future),
         }
     }
 
@@ -70,6 +78,9 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(_) => Box::pin(tokio::time::sleep(span)),
+            Self::Blocking => Box::pin(async move {
+                smol::Timer::after(span).await;
+            }),
         }
     }
 }

@@ -51,6 +51,8 @@ macro_rules! all_scenarios_on {
                 no_quorum_says_what_each_master_said,
                 split_votes_of_two_and_four_masters_end_on_both_sides_at_once,
                 every_attempt_has_a_token_of_its_own,
+                a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one_attempt,
+                requests_that_make_no_sense_are_errors_and_send_nothing,
             }
             silence {
                 a_hung_master_costs_nothing,
@@ -80,6 +82,8 @@ macro_rules! all_scenarios_on {
                 keys_deleted_by_hand_on_a_majority_are_told_at_the_next_renewal,
                 keys_deleted_by_hand_on_a_minority_lose_nothing,
                 a_watch_outlives_its_guard_and_says_released,
+                nothing_that_comes_late_makes_a_released_lock_valid_again,
+                an_extension_that_nobody_waits_for_any_more_is_known_to_the_guard,
             }
             ending {
                 a_release_says_whether_the_lock_was_still_ours,
@@ -122,7 +126,7 @@ macro_rules! all_scenarios_on {
                 a_master_that_needs_replicas_has_no_vote,
                 a_master_kept_busy_by_a_script_has_no_vote,
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
-                denied_info_client_and_script_load_are_warnings,
+                denied_info_and_script_load_are_warnings,
             }
             garbage {
                 a_minority_that_talks_garbage_costs_nothing,
@@ -139,3 +143,4 @@ macro_rules! all_scenarios_on {
 
 #[cfg(feature = "tokio")]
 all_scenarios_on!(tokio);
+all_scenarios_on!(blocking);

@@ -201,3 +201,43 @@ pub(crate) fn every_attempt_has_a_token_of_its_own(transport: &Transport) {
     }
     assert!(tokens.contains(&guard.token().expose()));
 }
+
+pub(crate) fn a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one_attempt(
+    transport: &Transport,
+) {
+    let masters = masters(3);
+    let locker = open(transport, &masters);
+    all_ready(&locker);
+    occupy(&masters, "job");
+
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock("job").within(PATIENCE / 2).wait());
+        std::thread::sleep(millis(300));
+        assert!(masters.iter().all(|master| master.del("job")));
+        held_on(&masters, &waiter.join().unwrap().unwrap(), 3);
+    });
+}
+
+pub(crate) fn requests_that_make_no_sense_are_errors_and_send_nothing(transport: &Transport) {
+    let masters = masters(1);
+    let locker = open(transport, &masters);
+    all_ready(&locker);
+
+    for request in [
+        locker.lock(""),
+        locker.lock(vec![b'x'; 1 << 20]),
+        locker.lock("job").ttl(Duration::ZERO),
+        locker.lock("job").ttl(Duration::MAX),
+        locker.lock("job").ttl(PATIENCE),
+    ] {
+        let error = request.wait().unwrap_err();
+        assert!(matches!(error, AcquireError::Request(_)), "{error}");
+    }
+
+    assert_eq!(calls(&masters[0], "set"), 0);
+    // No time and no attempt at all are little, but no nonsense.
+    let error = locker.lock("job").within(Duration::ZERO).wait();
+    assert!(matches!(error, Err(AcquireError::NoQuorum(_))), "{error:?}");
+    assert!(locker.lock("job").attempts(0).wait().is_ok());
+    no_key(&masters, "job");
+}

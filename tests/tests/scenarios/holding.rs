@@ -239,3 +239,38 @@ pub(crate) fn a_watch_outlives_its_guard_and_says_released(transport: &Transport
 
     assert!(watches.iter().all(|watch| !watch.is_valid() && watch.check() == Err(LossCause::Released)));
 }
+
+pub(crate) fn nothing_that_comes_late_makes_a_released_lock_valid_again(transport: &Transport) {
+    let masters = masters(1);
+    let config = hasty(masters.urls()).request_timeout(millis(50)).build().unwrap();
+    let locker = transport.open(config);
+    all_ready(&locker);
+    let ttl = millis(90);
+    for round in 0..100 {
+        let keys = 0..20;
+        let guards: Vec<_> =
+            keys.filter_map(|key| locker.lock(format!("job{key}")).ttl(ttl).renew().wait().ok()).collect();
+        let watches: Vec<_> = guards.iter().map(Guard::watch).collect();
+        sleep(millis(24 + round % 8));
+        // About now all of them are renewed.
+        drop(guards);
+        for _ in 0..20 {
+            assert!(watches.iter().all(|watch| !watch.is_valid()), "in round {round}");
+            sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+pub(crate) fn an_extension_that_nobody_waits_for_any_more_is_known_to_the_guard(transport: &Transport) {
+    let masters = masters(3);
+    let locker = open(transport, &masters);
+    let guard = locker.lock("job").wait().unwrap();
+
+    transport.block_on(async {
+        drop(smol::future::poll_once(guard.extend(2 * TTL)).await);
+    });
+
+    eventually(SOON, "the guard is valid for longer", || guard.remaining() > TTL);
+    assert!(masters.iter().filter(|master| master.pttl("job") > 70_000).count() >= 2);
+    assert_eq!(guard.release().wait(), Ok(()));
+}
