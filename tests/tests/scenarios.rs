@@ -5,6 +5,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+#[path = "scenarios/drivers.rs"]
+mod drivers;
 #[path = "scenarios/ending.rs"]
 mod ending;
 #[path = "scenarios/garbage.rs"]

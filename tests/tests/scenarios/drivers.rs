@@ -1,0 +1,131 @@
+//! What only the async transports have: a driver that users place themselves, and that may end before its locker.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use crate::kit::*;
+
+/// Everything on one thread: no answer has to change threads, and nothing waits for another thread.
+async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()>, masters: &[RedisServer]) {
+    let locking = async move {
+        let guard = locker.lock("job").await.unwrap();
+        held_on(masters, &guard, 3);
+        assert!(guard.extend(2 * TTL).await.unwrap() > TTL);
+        assert_eq!(guard.release().await, Ok(()));
+
+        let executor = smol::LocalExecutor::new();
+        let tasks: Vec<_> = (0..64)
+            .map(|task| {
+                let locker = locker.clone();
+                executor.spawn(async move {
+                    let guard = locker.lock(format!("job{task}")).await.unwrap();
+                    assert_eq!(guard.release().await, Ok(()));
+                })
+            })
+            .collect();
+        executor
+            .run(async {
+                for task in tasks {
+                    task.await;
+                }
+            })
+            .await;
+
+        // Dropped in a `select!` like this one, an acquisition leaves nothing.
+        occupy(masters, "held");
+        let never = async { drop(locker.lock("held").within(None).await) };
+        smol::future::or(never, async { _ = smol::Timer::after(millis(300)).await }).await;
+        drop(locker.lock("dropped").await.unwrap());
+    };
+    // The driver ends when the last user of the locker is gone.
+    smol::future::zip(driver, locking).await;
+    assert!(masters.iter().all(|master| master.command(&["DBSIZE"]).int() == Some(1)));
+    eventually(SOON, "connections are closed", || {
+        masters.iter().all(|master| master.connected_clients() == 0)
+    });
+}
+
+/// Whoever waits is told when a driver is dropped, and nobody waits in vain after that.
+async fn tells_of_the_end_of_its_driver(
+    locker: Locker,
+    driver: impl Future<Output = ()>,
+    masters: &[RedisServer],
+) {
+    let mut driver = Box::pin(driver);
+    let ended = async {
+        driver.as_mut().await;
+        panic!("the driver ended while its locker was used")
+    };
+    let guard = smol::future::or(ended, async { locker.lock("job").await.unwrap() }).await;
+    let mut waiting = locker.lock("job").into_future();
+    assert!(smol::future::poll_once(&mut waiting).await.is_none());
+
+    drop(driver);
+
+    assert!(matches!(waiting.await, Err(AcquireError::DriverEnded)));
+    assert_eq!(guard.lost().await, LossCause::DriverEnded);
+    assert!(matches!(locker.lock("other").await, Err(AcquireError::DriverEnded)));
+    assert!(matches!(guard.extend(2 * TTL).await, Err(ExtendError::Lost(LossCause::DriverEnded))));
+    // It cannot say what the masters say, but what the sockets take is sent.
+    assert_eq!(guard.release().await, Err(ReleaseError::DriverEnded));
+    no_key(masters, "job");
+}
+
+/// Makes the tests of one transport out of how it opens a locker with a driver and how it runs a future on this thread.
+macro_rules! drivers {
+    ($transport:ident: $open:path, $block_on:expr) => {
+        pub(crate) mod $transport {
+            use super::*;
+
+            #[test]
+            fn a_locker_and_its_driver_share_one_thread() {
+                let masters = masters(3);
+                let block_on = $block_on;
+                block_on(Box::pin(async {
+                    let (locker, driver) = $open(patient(masters.urls()).build().unwrap());
+                    locks_beside_its_driver(locker, driver, &masters).await;
+                }));
+            }
+
+            #[test]
+            fn whoever_waits_is_told_that_the_driver_has_ended() {
+                let masters = masters(3);
+                let block_on = $block_on;
+                block_on(Box::pin(async {
+                    let (locker, driver) = $open(patient(masters.urls()).build().unwrap());
+                    tells_of_the_end_of_its_driver(locker, driver, &masters).await;
+                }));
+            }
+        }
+    };
+}
+
+#[cfg(feature = "tokio")]
+drivers!(tokio: quorlock_tokio::open_with_driver, |future: Pin<Box<dyn Future<Output = ()> + '_>>| {
+    ::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future);
+});
+
+#[cfg(feature = "tokio")]
+#[test]
+fn tokio_says_that_there_is_no_runtime() {
+    let error = quorlock_tokio::open(Config::new(["redis://127.0.0.1:1"]).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("no tokio runtime"), "{error}");
+}
+
+/// A runtime that is shut down takes the driver with it.
+#[cfg(feature = "tokio")]
+#[test]
+fn the_end_of_a_tokio_runtime_is_told_and_what_is_dropped_after_it_leaves_no_key() {
+    let masters = masters(3);
+    let transport = Transport::named("tokio");
+    let locker = open(&transport, &masters);
+    let guard = locker.lock("job").wait().unwrap();
+    held_on(&masters, &guard, 3);
+
+    drop(transport);
+
+    assert_eq!(guard.lost().wait(), LossCause::DriverEnded);
+    drop(guard);
+    no_key(&masters, "job");
+    assert!(matches!(locker.lock("job").wait(), Err(AcquireError::DriverEnded)));
+}
