@@ -24,7 +24,8 @@ pub(super) struct Clearing {
     acquire_round: u32,
     undo_round: u32,
     votes: Vec<Vote>,
-    /// Masters that refused and have not said yet who holds the key.
+    /// Masters that refused and have not said yet who holds the key, and those whose vote still tells "held by another" from "no
+    /// quorum of answers".
     awaited: MasterSet,
     /// `None`: there is no further attempt, and the command ends when the awaited reads are there.
     pub(super) retry_at: Option<Instant>,
@@ -134,12 +135,15 @@ impl Lock {
         let quorum = effects.config.quorum;
         let tally = Tally::of(&votes);
         let undecided = quorum.decide(tally.granted, tally.outstanding) == Decision::Open;
+        let may_turn_out_held = !tally.is_held_by_another(quorum)
+            && tally.granted + tally.held + tally.outstanding >= quorum.needed();
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
             match vote {
                 Vote::HeldByAnother { .. } => awaited.insert(master),
                 Vote::Outstanding if undecided => {
                     *vote = Vote::Failed(Cause::NoAnswer { waited: now.since(since) });
                 }
+                Vote::Outstanding if may_turn_out_held => awaited.insert(master),
                 _ => {}
             }
         }
@@ -188,6 +192,8 @@ impl Lock {
                 record(&mut clearing.votes, master, vote);
                 if vote.is_refusal() {
                     clearing.awaited.insert(master);
+                } else {
+                    clearing.awaited.remove(master);
                 }
             }
         } else if round == clearing.undo_round {
