@@ -62,6 +62,7 @@ macro_rules! all_scenarios_on {
                 a_hung_master_that_was_given_up_costs_nothing,
                 a_killed_master_costs_nothing,
                 a_hung_master_is_named_in_the_error,
+                a_lock_held_beside_a_dead_master_is_held_by_another_however_slow_the_third_says_so,
                 two_refusals_and_a_hung_master_are_decided_at_once,
                 two_of_three_stopped_is_no_quorum_within_the_wait_and_leaves_no_key,
                 a_hung_master_that_goes_on_votes_again_whatever_the_back_off,

@@ -88,6 +88,24 @@ pub(crate) fn a_hung_master_is_named_in_the_error(transport: &Transport) {
     no_key(&masters[2..], "held");
 }
 
+pub(crate) fn a_lock_held_beside_a_dead_master_is_held_by_another_however_slow_the_third_says_so(
+    transport: &Transport,
+) {
+    let masters = masters(3);
+    let proxy = FaultProxy::start(masters[1].address());
+    let urls = [masters[0].url(), proxy.url(), masters[2].url()];
+    let locker = transport.open(patient(urls).build().unwrap());
+    all_ready(&locker);
+    occupy(&masters[..2], "job");
+    masters[2].kill();
+    all_but_one_ready(&locker);
+    proxy.delay(Direction::Both, millis(100));
+
+    let error = locker.try_lock("job").wait().unwrap_err();
+
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+}
+
 #[track_caller]
 fn all_but_one_ready(locker: &Locker) {
     let most = locker.masters().len() - 1;
