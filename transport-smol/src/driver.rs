@@ -1,0 +1,156 @@
+//! The I/O loop: sockets, a timer, a wake-up, and nothing about locks.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use async_io::Timer;
+use quorlock_core::front::{Demand, Port};
+use quorlock_core::{Address, Cause, Config, MasterId};
+
+use crate::socket::{self, Socket};
+
+/// A master that sends without end gets its next share after the others have had theirs.
+const READS_PER_TURN: usize = 16;
+
+/// One master's connection, with its generation.
+enum Link {
+    None,
+    Opening(u32, Pin<Box<dyn Future<Output = Result<Socket, Cause>> + Send>>),
+    Open(u32, Socket),
+}
+
+struct Master {
+    id: MasterId,
+    address: Address,
+    link: Link,
+}
+
+/// The future that moves a locker's bytes, on any executor. It ends when the last clone, guard and future of the locker is gone.
+///
+/// *Cancel safety*: dropping it ends the locker; whoever waits is told so.
+#[must_use = "a locker without its driver gets no answers"]
+pub struct Driver {
+    port: Port,
+    masters: Vec<Master>,
+    timer: Timer,
+    /// For when the timer was last set.
+    alarm: Option<Instant>,
+    buffer: Box<[u8]>,
+}
+
+impl Driver {
+    pub(crate) fn new(port: Port, config: &Config) -> Self {
+        let masters = config.master_ids().zip(config.masters());
+        let masters = masters
+            .map(|(id, endpoint)| Master { id, address: endpoint.address().clone(), link: Link::None })
+            .collect();
+        Self { port, masters, timer: Timer::never(), alarm: None, buffer: vec![0; 16 * 1024].into() }
+    }
+
+    /// Sets the timer for what the machine asks for. Ready if that is now.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let now = Instant::now();
+        let Some(at) = self.port.sleep().and_then(|span| now.checked_add(span)) else { return Poll::Pending };
+        // Each change rouses the reactor, so a later deadline waits until the timer has run out for the earlier one.
+        if self.alarm.is_none_or(|alarm| alarm <= now || at < alarm) {
+            self.alarm = Some(at);
+            self.timer.set_at(at);
+        }
+        Pin::new(&mut self.timer).poll(cx).map(|_| ())
+    }
+}
+
+impl Master {
+    /// Moves what can be moved now. True if there may be more.
+    fn serve(&mut self, port: &Port, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
+        self.poll_opening(port, cx);
+        let Link::Open(generation, socket) = &self.link else { return false };
+        let generation = *generation;
+        for _ in 0..READS_PER_TURN {
+            let cause = match socket.poll_read(cx, buffer) {
+                Poll::Ready(Ok(0)) => Cause::Closed,
+                Poll::Ready(Ok(bytes)) => {
+                    port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
+                    continue;
+                }
+                Poll::Ready(Err(error)) => Cause::from(&error),
+                Poll::Pending if !port.is_blocked(self.id) => return false,
+                Poll::Pending => match socket.poll_write(cx, || port.retry_write(self.id)) {
+                    Poll::Ready(Err(error)) => Cause::from(&error),
+                    Poll::Ready(Ok(())) | Poll::Pending => return false,
+                },
+            };
+            self.link = Link::None;
+            port.closed(self.id, generation, cause);
+            return false;
+        }
+        true
+    }
+
+    fn poll_opening(&mut self, port: &Port, cx: &mut Context<'_>) {
+        let Link::Opening(generation, opening) = &mut self.link else { return };
+        let generation = *generation;
+        let Poll::Ready(outcome) = opening.as_mut().poll(cx) else { return };
+        match outcome {
+            Ok(socket) => {
+                port.opened(self.id, generation, socket.clone());
+                self.link = Link::Open(generation, socket);
+            }
+            Err(cause) => {
+                self.link = Link::None;
+                port.closed(self.id, generation, cause);
+            }
+        }
+    }
+
+    /// True if the demand has begun something that wants a first poll.
+    fn carry_out(&mut self, demand: Demand) -> bool {
+        match (demand, &self.link) {
+            (Demand::Connect { generation, .. }, _) => {
+                self.link = Link::Opening(generation, Box::pin(socket::open(self.address.clone())));
+                return true;
+            }
+            (Demand::Close { generation, .. }, Link::Opening(own, _) | Link::Open(own, _)) => {
+                if *own == generation {
+                    self.link = Link::None;
+                }
+            }
+            (Demand::Close { .. }, Link::None) => {}
+        }
+        false
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.port.register(cx.waker());
+        let mut again = false;
+        for master in &mut this.masters {
+            again |= master.serve(&this.port, &mut this.buffer, cx);
+        }
+        this.port.tick();
+        while let Some(demand) = this.port.next_demand() {
+            let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
+            again |= this.masters.get_mut(master.index()).is_some_and(|master| master.carry_out(demand));
+        }
+        if this.port.is_finished() {
+            return Poll::Ready(());
+        }
+        if again || this.poll_timer(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! A connection to one master, over TCP or a Unix domain socket.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_io::Async;
+use quorlock_core::{Address, Cause};
+
+/// A non-blocking stream of either kind. The driver reads it, and whoever has something to say writes it.
+pub(crate) trait Stream: Send + Sync {
+    /// Ready once something has happened since the last call that was pending, which need not be something to read.
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// The same for writing.
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// Reads past the reactor, without waiting.
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    /// Writes past the reactor, without waiting.
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+}
+
+impl<T: Send + Sync> Stream for Async<T>
+where
+    for<'a> &'a T: Read + Write,
+{
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Async::poll_readable(self, cx)
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Async::poll_writable(self, cx)
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut stream = self.get_ref();
+        stream.read(buffer)
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stream = self.get_ref();
+        stream.write(bytes)
+    }
+}
+
+/// One end of a [`Stream`]; the socket is closed when all of them are gone.
+#[derive(Clone)]
+pub(crate) struct Socket(Arc<dyn Stream>);
+
+/// Resolves the name on a thread for what blocks, and connects.
+pub(crate) async fn open(address: Address) -> Result<Socket, Cause> {
+    match address {
+        Address::Tcp { host, port } => {
+            let resolved = smol::net::resolve((host, port)).await.map_err(|_| Cause::UnknownHost)?;
+            let mut last = Cause::UnknownHost;
+            for address in resolved {
+                match connect_tcp(address).await {
+                    Ok(socket) => return Ok(socket),
+                    Err(error) => last = Cause::from(&error),
+                }
+            }
+            Err(last)
+        }
+        #[cfg(unix)]
+        Address::Unix(path) => {
+            let connected = Async::<std::os::unix::net::UnixStream>::connect(path).await;
+            connected.map(Socket::new).map_err(|error| Cause::from(&error))
+        }
+        #[cfg(not(unix))]
+        Address::Unix(_) => Err(Cause::Connect(io::ErrorKind::Unsupported)),
+    }
+}
+
+async fn connect_tcp(address: std::net::SocketAddr) -> io::Result<Socket> {
+    let stream = Async::<TcpStream>::connect(address).await?;
+    // Nothing follows a request that would be worth its delay.
+    stream.get_ref().set_nodelay(true)?;
+    Ok(Socket::new(stream))
+}
+
+impl Socket {
+    fn new(stream: impl Stream + 'static) -> Self {
+        Self(Arc::new(stream))
+    }
+
+    /// Reads into `buffer` and tells how many bytes came; zero is the end.
+    ///
+    /// The waker is registered first and the socket looked at after that, so that what comes in between is not missed. The look
+    /// does not depend on what the reactor knows: it may not have run for as long as the executor was busy.
+    pub(crate) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let registered = self.0.poll_readable(cx)?.is_pending();
+            match self.0.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if registered {
+                        return Poll::Pending;
+                    }
+                }
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    /// Calls `write` until it has written everything, or until the socket is full and `cx` will be woken when there is room.
+    pub(crate) fn poll_write(&self, cx: &mut Context<'_>, write: impl Fn() -> bool) -> Poll<io::Result<()>> {
+        loop {
+            let registered = self.0.poll_writable(cx)?.is_pending();
+            if write() {
+                return Poll::Ready(Ok(()));
+            }
+            if registered {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
