@@ -14,6 +14,8 @@ pub enum Transport {
     /// `quorlock-tokio` on a runtime with several threads.
     #[cfg(feature = "tokio")]
     Tokio(tokio::runtime::Runtime),
+    /// `quorlock-smol` on smol's global executor.
+    Smol,
     /// `quorlock-blocking`, which needs no runtime.
     Blocking,
 }
@@ -26,6 +28,7 @@ impl Transport {
     pub const NAMES: &[&str] = &[
         #[cfg(feature = "tokio")]
         "tokio",
+        "smol",
         "blocking",
     ];
 
@@ -37,6 +40,7 @@ impl Transport {
                 let mut runtime = tokio::runtime::Builder::new_multi_thread();
                 Self::Tokio(runtime.worker_threads(2).enable_all().build().expect("threads can be started"))
             }
+            "smol" => Self::Smol,
             "blocking" => Self::Blocking,
             other => panic!("there is no transport named {other}"),
         }
@@ -47,6 +51,7 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(_) => "tokio",
+            Self::Smol => "smol",
             Self::Blocking => "blocking",
         }
     }
@@ -59,6 +64,7 @@ impl Transport {
                 let _inside = runtime.enter();
                 quorlock_tokio::open(config).expect("this is inside the runtime")
             }
+            Self::Smol => quorlock_smol::open(config),
             Self::Blocking => quorlock_blocking::open(config).expect("a poll and a thread are left"),
         }
     }
@@ -68,8 +74,8 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(runtime) => runtime.block_on(future),
-            // Its futures may be polled by whoever has an executor.
-            Self::Blocking => smol::block_on(future),
+            // The blocking transport's futures may be polled by whoever has an executor.
+            Self::Smol | Self::Blocking => smol::block_on(future),
         }
     }
 
@@ -78,7 +84,7 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(_) => Box::pin(tokio::time::sleep(span)),
-            Self::Blocking => Box::pin(async move {
+            Self::Smol | Self::Blocking => Box::pin(async move {
                 smol::Timer::after(span).await;
             }),
         }

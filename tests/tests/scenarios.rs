@@ -146,4 +146,5 @@ macro_rules! all_scenarios_on {
 
 #[cfg(feature = "tokio")]
 all_scenarios_on!(tokio);
+all_scenarios_on!(smol);
 all_scenarios_on!(blocking);

@@ -101,9 +101,11 @@ macro_rules! drivers {
 }
 
 #[cfg(feature = "tokio")]
-drivers!(tokio: quorlock_tokio::open_with_driver, |future: Pin<Box<dyn Future<Output = ()> + '_>>| {
-    ::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future);
+drivers!(on_tokio: quorlock_tokio::open_with_driver, |future: Pin<Box<dyn Future<Output = ()> + '_>>| {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future);
 });
+
+drivers!(on_smol: quorlock_smol::open_with_driver, |future: Pin<Box<dyn Future<Output = ()> + '_>>| smol::block_on(future));
 
 #[cfg(feature = "tokio")]
 #[test]
