@@ -130,6 +130,7 @@ macro_rules! all_scenarios_on {
                 a_master_kept_busy_by_a_script_has_no_vote,
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
+                a_server_without_hello_is_spoken_to_as_in_redis_5,
             }
             garbage {
                 a_minority_that_talks_garbage_costs_nothing,

@@ -309,3 +309,21 @@ pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
         assert!(warnings.contains(&warning), "{warning:?} is not in {warnings:?}");
     }
 }
+
+pub(crate) fn a_server_without_hello_is_spoken_to_as_in_redis_5(transport: &Transport) {
+    let without_hello =
+        |options: ServerOptions, _| options.config("rename-command HELLO \"\"").password("secret");
+    let masters = Fleet::start(3, without_hello);
+    let urls = masters.iter().map(|master| format!("{}/1", master.url()));
+    let locker = transport.open(patient(urls).client_name("quorlock").build().unwrap());
+    all_ready(&locker);
+
+    let guard = locker.lock("job").wait().unwrap();
+
+    assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
+    let error = locker.try_lock("job").wait().unwrap_err();
+    assert!(error.to_string().contains("held by another for "), "{error}");
+    assert!(masters[0].command(&["CLIENT", "LIST"]).text().unwrap().contains("name=quorlock"));
+    assert_eq!(guard.release().wait(), Ok(()));
+    assert!(locker.lock("job").wait().is_ok());
+}
