@@ -1,4 +1,67 @@
 //! The Redlock algorithm as one pure state machine.
+//!
+//! A lock over N independent Redis or Valkey masters, told as a story:
+//!
+//! 1. Somebody wants a [`Resource`]. The machine draws a fresh [`Token`] and sends `SET resource token NX PX ttl` to all
+//!    masters at once.
+//! 2. Answers come, or do not. As soon as a [`Quorum`] has granted, the lock is held; as soon as no quorum can be reached any more,
+//!    the attempt is lost. No master is waited for that the decision does not need.
+//! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift. That is looked at when the last
+//!    needed answer comes, when the caller takes the lock, and whenever he asks.
+//! 4. A lost attempt is released on every master that it may have reached, behind the request on the same connection, and a read
+//!    tells who holds the key and for how long. After a random pause comes the next attempt, with another token.
+//! 5. Extensions count only masters that hold this very token, over all N. They create no key and shorten none. Where too few
+//!    masters answer, the lock is as valid as it was; where too many say "not yours", its holder is told at once.
+//! 6. A release compares the token and deletes, everywhere, and tells whether the lock was ours until then.
+//!
+//! There is no socket, no clock, no source of randomness, no thread and no async runtime in this crate: all that is handed in. The
+//! same inputs give the same outputs, byte for byte. The page that all of this follows is
+//! [Distributed Locks with Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
+//!
+//! # The run loop
+//!
+//! **Change one thing, then drain the outputs until the machine says when it wants to be woken.** Whoever writes a driver of his own does it
+//! so; those who want a lock take [`quorlock-tokio`], [`quorlock-smol`] or [`quorlock-blocking`].
+//!
+//! ```
+//! use quorlock_core::{Config, Entropy, EntropyFailed, Instant, Machine, Output};
+//!
+//! # struct Zeros;
+//! # impl Entropy for Zeros {
+//! #     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> { bytes.fill(0); Ok(()) }
+//! # }
+//! # let entropy = Zeros;
+//! let config = Config::new(["redis://a", "redis://b", "redis://c"])?;
+//! let mut machine = Machine::new(config, entropy, Instant::ORIGIN);
+//! let wake = loop {
+//!     match machine.poll_output() {
+//!         Output::Connect { master, generation } => { /* open it, then `connected` or `closed` */ }
+//!         Output::Write { master, generation, bytes } => { /* send them on that connection */ }
+//!         Output::Close { master, generation } => { /* close it */ }
+//!         Output::Event(event) => { /* tell the caller */ }
+//!         Output::Wake(wake) => break wake,
+//!     }
+//! };
+//! // Sleep until `wake`, or until bytes come in: `received`, then `time_passed`, and drain again.
+//! # assert!(wake.is_some());
+//! # Ok::<(), quorlock_core::ConfigError>(())
+//! ```
+//!
+//! # The rooms
+//!
+//! | module | what it is | what it must not know |
+//! |---|---|---|
+//! | `protocol` | values and pure functions: resource, token, TTL, votes, tally, configuration, errors | state over time |
+//! | `endpoint` | URLs | names' addresses |
+//! | `wire` | commands to bytes; bytes to replies, behind a guard; the Lua scripts | connections, locks |
+//! | `connection` | one master: handshake, pipeline, time-outs, reconnects | locks |
+//! | `lock` | one lock's life | connections, other locks |
+//! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
+//! | [`front`] | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
+//!
+//! [`quorlock-tokio`]: https://docs.rs/quorlock-tokio
+//! [`quorlock-smol`]: https://docs.rs/quorlock-smol
+//! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
 mod connection;
 mod endpoint;

@@ -19,14 +19,6 @@ pub(crate) const MAX_DEPTH: usize = 4;
 /// A resumable search for the end of the first reply in a buffer that grows at its end.
 ///
 /// It remembers where it stopped, so every byte is looked at once, however the bytes were split on their way.
-///
-/// ```
-/// # use quorlock_core::wire::Scanner;
-/// let mut scanner = Scanner::new();
-/// assert_eq!(scanner.advance(b"$5\r\nhel"), Ok(None));
-/// assert_eq!(scanner.advance(b"$5\r\nhello\r\n+OK\r\n"), Ok(Some(11)));
-/// assert_eq!(scanner.advance(b"+OK\r\n"), Ok(Some(5)));
-/// ```
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner {
     /// How many bytes of the buffer have been walked over.
@@ -258,6 +250,14 @@ impl Declared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_goes_on_where_it_stopped_and_starts_anew_behind_a_frame() {
+        let mut scanner = Scanner::new();
+        assert_eq!(scanner.advance(b"$5\r\nhel"), Ok(None));
+        assert_eq!(scanner.advance(b"$5\r\nhello\r\n+OK\r\n"), Ok(Some(11)));
+        assert_eq!(scanner.advance(b"+OK\r\n"), Ok(Some(5)));
+    }
 
     #[test]
     fn each_type_of_resp_2_and_resp_3_ends_where_the_protocol_says() {
