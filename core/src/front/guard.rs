@@ -88,10 +88,7 @@ impl Guard {
 
     /// Ends the renewal in the background. The lock stays valid for what remains, and can still be extended by hand.
     pub fn stop_renewal(&self) {
-        let _ = self.watch.handle.0.command(|machine, now| {
-            machine.stop_renewal(self.id, now);
-            Ok(())
-        });
+        self.watch.handle.0.command(|machine, now| machine.stop_renewal(self.id, now));
     }
 
     /// Releases the lock and tells whether a quorum of masters still held it for us.
@@ -106,10 +103,7 @@ impl Guard {
             waker.wake();
         }
         let id = self.id;
-        let _ = self.watch.handle.0.command(|machine, now| {
-            machine.release(id, now);
-            Ok(())
-        });
+        self.watch.handle.0.command(|machine, now| machine.release(id, now));
         Release { watch: self.watch.clone(), id, loss, is_done: false }
     }
 }
@@ -235,7 +229,9 @@ impl Future for Extend<'_> {
         let Guard { watch, id, .. } = self.guard;
         if let ExtendState::Start(ttl) = &self.state {
             let started = match ttl.clone() {
-                Ok(ttl) => watch.handle.0.command(|machine, now| machine.extend(*id, ttl, now)),
+                Ok(ttl) => watch.handle.0.command(|machine, now| {
+                    machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
+                }),
                 Err(error) => Err(RequestError::Invalid(error)),
             };
             match started {

@@ -10,7 +10,7 @@ use super::port::Demand;
 use super::slot::Slot;
 use super::writer::Writer;
 use crate::machine::{Acquire, Event, LockId, Machine, Output};
-use crate::protocol::{AcquireError, Config, RequestError};
+use crate::protocol::{AcquireError, Config};
 use crate::time::Instant;
 
 pub(super) struct Shared {
@@ -107,10 +107,7 @@ impl Shared {
     }
 
     /// Changes the machine, then carries out what that brought about.
-    pub(super) fn command<R>(
-        &self,
-        change: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> Result<R, RequestError>,
-    ) -> Result<R, RequestError> {
+    pub(super) fn command<R>(&self, change: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> R) -> R {
         let result = change(&mut self.core().machine, self.host.now());
         self.flush();
         result

@@ -21,7 +21,8 @@ struct Inner {
     acquired: Option<Result<(), AcquireError>>,
     released: Option<ReleaseOutcome>,
     loss: Option<LossCause>,
-    extended: Vec<(ExtensionId, Result<Instant, ExtendError>)>,
+    /// Extensions that somebody waits for, with what came of them.
+    extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     driver_ended: bool,
     /// Who waits for any of these. Several may wait for one lock: its holder, and those who watch it.
     waiting: Vec<Waker>,
@@ -61,7 +62,9 @@ impl Slot {
                 if let (Ok(valid_until), None) = (&result, inner.loss) {
                     self.set_valid_until(*valid_until);
                 }
-                inner.extended.push((extension, result));
+                if let Some((_, outcome)) = inner.extended.iter_mut().find(|(other, _)| *other == extension) {
+                    *outcome = Some(result);
+                }
             }
             Event::Lost { cause, .. } => {
                 self.set_valid_until(Instant::ORIGIN);
@@ -109,14 +112,21 @@ impl Slot {
         id: ExtensionId,
         cx: &Context<'_>,
     ) -> Poll<Result<Instant, ExtendError>> {
-        self.poll(cx, |inner| match inner.extended.iter().position(|(other, _)| *other == id) {
-            Some(place) => Some(inner.extended.swap_remove(place).1),
-            None => inner.driver_ended.then_some(Err(ExtendError::Lost(LossCause::DriverEnded))),
+        self.poll(cx, |inner| {
+            let place = inner.extended.iter().position(|(other, result)| *other == id && result.is_some());
+            place
+                .and_then(|place| inner.extended.swap_remove(place).1)
+                .or_else(|| inner.driver_ended.then_some(Err(ExtendError::Lost(LossCause::DriverEnded))))
         })
     }
 
     pub(super) fn loss(&self) -> Option<LossCause> {
         self.inner().loss
+    }
+
+    /// Somebody waits for this extension.
+    pub(super) fn expect_extension(&self, id: ExtensionId) {
+        self.inner().extended.push((id, None));
     }
 
     /// Forgets an extension that nobody waits for any more.
