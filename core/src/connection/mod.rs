@@ -271,7 +271,7 @@ impl Connection {
         } else {
             let waited = now.since(since);
             self.fault = Some(Cause::NoConnection { waited });
-            self.fail_queued(answers);
+            self.fail_queued(now, answers);
         }
     }
 
@@ -330,7 +330,7 @@ impl Connection {
             return;
         }
         self.fault = Some(cause);
-        self.fail_queued(answers);
+        self.fail_queued(now, answers);
         let for_a_person = cause.is_configuration() || cause == Cause::Replica;
         let pause = if for_a_person { self.backoff.longest_pause() } else { self.backoff.pause() };
         self.state = State::Resting { until: now + pause };

@@ -85,10 +85,10 @@ impl Connection {
         }
     }
 
-    pub(super) fn fail_queued(&mut self, answers: &mut Answers) {
+    pub(super) fn fail_queued(&mut self, now: Instant, answers: &mut Answers) {
         let Some(cause) = self.fault else { return };
         for request in std::mem::take(&mut self.queued) {
-            answer(answers, self.id, &request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
+            self.refuse(request, cause, now, answers);
         }
     }
 
