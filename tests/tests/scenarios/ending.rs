@@ -75,7 +75,8 @@ pub(crate) fn a_guard_dropped_as_the_last_statement_of_main_leaves_no_key(transp
 
         // The process is gone, and what it wrote before its end arrives.
         no_key(&masters, "job");
-        assert!(masters.iter().all(|master| calls(master, "set") > 0));
+        // A quorum granted it; the third may have been too slow to be asked.
+        assert!(masters.iter().filter(|master| calls(master, "set") > 0).count() >= 2);
     }
 }
 
@@ -142,6 +143,27 @@ pub(crate) fn a_given_up_acquisition_is_released_behind_a_stopped_master_too(tra
     all_ready(&locker);
     no_key(&masters, "job");
     assert!(masters.iter().all(|master| calls(master, "set") == 1), "the requests were executed");
+}
+
+pub(crate) fn a_release_that_waited_for_a_connection_which_did_not_come_is_sent_over_the_next(
+    transport: &Transport,
+) {
+    let masters = masters(3);
+    let proxies = proxies(&masters);
+    let locker = transport.open(patient(urls(&proxies)).build().unwrap());
+    let guard = locker.lock("job").wait().unwrap();
+    held_on(&masters, &guard, 3);
+    all_ready(&locker);
+    let accepted = proxies[0].accepted();
+    proxies[0].stall(Direction::Both);
+    proxies[0].cut(Cut::Fin);
+    eventually(SOON, "a new connection hangs", || proxies[0].accepted() > accepted);
+
+    assert_eq!(guard.release().wait(), Ok(()));
+    proxies[0].cut(Cut::Fin);
+    proxies[0].heal();
+
+    no_key(&masters, "job");
 }
 
 pub(crate) fn a_locker_dropped_at_once_leaves_neither_keys_nor_connections(transport: &Transport) {
