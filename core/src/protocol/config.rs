@@ -58,14 +58,6 @@ impl Config {
         self.quorum
     }
 
-    /// How long after the grant renewal goes on for locks that are renewed without a bound of their own; one hour unless set.
-    ///
-    /// A holder that hangs keeps everybody else out for so long at most, plus one TTL.
-    pub fn longest_hold(mut self, limit: Duration) -> Self {
-        self.longest_hold = limit;
-        self
-    }
-
     /// How long a master may take to answer before it is counted as silent.
     pub fn request_timeout(&self) -> Duration {
         self.request_timeout
@@ -128,6 +120,14 @@ impl ConfigBuilder {
     /// How long a lock is sought that does not say so itself; 10 s unless set, `None` for as long as it takes.
     pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.within = limit.into();
+        self
+    }
+
+    /// How long after the grant renewal goes on for locks that are renewed without a bound of their own; one hour unless set.
+    ///
+    /// A holder that hangs keeps everybody else out for so long at most, plus one TTL.
+    pub fn longest_hold(mut self, limit: Duration) -> Self {
+        self.longest_hold = limit;
         self
     }
 
