@@ -206,8 +206,9 @@ impl Connection {
             return;
         }
         self.last_received = now;
-        if let Err(cause) = self.read(bytes, now, answers) {
-            self.lose(cause, now, answers);
+        match self.read(bytes, now, answers) {
+            Ok(()) => self.pay_debts(now),
+            Err(cause) => self.lose(cause, now, answers),
         }
     }
 
@@ -320,7 +321,9 @@ impl Connection {
 
     /// The connection is gone, or must go.
     fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
-        let come_again = self.proven && matches!(cause, Cause::Closed | Cause::Connect(_));
+        // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
+        let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
+        let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Unknown, stale, now, answers);
         self.abandon();

@@ -92,6 +92,15 @@ impl Connection {
         }
     }
 
+    /// Sends releases that found no room before.
+    pub(super) fn pay_debts(&mut self, now: Instant) {
+        while self.is_ready() && self.debts.front().is_some_and(|debt| self.has_room_for(&debt.request)) {
+            if let Some(debt) = self.debts.pop_front().filter(|debt| now < debt.until) {
+                self.send(debt.request, ScriptForm::BySha, now);
+            }
+        }
+    }
+
     pub(super) fn read(&mut self, bytes: &[u8], now: Instant, answers: &mut Answers) -> Result<(), Cause> {
         if self.inbound.is_empty() {
             let rest = self.frames(bytes, now, answers)?;
@@ -155,20 +164,7 @@ impl Connection {
         self.proven = true;
         self.backoff.reset();
         answer(answers, self.id, &request, meaning);
-        self.pay_debts(now);
         Ok(())
-    }
-
-    /// Sends releases that found a full pipeline, as far as there is room by now.
-    fn pay_debts(&mut self, now: Instant) {
-        while let Some(debt) = self.debts.front() {
-            if !self.has_room_for(&debt.request) {
-                return;
-            }
-            if let Some(debt) = self.debts.pop_front().filter(|debt| now < debt.until) {
-                self.send(debt.request, ScriptForm::BySha, now);
-            }
-        }
     }
 
     fn become_ready(&mut self, now: Instant) {
