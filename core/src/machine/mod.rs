@@ -257,26 +257,35 @@ impl<E: Entropy> Machine<E> {
 
     /// The time is `now`: whatever was due until then happens.
     pub fn time_passed(&mut self, now: Instant) {
-        while let Some((at, owner)) = self.timers.first().filter(|(at, _)| *at <= now) {
-            self.timers.drop_first();
-            match owner {
-                Owner::Master(master) => {
-                    let Some(link) = self.connections.get_mut(master.index()) else { continue };
-                    if link.armed == Some(at) {
-                        link.armed = None;
-                        self.with_connection(master, now, |connection, answers| {
-                            connection.time_passed(now, answers);
-                        });
+        let mut due = Vec::new();
+        loop {
+            // All connections first: masters that have been silent for equally long are found out together, and a
+            // lock that tries again does not meet one of them.
+            while let Some((at, owner)) = self.timers.first().filter(|(at, _)| *at <= now) {
+                self.timers.drop_first();
+                match owner {
+                    Owner::Master(master) => {
+                        let Some(link) = self.connections.get_mut(master.index()) else { continue };
+                        if link.armed == Some(at) {
+                            link.armed = None;
+                            link.connection.time_passed(now, &mut self.answers);
+                            self.touched(master);
+                        }
                     }
+                    Owner::Lock(lock) => due.push((at, lock)),
                 }
-                Owner::Lock(lock) => {
-                    let Some(slot) = self.locks.get_mut(lock) else { continue };
-                    if slot.armed == Some(at) {
-                        slot.armed = None;
-                        self.with_lock(lock, |lock, effects| lock.time_passed(now, effects));
-                        self.settle(now);
-                    }
-                }
+            }
+            self.settle(now);
+            if due.is_empty() {
+                return;
+            }
+            for (at, lock) in due.drain(..) {
+                let Some(slot) = self.locks.get_mut(lock).filter(|slot| slot.armed == Some(at)) else {
+                    continue;
+                };
+                slot.armed = None;
+                self.with_lock(lock, |lock, effects| lock.time_passed(now, effects));
+                self.settle(now);
             }
         }
     }
