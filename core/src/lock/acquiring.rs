@@ -4,8 +4,9 @@ use super::holding::Held;
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer, Claim, Fate};
 use crate::machine::Event;
-use crate::protocol::{AcquireError, Cause, Decision, MasterId, MasterSet, Tally, Token, Vote};
+use crate::protocol::{AcquireError, Cause, Decision, LossCause, MasterId, MasterSet, Tally, Token, Vote};
 use crate::time::Instant;
+use crate::wire::ServerError;
 
 /// A round of acquisitions whose decision is open.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -75,7 +76,7 @@ impl Lock {
     /// acquire the lock is less than lock validity time, the lock is considered to be acquired" (Redis
     /// distributed-locks page, "The Redlock Algorithm", step 3).
     fn attempt_won(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        let Phase::Trying(trying) = &self.phase else { return };
+        let Phase::Trying(trying) = &mut self.phase else { return };
         let valid_until = self.ttl.valid_until(trying.since);
         if now + NOTICE >= valid_until {
             return self.attempt_lost(now, effects);
@@ -85,8 +86,8 @@ impl Lock {
                 self.reached.remove(master);
             }
         }
-        let held =
-            Held::new(trying.round, trying.since, valid_until, self.ttl, self.renew_for, effects.jitter);
+        let (round, since, votes) = (trying.round, trying.since, std::mem::take(&mut trying.votes));
+        let held = Held::new(round, since, votes, valid_until, self.ttl, self.renew_for, effects.jitter);
         self.phase = Phase::Held(held);
         effects.events.push_back(Event::Granted { lock: self.id, valid_until });
     }
@@ -106,15 +107,11 @@ impl Lock {
         }
     }
 
-    /// A grant whose validity ran out before anybody took it is a lost attempt.
+    /// A grant that ended before anybody took it is a lost attempt.
     pub(super) fn grant_came_to_nothing(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        let Phase::Held(held) = &self.phase else { return };
-        let (round, since) = (held.round, held.since);
-        let mut votes = vec![Vote::Outstanding; effects.config.masters.len()];
-        for master in self.reached.iter() {
-            record(&mut votes, master, Vote::Granted);
-        }
-        self.clear(round, since, votes, MasterSet::EMPTY, now, effects);
+        let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        self.end_extensions(&held, LossCause::Expired, effects);
+        self.clear(held.round, held.since, held.votes, MasterSet::EMPTY, now, effects);
     }
 
     /// "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
@@ -130,7 +127,7 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) {
         let undo_round = self.next_round();
-        effects.order(self.reached, self.ticket(undo_round), Action::Undo, &self.claim, self.ttl);
+        effects.order(self.reached, self.ticket(undo_round), Action::Undo, &self.claim, self.longest_ttl);
         let mut awaited = MasterSet::EMPTY;
         let quorum = effects.config.quorum;
         let tally = Tally::of(&votes);
@@ -150,8 +147,10 @@ impl Lock {
         if !undecided || self.last_votes.is_none() {
             self.last_votes = Some(votes.clone());
         }
-        if tally.granted + stale.len() >= quorum.needed() && !stale.is_empty() && !self.repeated {
-            self.repeated = true;
+        let stale = stale.without(self.repeated);
+        if tally.granted + tally.outstanding + stale.len() >= quorum.needed() && !stale.is_empty() {
+            // Once for each master, so that it ends.
+            stale.iter().for_each(|master| self.repeated.insert(master));
             self.attempts -= 1;
             return self.attempt(now, effects);
         }
@@ -164,13 +163,14 @@ impl Lock {
 
     /// After a random pause; the last attempt comes while there is still time for its answers.
     fn next_attempt_at(&self, now: Instant, effects: &mut Effects<'_>) -> Instant {
-        let pause = effects.jitter.within(&effects.config.retry_delay);
+        let bounds = &effects.config.retry_delay;
+        let pause = effects.jitter.within(bounds);
         let Some(give_up_at) = self.give_up_at else { return now + pause };
         // A long time-out must not use up a short wait: masters that answer take far less.
         let last = give_up_at - effects.config.request_timeout.min(pause);
         if now + pause <= last {
             now + pause
-        } else if last > now + pause / 2 {
+        } else if now + *bounds.start() <= last {
             last
         } else {
             give_up_at
@@ -207,8 +207,12 @@ impl Lock {
                         Vote::HeldByAnother { remaining, holder: Some(holder) },
                     );
                 }
-                // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them apart.
-                Answer::Failed { cause: cause @ Cause::Server(_), .. } if refused => {
+                // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them apart. Whatever
+                // else keeps the read from being done for a while does not unsay the refusal.
+                Answer::Failed { cause, .. }
+                    if refused
+                        && (cause == Cause::Server(ServerError::WrongType) || cause.is_configuration()) =>
+                {
                     record(&mut clearing.votes, master, Vote::Failed(cause));
                 }
                 _ => {}
@@ -254,6 +258,9 @@ impl Lock {
         self.note_fate(master, answer);
         if answer == Answer::No {
             self.reached.remove(master);
+        }
+        if let Phase::Held(held) = &mut self.phase {
+            record(&mut held.votes, master, acquire_vote(answer));
         }
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Held {
     /// The round that granted it.
     pub(super) round: u32,
     pub(super) since: Instant,
+    /// What the masters said in that round.
+    pub(super) votes: Vec<Vote>,
     pub(super) valid_until: Instant,
     /// Whether the caller has it; until then its end is no loss to anybody.
     pub(super) taken: bool,
@@ -50,6 +52,7 @@ impl Held {
     pub(super) fn new(
         round: u32,
         since: Instant,
+        votes: Vec<Vote>,
         valid_until: Instant,
         ttl: Ttl,
         renew_for: Option<Duration>,
@@ -57,7 +60,7 @@ impl Held {
     ) -> Self {
         let renewal = renew_for
             .map(|longest| Renewal { next: since + renewal_pause(ttl, jitter), until: since + longest });
-        Self { round, since, valid_until, taken: false, renewal, extensions: Vec::new() }
+        Self { round, since, votes, valid_until, taken: false, renewal, extensions: Vec::new() }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -109,6 +112,7 @@ impl Lock {
         let asked = self.reached.without(self.forsaken);
         let votes = votes_outstanding_from(asked, effects.config.masters.len());
         let Phase::Held(held) = &mut self.phase else { return };
+        self.longest_ttl = self.longest_ttl.max(ttl);
         held.extensions.push(Extension { round, since: now, ttl, votes, caller, failed: false });
         effects.order(asked, self.ticket(round), Action::Extend, &self.claim, ttl);
     }
@@ -131,7 +135,12 @@ impl Lock {
         let quorum = effects.config.quorum;
         let tally = Tally::of(&extension.votes);
         if tally.not_held > quorum.masters() - quorum.needed() {
-            return self.lose(LossCause::NotHeld, effects);
+            if held.taken {
+                return self.lose(LossCause::NotHeld, effects);
+            }
+            // Nobody has it, so nobody loses it.
+            held.votes.clone_from(&extension.votes);
+            return self.grant_came_to_nothing(now, effects);
         }
         if tally.granted >= quorum.needed() {
             // Decided after validity ended it revives nothing: the key may have gone to another and come back.
@@ -145,7 +154,8 @@ impl Lock {
             if let (None, Some(renewal)) = (extension.caller, &mut held.renewal) {
                 renewal.next = extension.since + renewal_pause(self.ttl, effects.jitter);
             }
-            effects.events.push_back(match extension.caller {
+            // Whose caller has been told of a failure already hears of it as of a renewal.
+            effects.events.push_back(match extension.caller.filter(|_| !extension.failed) {
                 Some(extension) => Event::Extended { lock: self.id, extension, result: Ok(valid_until) },
                 None => Event::Renewed { lock: self.id, valid_until },
             });
@@ -183,12 +193,17 @@ impl Lock {
     fn lose(&mut self, cause: LossCause, effects: &mut Effects<'_>) {
         let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Lost(cause)) else { return };
         effects.events.push_back(Event::Lost { lock: self.id, cause });
-        for extension in held.extensions.iter().filter(|extension| !extension.failed).filter_map(|e| e.caller)
-        {
+        self.end_extensions(&held, cause, effects);
+        self.clear_all(effects);
+    }
+
+    /// Tells everybody who still waits for an extension that there is nothing left to extend.
+    pub(super) fn end_extensions(&self, held: &Held, cause: LossCause, effects: &mut Effects<'_>) {
+        let open = held.extensions.iter().filter(|extension| !extension.failed);
+        for extension in open.filter_map(|extension| extension.caller) {
             let result = Err(ExtendError::Lost(cause));
             effects.events.push_back(Event::Extended { lock: self.id, extension, result });
         }
-        self.clear_all(effects);
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct Lock {
     id: LockId,
     resource: Resource,
     ttl: Ttl,
+    /// The longest life that any of its keys may have been given: so long a release that could not be sent is owed.
+    longest_ttl: Ttl,
     /// When its caller stops waiting for it.
     give_up_at: Option<Instant>,
     attempts_allowed: Option<u32>,
@@ -92,8 +94,8 @@ pub(crate) struct Lock {
     claim: Claim,
     rounds: u32,
     attempts: u32,
-    /// Whether an attempt has been repeated because connections had been dropped while they were quiet.
-    repeated: bool,
+    /// Masters for whose sake an attempt has been repeated, because their connections had been dropped while they were quiet.
+    repeated: MasterSet,
     /// Masters that may hold the token, now or later.
     reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
@@ -116,6 +118,7 @@ impl Lock {
             id,
             resource: wanted.resource.clone(),
             ttl: wanted.ttl,
+            longest_ttl: wanted.ttl,
             give_up_at: wanted.within.map(|limit| now + limit),
             attempts_allowed: wanted.attempts,
             renew_for: wanted.renew_for,
@@ -123,7 +126,7 @@ impl Lock {
             claim: Claim::new(&wanted.resource, token),
             rounds: 0,
             attempts: 0,
-            repeated: false,
+            repeated: MasterSet::EMPTY,
             reached: MasterSet::EMPTY,
             forsaken: MasterSet::EMPTY,
             last_votes: None,
@@ -275,7 +278,7 @@ impl Lock {
 
     /// Releases the token everywhere, without waiting for what the masters say.
     fn clear_all(&self, effects: &mut Effects<'_>) {
-        effects.order(self.reached, None, Action::Release, &self.claim, self.ttl);
+        effects.order(self.reached, None, Action::Release, &self.claim, self.longest_ttl);
     }
 
     /// Ends without the lock.

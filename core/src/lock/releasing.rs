@@ -5,7 +5,7 @@ use super::holding::{holder_vote, votes_outstanding_from};
 use super::{Effects, Lock, Phase};
 use crate::connection::{Action, Answer};
 use crate::machine::Event;
-use crate::protocol::{MasterId, ReleaseOutcome, Tally, Vote};
+use crate::protocol::{LossCause, MasterId, ReleaseOutcome, Tally, Vote};
 
 /// A round of releases whose answers somebody waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -18,8 +18,11 @@ impl Lock {
     pub(super) fn start_release(&mut self, effects: &mut Effects<'_>) {
         let round = self.next_round();
         let votes = votes_outstanding_from(self.reached, effects.config.masters.len());
-        self.phase = Phase::Releasing(Releasing { round, votes });
-        effects.order(self.reached, self.ticket(round), Action::Release, &self.claim, self.ttl);
+        let releasing = Phase::Releasing(Releasing { round, votes });
+        if let Phase::Held(held) = std::mem::replace(&mut self.phase, releasing) {
+            self.end_extensions(&held, LossCause::Released, effects);
+        }
+        effects.order(self.reached, self.ticket(round), Action::Release, &self.claim, self.longest_ttl);
     }
 
     pub(super) fn release_answered(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
