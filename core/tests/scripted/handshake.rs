@@ -1,0 +1,131 @@
+//! The opening of a connection.
+
+use quorlock_core::{AcquireError, Cause, Config, MasterState, ServerError, Warning};
+
+use super::world::{World, ms, one_try, settings};
+
+fn states(world: &World) -> Vec<MasterState> {
+    world.nodes[0].machine.masters().map(|(_, state)| state).collect()
+}
+
+fn ready(warnings: &[Warning]) -> MasterState {
+    MasterState::Ready { warnings: warnings.to_vec() }
+}
+
+fn greeted_by(url: &str, change: impl Fn(&mut super::world::Master)) -> World {
+    let mut world = World::cold(Config::builder([url]).client_name("test"));
+    world.each(change);
+    world.pump();
+    world
+}
+
+#[test]
+fn the_handshake_is_one_write_with_everything_in_it() {
+    let world = greeted_by("redis://user:secret@a/5", |_| {});
+    assert_eq!(world.nodes[0].writes[0], 1);
+    let names: Vec<_> = world.masters[0].executed.iter().map(|(_, name, _)| *name).collect();
+    assert_eq!(names, ["HELLO", "SELECT", "INFO", "INFO", "SCRIPT", "SCRIPT", "SCRIPT"]);
+    let written = String::from_utf8(world.nodes[0].written.clone()).unwrap();
+    assert!(written.contains("AUTH\r\n$4\r\nuser\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$4\r\ntest\r\n"));
+    assert_eq!(states(&world), [ready(&[])]);
+}
+
+#[test]
+fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2() {
+    let mut world = greeted_by("redis://:secret@a/5", |master| {
+        master.knows_hello = false;
+        master.password = Some("secret");
+    });
+    assert_eq!(world.nodes[0].writes[0], 2);
+    assert!(world.masters[0].count("AUTH") == 1 && world.masters[0].count("CLIENT") == 1);
+    assert_eq!(states(&world), [ready(&[])]);
+    // Its nulls are those of RESP 2.
+    world.masters[0].hold_by_another(super::world::KEY, None);
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+}
+
+#[test]
+fn a_wrong_password_is_told_apart_with_and_without_hello() {
+    for knows_hello in [true, false] {
+        let world = greeted_by("redis://:wrong@a", |master| {
+            master.knows_hello = knows_hello;
+            master.password = Some("secret");
+        });
+        assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::WrongPass))]);
+    }
+}
+
+#[test]
+fn a_missing_password_is_told() {
+    let world = greeted_by("redis://a", |master| master.password = Some("secret"));
+    assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoAuth))]);
+}
+
+#[test]
+fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
+    let noperm = "NOPERM this user has no permissions to run this command";
+    for (command, warning) in [
+        ("HELLO", Warning::HelloDenied),
+        ("INFO", Warning::InfoDenied),
+        ("SCRIPT", Warning::ScriptLoadDenied),
+    ] {
+        let mut world = greeted_by("redis://a", |master| master.fails(command, noperm));
+        assert_eq!(states(&world), [ready(&[warning])]);
+        let lock = world.hold(&one_try());
+        world.release(lock);
+        world.pump();
+        assert!(world.holders().is_empty(), "with {command} denied");
+    }
+    let world = greeted_by("redis://a", |master| {
+        master.knows_hello = false;
+        master.fails("CLIENT", noperm);
+    });
+    assert_eq!(states(&world), [ready(&[Warning::ClientDenied])]);
+}
+
+#[test]
+fn a_replica_has_no_vote_whether_hello_or_info_tells() {
+    for knows_hello in [true, false] {
+        let world = greeted_by("redis://a", |master| {
+            master.knows_hello = knows_hello;
+            master.role = "slave";
+        });
+        assert_eq!(states(&world), [MasterState::Down(Cause::Replica)]);
+    }
+}
+
+#[test]
+fn one_server_behind_two_addresses_has_one_vote_and_the_error_names_both() {
+    let mut world = World::cold(settings(3));
+    world.masters[1].run_id = world.masters[0].run_id.clone();
+    world.masters[2].reach = super::world::Reach::Refuses;
+    world.acquire(&one_try());
+    let error = world.refusal();
+    let text = error.to_string();
+    assert!(text.contains("b:6379 is the same server as a:6379"), "{text}");
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{text}");
+    assert_eq!(world.masters[1].count("SET"), 0, "it is not even asked");
+}
+
+#[test]
+fn three_addresses_of_one_server_are_a_configuration_error() {
+    let mut world = World::cold(settings(3));
+    let run_id = world.masters[0].run_id.clone();
+    world.each(|master| master.run_id.clone_from(&run_id));
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+}
+
+#[test]
+fn a_server_that_is_loading_votes_when_it_has_loaded() {
+    let mut world = World::cold(settings(1));
+    world.masters[0].fails("SCRIPT", "LOADING Redis is loading the dataset in memory");
+    world.pump();
+    assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::Loading))]);
+    world.masters[0].errors.clear();
+    world.pass(ms(2_500));
+    world.hold(&one_try());
+}

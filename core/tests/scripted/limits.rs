@@ -1,0 +1,127 @@
+//! Bounds, and the caller's mistakes.
+
+use quorlock_core::{Acquire, AcquireError, Event, RequestError, Resource, Ttl};
+
+use super::world::{Flow, World, ms, one_try, settings, wanted};
+
+fn numbered(number: usize) -> Acquire {
+    Acquire { resource: Resource::new(format!("job:{number}")).unwrap(), ..one_try() }
+}
+
+#[test]
+fn too_many_requests_in_flight_are_refused_with_a_clear_error() {
+    let builders = [settings(3).max_in_flight_requests(4), settings(3).max_in_flight_bytes(4 * 140)];
+    for builder in builders {
+        let mut world = World::ready(builder);
+        world.each(|master| master.flow = Flow::RepliesHeld);
+        for number in 0..10 {
+            world.acquire(&numbered(number));
+        }
+        let events = world.events_now();
+        let refused: Vec<_> = events
+            .iter()
+            .map(|event| match event {
+                Event::NotAcquired { error: error @ AcquireError::NoQuorum(_), .. } => error.to_string(),
+                event => panic!("{event:?}"),
+            })
+            .collect();
+        assert!((4..=6).contains(&refused.len()), "{}", refused.len());
+        assert!(refused[0].contains("a:6379 not asked: too many requests in flight"), "{}", refused[0]);
+        world.each(|master| master.flow = Flow::Free);
+        assert!(world.events_now().iter().all(|event| matches!(event, Event::Granted { .. })));
+    }
+}
+
+#[test]
+fn releases_that_found_no_room_are_sent_as_soon_as_there_is_some() {
+    let mut world = World::ready(settings(3).max_in_flight_requests(2));
+    let locks: Vec<_> = (0..6).map(|number| world.hold(&numbered(number))).collect();
+    let now = world.now;
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    for lock in locks {
+        world.release(lock);
+    }
+    world.each(|master| master.flow = Flow::Free);
+    world.pump();
+    assert_eq!(world.now, now);
+    assert!(world.masters.iter().all(|master| master.keys.is_empty()));
+}
+
+#[test]
+fn what_is_queued_for_a_connection_that_is_being_opened_is_bounded_too() {
+    let mut world = World::cold(settings(3).max_in_flight_requests(4));
+    for number in 0..10 {
+        world.acquire(&numbered(number));
+    }
+    let refused = world.nodes[0].events.len();
+    assert_eq!(refused, 6);
+    world.nodes[0].events.clear();
+    assert_eq!(world.events_now().len(), 4);
+}
+
+#[test]
+fn more_locks_than_the_limit_are_refused_and_room_comes_back() {
+    let mut world = World::ready(settings(3).max_locks(2));
+    let first = world.hold(&numbered(1));
+    world.hold(&numbered(2));
+    let refused = world.nodes[0].machine.acquire(&numbered(3), world.now);
+    assert_eq!(refused, Err(RequestError::TooManyLocks { limit: 2 }));
+    world.release(first);
+    world.events_now();
+    world.hold(&numbered(3));
+}
+
+#[test]
+fn two_hundred_and_fifty_six_locks_share_one_connection_to_each_master() {
+    let mut world = World::of(5);
+    for number in 0..256 {
+        world.acquire(&numbered(number));
+    }
+    let events = world.events_now();
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::Granted { .. })).count(), 256);
+    assert_eq!(world.nodes[0].opened, [1; 5]);
+}
+
+#[test]
+fn the_callers_mistakes_are_told_and_change_nothing() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    let valid_until = world.hand_over(lock);
+    let gone = world.hold(&numbered(1));
+    world.release(gone);
+    world.events_now();
+    let (now, writes) = (world.now, world.nodes[0].writes.clone());
+    let machine = &mut world.nodes[0].machine;
+    let ttl = Ttl::new(ms(10_000)).unwrap();
+    let short = Ttl::new(ms(52)).unwrap();
+
+    assert_eq!(machine.extend(gone, ttl, now), Err(RequestError::UnknownLock));
+    assert!(matches!(machine.extend(lock, short, now), Err(RequestError::Invalid(_))));
+    assert!(matches!(
+        machine.acquire(&Acquire { ttl: short, ..one_try() }, now),
+        Err(RequestError::Invalid(_))
+    ));
+    assert_eq!(machine.hand_over(gone, now), None);
+    machine.release(gone, now);
+    machine.cancel(gone, now);
+    assert_eq!(machine.token(gone), None);
+    world.drain(0);
+
+    assert_eq!(world.events_now(), []);
+    assert_eq!(world.nodes[0].writes, writes);
+    assert_eq!(world.hand_over(lock), valid_until);
+}
+
+#[test]
+fn a_lock_that_is_released_twice_is_released_once() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.each(|master| master.delay = ms(10));
+    world.release(lock);
+    world.release(lock);
+    assert!(matches!(world.next_event(), Event::Released { .. }));
+    world.release(lock);
+    world.pass(ms(100));
+    assert_eq!(world.events_now(), []);
+    assert_eq!(world.masters[0].count("RELEASE"), 1);
+}

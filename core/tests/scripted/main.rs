@@ -1,0 +1,19 @@
+//! The machine without sockets: scripted masters, a virtual clock, and every answer in the order that a test wants.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs, unreachable_pub)]
+
+mod connections;
+mod determinism;
+mod extension;
+mod garbage;
+mod handshake;
+mod limits;
+mod renewal;
+mod retry;
+mod schedules;
+mod server_errors;
+mod silence;
+mod tokens;
+mod validity;
+mod votes;
+mod world;
