@@ -140,9 +140,9 @@ impl Connection {
         &self.warnings
     }
 
-    /// Whether replies are awaited.
+    /// Whether replies are awaited, or will be once the connection stands.
     pub(crate) fn is_in_flight(&self) -> bool {
-        !self.flight.is_empty()
+        !self.flight.is_empty() || !self.queued.is_empty()
     }
 
     /// The instant at which [`Connection::time_passed`] has something to do.

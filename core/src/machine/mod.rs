@@ -366,10 +366,21 @@ impl<E: Entropy> Machine<E> {
             _ => {}
         }
         if slot.lock.is_over() {
-            self.locks.remove(id);
+            self.forget(id);
         } else {
             self.timers.arm(Owner::Lock(id), slot.lock.deadline(), &mut slot.armed);
         }
+    }
+
+    fn forget(&mut self, id: LockId) {
+        self.locks.remove(id);
+        let owners = self.locks.len() + self.connections.len();
+        self.timers.tidy(owners, |at, owner| match owner {
+            Owner::Master(master) => {
+                self.connections.get(master.index()).is_some_and(|link| link.armed == Some(at))
+            }
+            Owner::Lock(lock) => self.locks.get(lock).is_some_and(|slot| slot.armed == Some(at)),
+        });
     }
 
     fn with_connection(

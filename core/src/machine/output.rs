@@ -142,7 +142,7 @@ impl<E: Entropy> Machine<E> {
         }
         let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
         if let Event::NotAcquired { lock, .. } | Event::Released { lock, .. } = event {
-            self.locks.remove(lock);
+            self.forget(lock);
         }
         Output::Event(event)
     }

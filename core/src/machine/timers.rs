@@ -35,7 +35,31 @@ impl Timers {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
+    /// Drops the entries that are left behind once there are far more of them than owners: a lock with a long TTL that
+    /// is released at once would otherwise leave one until the TTL has passed.
+    pub(super) fn tidy(&mut self, owners: usize, is_armed: impl Fn(Instant, Owner) -> bool) {
+        if self.heap.len() > 64 + 4 * owners {
+            self.heap.retain(|Reverse((at, owner))| is_armed(*at, *owner));
+        }
+    }
+
     pub(super) fn drop_first(&mut self) {
         self.heap.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_are_left_behind_do_not_pile_up() {
+        let mut timers = Timers::default();
+        let master = MasterId::all(1).next().unwrap();
+        for nanos in 0..10_000 {
+            timers.arm(Owner::Master(master), Some(Instant::from_nanos(nanos)), &mut None);
+            timers.tidy(1, |at, _| at == Instant::from_nanos(nanos));
+        }
+        assert!(timers.heap.len() <= 68);
     }
 }
