@@ -1,0 +1,255 @@
+//! Time, and what passes between machines and masters.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use quorlock_core::{Cause, Instant, Output};
+
+use super::master::Session;
+use super::{Flow, Link, Reach, Stage, World, resp};
+
+impl World {
+    /// Everything that happens at this very instant, without any time passing.
+    pub fn pump(&mut self) {
+        while self.step() {}
+    }
+
+    pub fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        loop {
+            self.pump();
+            let Some(next) = self.next_instant().filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            self.pump();
+            self.wake_the_due();
+        }
+        self.now = end;
+        self.pump();
+    }
+
+    /// Jumps to the next thing that happens; false if nothing ever will.
+    pub fn jump(&mut self) -> bool {
+        self.pump();
+        let Some(next) = self.next_instant() else { return false };
+        self.now = self.now.max(next);
+        self.pump();
+        self.wake_the_due();
+        self.pump();
+        true
+    }
+
+    /// Like [`World::jump`], but not beyond `end`; false when it is there.
+    pub fn jump_until(&mut self, end: Instant) -> bool {
+        if self.next_instant().is_some_and(|next| next <= end) {
+            return self.jump();
+        }
+        self.now = end;
+        false
+    }
+
+    /// Lets time pass in which the machine is not woken and nothing is delivered, as in a suspended process.
+    pub fn suspend(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.note("resumes");
+    }
+
+    /// Tells the machines the time although nothing is due.
+    pub fn wake_the_due(&mut self) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].wake.is_some_and(|wake| wake.at <= self.now) {
+                self.note(format!("n{node} wakes"));
+                self.nodes[node].wakes += 1;
+                self.nodes[node].machine.time_passed(self.now);
+                self.drain(node);
+            }
+        }
+    }
+
+    fn next_instant(&self) -> Option<Instant> {
+        let wakes = self.nodes.iter().filter_map(|node| node.wake.map(|wake| wake.at));
+        let replies = self.nodes.iter().flat_map(|node| {
+            node.links.iter().zip(&self.masters).filter(|(_, master)| master.flow == Flow::Free).flat_map(
+                |(links, _)| {
+                    let standing = links.iter().filter(|link| link.stage == Stage::Stands);
+                    standing.filter_map(|link| link.replies.front().map(|(at, _)| *at))
+                },
+            )
+        });
+        wakes.chain(replies).min()
+    }
+
+    fn step(&mut self) -> bool {
+        let mut moved = false;
+        for node in 0..self.nodes.len() {
+            for master in 0..self.masters.len() {
+                for place in 0..self.nodes[node].links[master].len() {
+                    moved |= self.connect(node, master, place);
+                    moved |= self.execute(node, master, place);
+                    if self.masters[master].flow == Flow::Free {
+                        moved |= self.deliver_due(node, master, place);
+                    }
+                }
+            }
+        }
+        moved
+    }
+
+    fn connect(&mut self, node: usize, master: usize, place: usize) -> bool {
+        let reach = self.masters[master].reach;
+        let link = &mut self.nodes[node].links[master][place];
+        if link.stage != Stage::Asked || reach == Reach::Ignores {
+            return false;
+        }
+        let (id, generation) = (self.ids[master], link.generation);
+        link.stage = if reach == Reach::Accepts { Stage::Stands } else { Stage::Gone };
+        self.note(format!("n{node} m{master}.{generation} {reach:?}"));
+        let machine = &mut self.nodes[node].machine;
+        if reach == Reach::Accepts {
+            machine.connected(id, generation, self.now);
+        } else {
+            machine.closed(id, generation, Cause::Connect(ErrorKind::ConnectionRefused), self.now);
+        }
+        self.drain(node);
+        true
+    }
+
+    /// The server reads and executes, also what came on a connection that is closed by now.
+    fn execute(&mut self, node: usize, master: usize, place: usize) -> bool {
+        let is_read = matches!(self.masters[master].flow, Flow::Free | Flow::RepliesHeld);
+        is_read && self.read_all(node, master, place)
+    }
+
+    /// A stopped server reads what came from one machine and nothing else.
+    pub fn serve(&mut self, node: usize, master: usize) {
+        for place in 0..self.nodes[node].links[master].len() {
+            self.read_all(node, master, place);
+        }
+    }
+
+    fn read_all(&mut self, node: usize, master: usize, place: usize) -> bool {
+        let server = &mut self.masters[master];
+        let link = &mut self.nodes[node].links[master][place];
+        let mut notes = Vec::new();
+        while let Some(command) = resp::take_command(&mut link.unread) {
+            let reply = server.execute(&mut link.session, &command, self.now);
+            let (_, name, token) = server.executed.last().unwrap();
+            let token = token.get(..6).unwrap_or_default();
+            let text: String = reply.escape_ascii().map(char::from).take(40).collect();
+            notes.push(format!("n{node} m{master}.{} {name} {token} -> {text}", link.generation));
+            link.replies.push_back((self.now + server.delay, reply));
+        }
+        let moved = !notes.is_empty();
+        for note in notes {
+            self.note(note);
+        }
+        moved
+    }
+
+    fn deliver_due(&mut self, node: usize, master: usize, place: usize) -> bool {
+        let link = &mut self.nodes[node].links[master][place];
+        if link.stage != Stage::Stands || link.replies.front().is_none_or(|(at, _)| *at > self.now) {
+            return false;
+        }
+        let (_, reply) = link.replies.pop_front().unwrap();
+        let generation = link.generation;
+        self.receive(node, master, generation, &reply);
+        true
+    }
+
+    fn receive(&mut self, node: usize, master: usize, generation: u32, bytes: &[u8]) {
+        self.note(format!("n{node} m{master}.{generation} hears"));
+        self.nodes[node].machine.received(self.ids[master], generation, bytes, self.now);
+        self.drain(node);
+    }
+
+    /// Delivers the next reply that is held back on the present connection; false if there is none.
+    pub fn deliver(&mut self, node: usize, master: usize) -> bool {
+        for place in 0..self.nodes[node].links[master].len() {
+            self.execute(node, master, place);
+        }
+        let Some(link) = self.nodes[node].links[master].last_mut() else { return false };
+        let generation = link.generation;
+        let Some((_, reply)) = link.replies.pop_front() else { return false };
+        self.receive(node, master, generation, &reply);
+        true
+    }
+
+    /// Bytes that no script of a server made.
+    pub fn inject(&mut self, master: usize, bytes: &[u8]) {
+        let generation = self.generation(master);
+        self.receive(0, master, generation, bytes);
+    }
+
+    pub fn generation(&self, master: usize) -> u32 {
+        self.nodes[0].links[master].last().unwrap().generation
+    }
+
+    /// The connection ends: what the server has not read is gone.
+    pub fn cut(&mut self, node: usize, master: usize) {
+        let id = self.ids[master];
+        let link = self.nodes[node].links[master].last_mut().unwrap();
+        link.unread.clear();
+        link.replies.clear();
+        link.stage = Stage::Gone;
+        let generation = link.generation;
+        self.note(format!("n{node} m{master}.{generation} is cut"));
+        self.nodes[node].machine.closed(id, generation, Cause::Closed, self.now);
+        self.drain(node);
+    }
+
+    pub fn cut_if_it_stands(&mut self, node: usize, master: usize) {
+        if self.nodes[node].links[master].last().is_some_and(|link| link.stage == Stage::Stands) {
+            self.cut(node, master);
+        }
+    }
+
+    pub fn drain(&mut self, node: usize) {
+        loop {
+            let this = &mut self.nodes[node];
+            let line = match this.machine.poll_output() {
+                Output::Connect { master, generation } => {
+                    let master = master.index();
+                    this.opened[master] += 1;
+                    let stage = Stage::Asked;
+                    let (unread, replies) = (Vec::new(), VecDeque::new());
+                    let session = Session::default();
+                    this.links[master].push(Link { generation, stage, session, unread, replies });
+                    format!("n{node} m{master}.{generation} connect")
+                }
+                Output::Write { master, generation, bytes } => {
+                    let master = master.index();
+                    this.written.extend_from_slice(bytes);
+                    this.writes[master] += 1;
+                    let link =
+                        this.links[master].iter_mut().find(|link| link.generation == generation).unwrap();
+                    assert_ne!(link.stage, Stage::Asked, "a write before the connection stands");
+                    let vanishes = self.masters[master].flow == Flow::BlackHole
+                        || self.dead.contains(&(master, generation));
+                    if link.stage == Stage::Stands && !vanishes {
+                        link.unread.extend_from_slice(bytes);
+                    }
+                    continue;
+                }
+                Output::Close { master, generation } => {
+                    let master = master.index();
+                    for link in this.links[master].iter_mut().filter(|link| link.generation == generation) {
+                        link.stage = Stage::Gone;
+                        link.replies.clear();
+                    }
+                    format!("n{node} m{master}.{generation} close")
+                }
+                Output::Event(event) => {
+                    let line = format!("n{node} {event:?}");
+                    this.events.push_back((self.now, event));
+                    line
+                }
+                Output::Wake(wake) => {
+                    this.wake = wake;
+                    return;
+                }
+            };
+            self.note(line);
+        }
+    }
+}
