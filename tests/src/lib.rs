@@ -37,3 +37,8 @@ pub use options::ServerOptions;
 pub use proxy::{Cut, Direction, FaultProxy};
 pub use server::RedisServer;
 pub use transport::{Pause, Transport};
+
+/// The README's examples, compiled by the test run.
+#[cfg(all(doctest, feature = "tokio"))]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

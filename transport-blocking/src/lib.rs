@@ -1,4 +1,24 @@
-//! Locks for synchronous code.
+//! Distributed locks on N independent Redis or Valkey masters (Redlock) for synchronous code.
+//!
+//! ```no_run
+//! use quorlock_blocking::Config;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let locker = quorlock_blocking::open(Config::new(["redis://a", "redis://b", "redis://c"])?)?;
+//!     let guard = locker.lock("invoice:42").wait()?;
+//!     guard.release().wait()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
+//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
+//! tries to write that at once, also as the last statement of `main`; what can no longer be sent expires with the TTL.
+//!
+//! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the tree, but
+//! everything that has a `wait` is a future too, for whoever has an executor of his own.
+//!
+//! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod connect;
 mod lead;

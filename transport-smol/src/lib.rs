@@ -1,4 +1,25 @@
-//! Locks for smol.
+//! Distributed locks on N independent Redis or Valkey masters (Redlock) for smol and async-io.
+//!
+//! ```no_run
+//! use quorlock_smol::Config;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     smol::block_on(async {
+//!         let locker = quorlock_smol::open(Config::new(["redis://a", "redis://b", "redis://c"])?);
+//!         let guard = locker.lock("invoice:42").await?;
+//!         guard.release().await?;
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
+//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
+//! tries to write that at once, also as the last statement of `main`; what can no longer be sent expires with the TTL.
+//!
+//! The driver runs on smol's global executor or on yours; see [`open`] and [`open_with_driver`].
+//!
+//! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod driver;
 mod socket;

@@ -1,4 +1,24 @@
-//! Locks for tokio.
+//! Distributed locks on N independent Redis or Valkey masters (Redlock) for tokio.
+//!
+//! ```no_run
+//! use quorlock_tokio::Config;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let locker = quorlock_tokio::open(Config::new(["redis://a", "redis://b", "redis://c"])?)?;
+//!     let guard = locker.lock("invoice:42").await?;
+//!     guard.release().await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
+//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
+//! tries to write that at once, also as the last statement of `main`; what can no longer be sent expires with the TTL.
+//!
+//! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
+//!
+//! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod driver;
 mod socket;
