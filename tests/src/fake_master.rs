@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::ports::PortLease;
+use crate::ports::{PortLease, listen};
 
 pub mod behaviour;
 
@@ -42,7 +42,7 @@ impl FakeMaster {
     /// itself.
     pub fn start(behaviour: impl Fn(&mut Peer, usize) + Send + Sync + 'static) -> Self {
         let lease = PortLease::take();
-        let listener = TcpListener::bind(lease.address()).expect("a leased port is free");
+        let listener = listen(lease.address()).expect("a leased port is free");
         let shared = Arc::new(Shared::default());
         let accepting = thread::Builder::new()
             .name("fake-master".into())

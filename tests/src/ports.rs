@@ -1,7 +1,10 @@
 //! Ports that stay ours for as long as a server may want to come back on them.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections: otherwise
 /// any connection on the machine could take the port of a killed server before it is restarted, and a client
@@ -40,5 +43,21 @@ impl PortLease {
 
     pub(crate) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+}
+
+/// Listens on a leased port.
+///
+/// A listener that was closed a moment ago may live on in a process that is just being started, until that closes what it
+/// has inherited; so a port in use is tried again for a while.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        match TcpListener::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            outcome => return outcome,
+        }
     }
 }

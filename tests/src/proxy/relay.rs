@@ -14,6 +14,7 @@ use rustix::net::sockopt::set_socket_linger;
 
 use super::line::{Faults, Line};
 use super::{Cut, Direction};
+use crate::ports;
 
 /// A server on this machine accepts at once, or its queue is full.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -296,7 +297,7 @@ fn interest(read: bool, write: bool) -> Option<PollFlags> {
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
+    let listener = ports::listen(address)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
