@@ -18,11 +18,11 @@ pub enum WireFault {
     LineEnding,
     /// A string that is not followed by CR LF where its declared length ends.
     Terminator,
-    /// A reply of more than [`MAX_REPLY_BYTES`](super::MAX_REPLY_BYTES).
+    /// A reply of more than 64 KiB.
     TooLong,
-    /// A reply of more than [`MAX_ELEMENTS`](super::MAX_ELEMENTS).
+    /// A reply of more than 512 elements.
     TooManyElements,
-    /// A reply nested more than [`MAX_DEPTH`](super::MAX_DEPTH) deep.
+    /// A reply nested more than 4 deep.
     TooDeep,
     /// Well delimited, but a value in it is not what its type says.
     Refused,
