@@ -135,12 +135,14 @@ impl Lock {
         let may_turn_out_held = !tally.is_held_by_another(quorum)
             && tally.granted + tally.held + tally.outstanding >= quorum.needed();
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
+            // Who refused a lock that was won without him is not asked once more, so nothing comes from him.
+            let answers = self.reached.contains(master);
             match vote {
-                Vote::HeldByAnother { .. } => awaited.insert(master),
+                Vote::HeldByAnother { .. } if answers => awaited.insert(master),
                 Vote::Outstanding if undecided => {
                     *vote = Vote::Failed(Cause::NoAnswer { waited: now.since(since) });
                 }
-                Vote::Outstanding if may_turn_out_held => awaited.insert(master),
+                Vote::Outstanding if answers && may_turn_out_held => awaited.insert(master),
                 _ => {}
             }
         }

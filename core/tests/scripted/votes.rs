@@ -1,6 +1,6 @@
 //! How votes decide, and when.
 
-use quorlock_core::{AcquireError, Event, ReleaseOutcome};
+use quorlock_core::{Acquire, AcquireError, Event, ReleaseOutcome};
 
 use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
 
@@ -218,4 +218,19 @@ fn votes_that_come_after_the_grant_still_count_as_holders() {
     world.extend(lock, ms(10_000));
     let event = world.next_event();
     assert!(matches!(event, Event::Extended { result: Ok(_), .. }), "{event:?}");
+}
+
+#[test]
+fn a_grant_that_nobody_takes_ends_although_a_master_had_refused_it() {
+    // The master that refused is not asked to undo anything, so nothing of it may be awaited.
+    let mut world = World::of(3);
+    world.masters[2].hold_by_another(KEY, None);
+    world.acquire(&Acquire { within: None, ..one_try() });
+    let event = world.next_event();
+    assert!(matches!(event, Event::Granted { .. }), "{event:?}");
+    let granted = world.now;
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::TooLate(_)), "{error}");
+    assert!(world.now.since(granted) <= ms(10_000));
+    assert_eq!(world.holders(), [2]);
 }
