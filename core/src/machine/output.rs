@@ -1,5 +1,7 @@
 //! What a machine gives out.
 
+use std::fmt;
+
 use super::{Entropy, ExtensionId, LockId, Machine};
 use crate::connection::{Task, Warning};
 use crate::protocol::{AcquireError, Cause, ExtendError, LossCause, MasterId, ReleaseOutcome};
@@ -8,7 +10,6 @@ use crate::time::Instant;
 use super::timers::Owner;
 
 /// One thing that a driver is to do or to pass on.
-#[derive(Debug)]
 pub enum Output<'a> {
     /// Open a connection to a master, then call [`Machine::connected`] or [`Machine::closed`] with the same generation.
     Connect {
@@ -37,6 +38,21 @@ pub enum Output<'a> {
     Event(Event),
     /// That is all for now: call [`Machine::time_passed`] at this instant, if anything, unless something else comes first.
     Wake(Option<Wake>),
+}
+
+impl fmt::Debug for Output<'_> {
+    /// With the number of bytes to be written and not the bytes: passwords and tokens are in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect { master, generation } => write!(f, "Connect({master:?}.{generation})"),
+            Self::Write { master, generation, bytes } => {
+                write!(f, "Write({master:?}.{generation}, {} bytes)", bytes.len())
+            }
+            Self::Close { master, generation } => write!(f, "Close({master:?}.{generation})"),
+            Self::Event(event) => f.debug_tuple("Event").field(event).finish(),
+            Self::Wake(wake) => f.debug_tuple("Wake").field(wake).finish(),
+        }
+    }
 }
 
 /// When a machine wants to be woken.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quorlock_core::{Acquire, Event};
 
-use super::world::{Flow, KEY, World, ms, one_try, wanted};
+use super::world::{Flow, KEY, Seeded, World, ms, one_try, wanted};
 
 #[test]
 fn every_attempt_has_a_fresh_token_and_all_masters_get_the_same() {
@@ -103,4 +103,20 @@ fn cancelling_before_the_connections_stand_sends_nothing() {
     world.cancel(lock);
     world.pass(ms(100));
     assert!(world.masters.iter().all(|master| master.count("SET") == 0));
+}
+
+#[test]
+fn what_goes_out_shows_neither_tokens_nor_passwords_when_it_is_debugged() {
+    let masters = ["redis://user:hunter2@a:6379"];
+    let config = quorlock_core::Config::new(masters).unwrap();
+    let (now, id) = (quorlock_core::Instant::ORIGIN, config.master_ids().next().unwrap());
+    let mut machine = quorlock_core::Machine::new(config, Seeded(1), now);
+    let quorlock_core::Output::Connect { generation, .. } = machine.poll_output() else { panic!() };
+    machine.connected(id, generation, now);
+    let output = machine.poll_output();
+    assert!(matches!(output, quorlock_core::Output::Write { .. }));
+    let text = format!("{output:?}");
+    let secret = format!("{:?}", b"hunter2");
+    assert!(!text.contains(secret.trim_matches(['[', ']'])), "{text}");
+    assert!(text.contains("bytes"), "{text}");
 }
