@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::request::{Action, Request};
+use super::request::{Action, Request, ScriptForm};
 use crate::time::Instant;
 
 /// One request on its way.
@@ -11,6 +11,7 @@ use crate::time::Instant;
 pub(crate) struct Sent {
     pub(crate) request: Request,
     pub(crate) at: Instant,
+    pub(crate) form: ScriptForm,
     bytes: usize,
 }
 
@@ -26,9 +27,9 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn push(&mut self, request: Request, at: Instant, bytes: usize) {
+    pub(crate) fn push(&mut self, request: Request, form: ScriptForm, at: Instant, bytes: usize) {
         self.bytes += bytes;
-        self.sent.push_back(Sent { request, at, bytes });
+        self.sent.push_back(Sent { request, at, form, bytes });
     }
 
     /// Takes the request that the next reply belongs to.

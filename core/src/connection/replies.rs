@@ -22,7 +22,7 @@ impl Connection {
 
     pub(super) fn send(&mut self, request: Request, form: ScriptForm, now: Instant) {
         let bytes = request.encode(form, &mut self.outbound);
-        self.flight.push(request, now, bytes);
+        self.flight.push(request, form, now, bytes);
     }
 
     /// Keeps a request for the connection that is being opened.
@@ -154,9 +154,10 @@ impl Connection {
         }
         let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
         let request = sent.request;
-        if is_no_script(reply) && request.action != Action::Acquire {
+        if is_no_script(reply) && request.action != Action::Acquire && sent.form == ScriptForm::BySha {
             // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every script
-            // compares the token first, so that it may come later than it was meant to.
+            // compares the token first, so that it may come later than it was meant to. Once: whoever does not know
+            // the text either will not learn it.
             self.send(request, ScriptForm::ByText, now);
             return Ok(());
         }

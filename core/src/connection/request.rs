@@ -78,7 +78,7 @@ pub(crate) struct Request {
 }
 
 /// How a script is named on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ScriptForm {
     /// By its SHA-1, for a master that has it.
     BySha,

@@ -1,6 +1,6 @@
 //! What servers say instead of a vote.
 
-use quorlock_core::{Acquire, AcquireError, Cause, Event, ServerError, Vote};
+use quorlock_core::{Acquire, AcquireError, Cause, Event, ReleaseOutcome, ServerError, Vote};
 
 use super::world::{Flow, KEY, Reach, World, master::Key, ms, one_try, settings, wanted};
 
@@ -125,7 +125,7 @@ fn a_flushed_script_cache_is_mended_with_the_text_and_nothing_stays() {
     world.each(super::world::Master::forget_scripts);
     world.release(lock);
     let event = world.next_event();
-    assert_eq!(event, Event::Released { lock, outcome: quorlock_core::ReleaseOutcome::StillOurs });
+    assert_eq!(event, Event::Released { lock, outcome: ReleaseOutcome::StillOurs });
     assert!(world.holders().is_empty());
 }
 
@@ -145,4 +145,24 @@ fn a_lost_round_is_cleared_and_tried_again_although_the_script_cache_is_flushed(
     );
     world.pump();
     assert!(world.holders().is_empty());
+}
+
+#[test]
+fn a_server_that_never_knows_a_script_not_even_by_its_text_is_not_asked_for_ever() {
+    let mut world = World::of(3);
+    let lock = world.hold(&one_try());
+    world.each(|master| master.fails("RELEASE", "NOSCRIPT No matching script. Please use EVAL."));
+    world.each(|master| master.delay = ms(1));
+    world.release(lock);
+    world.pass(ms(1_000));
+    let events = world.events_now();
+    assert!(
+        matches!(events[..], [Event::Released { outcome: ReleaseOutcome::Unknown(_), .. }]),
+        "{events:?}"
+    );
+    assert!(
+        world.masters.iter().all(|master| master.count("RELEASE") == 2),
+        "{}",
+        world.masters[0].count("RELEASE")
+    );
 }
