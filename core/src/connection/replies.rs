@@ -29,10 +29,9 @@ impl Connection {
     pub(super) fn queue(&mut self, request: Request, now: Instant, answers: &mut Answers) {
         if request.action.clears() {
             let acquires = |other: &Request| other.action == Action::Acquire && other.claim == request.claim;
-            let waiting = self.queued.len();
-            self.queued.retain(|other| !acquires(other));
-            if self.queued.len() < waiting {
+            if let Some(place) = self.queued.iter().position(acquires) {
                 // Its acquisition has not left, so there is nothing to release.
+                self.queued.remove(place);
                 answer(answers, self.id, &request, Answer::No);
                 return;
             }
@@ -148,7 +147,7 @@ impl Connection {
             if progress == Progress::Ready {
                 self.identity = handshake.run_id();
                 self.warnings = handshake.take_warnings();
-                self.become_ready(now);
+                self.become_ready(now, answers);
             }
             return Ok(());
         }
@@ -168,16 +167,12 @@ impl Connection {
         Ok(())
     }
 
-    fn become_ready(&mut self, now: Instant) {
+    fn become_ready(&mut self, now: Instant, answers: &mut Answers) {
         self.state = State::Ready;
         self.fault = None;
-        for debt in std::mem::take(&mut self.debts) {
-            if now < debt.until {
-                self.send(debt.request, ScriptForm::BySha, now);
-            }
-        }
+        self.pay_debts(now);
         for request in std::mem::take(&mut self.queued) {
-            self.send(request, ScriptForm::BySha, now);
+            self.submit(request, now, answers);
         }
     }
 }

@@ -125,3 +125,37 @@ fn a_lock_that_is_released_twice_is_released_once() {
     assert_eq!(world.events_now(), []);
     assert_eq!(world.masters[0].count("RELEASE"), 1);
 }
+
+#[test]
+fn what_was_queued_meets_the_bound_on_bytes_when_the_connection_stands() {
+    let mut world = World::cold(settings(1).max_in_flight_bytes(4 * 140));
+    for number in 0..20 {
+        world.acquire(&numbered(number));
+    }
+    let events = world.events_now();
+    let granted = events.iter().filter(|event| matches!(event, Event::Granted { .. })).count();
+    assert!((4..=6).contains(&granted), "{granted} granted");
+    let refused: Vec<_> = events.iter().filter(|event| matches!(event, Event::NotAcquired { .. })).collect();
+    assert_eq!(granted + refused.len(), 20);
+    assert!(format!("{:?}", refused[0]).contains("too many requests in flight"), "{:?}", refused[0]);
+}
+
+#[test]
+fn releases_that_are_owed_meet_the_bound_too_and_all_are_sent_in_the_end() {
+    let mut world = World::ready(settings(1).max_in_flight_requests(8).max_in_flight_bytes(2 * 140));
+    let locks: Vec<_> = (0..8).map(|number| world.hold(&numbered(number))).collect();
+    world.masters[0].reach = super::world::Reach::Refuses;
+    world.cut(0, 0);
+    world.pump();
+    for lock in locks {
+        world.release(lock);
+    }
+    world.masters[0].reach = super::world::Reach::Accepts;
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.pass(ms(100));
+    while world.deliver(0, 0) && world.masters[0].count("RELEASE") == 0 {}
+    assert!((1..=5).contains(&world.masters[0].count("RELEASE")), "{}", world.masters[0].count("RELEASE"));
+    world.masters[0].flow = Flow::Free;
+    world.pump();
+    assert!(world.masters[0].keys.is_empty());
+}
