@@ -140,9 +140,10 @@ impl Connection {
         &self.warnings
     }
 
-    /// Whether replies are awaited, or will be once the connection stands.
+    /// Whether replies are awaited, or requests wait for a connection that there is hope for.
     pub(crate) fn is_in_flight(&self) -> bool {
-        !self.flight.is_empty() || !self.queued.is_empty()
+        let waits = !self.queued.is_empty() || !self.debts.is_empty();
+        !self.flight.is_empty() || (waits && self.fault.is_none())
     }
 
     /// The instant at which [`Connection::time_passed`] has something to do.

@@ -314,7 +314,8 @@ impl<E: Entropy> Machine<E> {
         })
     }
 
-    /// Whether no reply is awaited and no lock is alive: a driver that is to end may do so now.
+    /// Whether no lock is alive, no reply is awaited and no release waits for a connection that is being opened with
+    /// good hope: a driver that is to end may do so now.
     pub fn is_idle(&self) -> bool {
         self.locks.len() == 0 && !self.connections.iter().any(|link| link.connection.is_in_flight())
     }

@@ -236,3 +236,22 @@ fn all_connections_cut_at_once_do_not_lose_a_retrying_caller() {
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
     assert!(!matches!(event, Event::NotAcquired { error: AcquireError::NoQuorum(_), .. }));
 }
+
+#[test]
+fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle() {
+    let mut world = World::of(3);
+    let lock = world.hold(&one_try());
+    world.masters[2].reach = Reach::Ignores;
+    world.cut(0, 2);
+    world.cancel(lock);
+    world.pump();
+    assert!(!world.nodes[0].machine.is_idle());
+    // But it does not wait for one that does not come.
+    let mut dead = world.clone();
+    dead.pass(ms(250));
+    assert!(dead.nodes[0].machine.is_idle());
+    world.masters[2].reach = Reach::Accepts;
+    world.pump();
+    assert!(world.nodes[0].machine.is_idle());
+    assert!(world.holders().is_empty());
+}
