@@ -5,7 +5,7 @@ use bytes::{Buf, BytesMut};
 use super::handshake::Progress;
 use super::request::ScriptForm;
 use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
-use crate::protocol::{Cause, MasterId};
+use crate::protocol::{Cause, MasterId, Ttl};
 use crate::time::Instant;
 use crate::wire::{self, Reply, ServerError};
 
@@ -94,8 +94,10 @@ impl Connection {
     /// Sends releases that found no room before.
     pub(super) fn pay_debts(&mut self, now: Instant) {
         while self.is_ready() && self.debts.front().is_some_and(|debt| self.has_room_for(&debt.request)) {
-            if let Some(debt) = self.debts.pop_front().filter(|debt| now < debt.until) {
-                self.send(debt.request, ScriptForm::BySha, now);
+            let Some(Debt { request, until }) = self.debts.pop_front() else { return };
+            // Owed again if this connection ends too, but only for what remains.
+            if let Ok(ttl) = Ttl::new(until.since(now)) {
+                self.send(Request { ttl, ..request }, ScriptForm::BySha, now);
             }
         }
     }

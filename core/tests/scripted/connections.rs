@@ -255,3 +255,31 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
     assert!(world.nodes[0].machine.is_idle());
     assert!(world.holders().is_empty());
 }
+
+#[test]
+fn a_release_is_not_owed_for_ever_to_a_server_that_ends_every_connection_that_it_comes_on() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.masters[2].flow = Flow::RepliesHeld;
+    world.release(lock);
+    world.events_now();
+    world.cut(0, 2);
+    let end = world.now + ms(60_000);
+    let mut last = world.now;
+    let mut seen = world.masters[2].count("RELEASE");
+    while world.now < end {
+        // The handshake is answered and the release is not.
+        let before = world.masters[2].count("RELEASE");
+        if before > seen {
+            seen = before;
+            last = world.now;
+            world.cut_if_it_stands(0, 2);
+        }
+        world.pump();
+        if world.masters[2].count("RELEASE") == before && !world.deliver(0, 2) {
+            world.jump_until(end);
+        }
+    }
+    assert!(seen > 2);
+    assert!(last <= end - ms(40_000), "{last:?}");
+}
