@@ -125,13 +125,13 @@ impl Lock {
         now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let forsaken = self.forsaken.contains(master);
+        let discounted = self.is_discounted(master);
         let Phase::Held(held) = &mut self.phase else { return };
         let Some(place) = held.extensions.iter().position(|extension| extension.round == round) else {
             return;
         };
         let Some(extension) = held.extensions.get_mut(place) else { return };
-        record(&mut extension.votes, master, holder_vote(answer, forsaken));
+        record(&mut extension.votes, master, holder_vote(answer, discounted));
         let quorum = effects.config.quorum;
         let tally = Tally::of(&extension.votes);
         if tally.not_held > quorum.masters() - quorum.needed() {
@@ -215,9 +215,9 @@ pub(super) fn votes_outstanding_from(asked: MasterSet, masters: usize) -> Vec<Vo
 }
 
 /// The vote that an answer to an extension or a release is.
-pub(super) fn holder_vote(answer: Answer, forsaken: bool) -> Vote {
+pub(super) fn holder_vote(answer: Answer, discounted: bool) -> Vote {
     match answer {
-        Answer::Yes if !forsaken => Vote::Granted,
+        Answer::Yes if !discounted => Vote::Granted,
         Answer::Yes | Answer::No | Answer::Holder { .. } => Vote::NotHeld,
         Answer::Failed { cause, .. } => Vote::Failed(cause),
     }

@@ -272,6 +272,12 @@ impl Lock {
         self.rounds
     }
 
+    /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
+    /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
+    fn is_discounted(&self, master: MasterId) -> bool {
+        self.forsaken.contains(master) || !self.reached.contains(master)
+    }
+
     fn ticket(&self, round: u32) -> Option<Ticket> {
         Some(Ticket { lock: self.id, round })
     }

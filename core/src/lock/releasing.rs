@@ -26,9 +26,9 @@ impl Lock {
     }
 
     pub(super) fn release_answered(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
-        let forsaken = self.forsaken.contains(master);
+        let discounted = self.is_discounted(master);
         let Phase::Releasing(releasing) = &mut self.phase else { return };
-        record(&mut releasing.votes, master, holder_vote(answer, forsaken));
+        record(&mut releasing.votes, master, holder_vote(answer, discounted));
         let quorum = effects.config.quorum;
         let tally = Tally::of(&releasing.votes);
         let impossible = quorum.masters() - quorum.needed();

@@ -257,6 +257,30 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
 }
 
 #[test]
+fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
+    // Both connections come anew in the middle of everything, and the server's other address gets the vote.
+    let mut world = World::cold(settings(3));
+    world.masters[1].run_id = world.masters[0].run_id.clone();
+    world.masters[1].flow = Flow::RepliesHeld;
+    let lock = world.acquire(&wanted(ms(10_000)));
+    world.pump();
+    assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
+    assert!(world.hand_over(lock).is_some());
+    // Masters 0 and 1 are one server: they have one set of keys.
+    world.masters[1].keys = world.masters[0].keys.clone();
+    world.masters[2].keys.clear();
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.extend(lock, ms(60_000));
+    world.deliver(0, 0);
+    world.masters[2].flow = Flow::Free;
+    world.masters[0].reach = Reach::Refuses;
+    world.cut(0, 0);
+    world.masters[1].flow = Flow::Free;
+    let events = world.events_now();
+    assert!(!events.iter().any(|event| matches!(event, Event::Extended { result: Ok(_), .. })), "{events:?}");
+}
+
+#[test]
 fn a_release_is_not_owed_for_ever_to_a_server_that_ends_every_connection_that_it_comes_on() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
