@@ -213,11 +213,12 @@ impl Lock {
         }
     }
 
-    /// Gives the lock up, whatever has become of it, and tells nobody.
+    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match self.phase {
             Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
-            Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
+            Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+            Phase::Told => return,
         }
         self.phase = Phase::Over;
     }

@@ -159,3 +159,20 @@ fn releases_that_are_owed_meet_the_bound_too_and_all_are_sent_in_the_end() {
     world.pump();
     assert!(world.masters[0].keys.is_empty());
 }
+
+#[test]
+fn a_lock_that_is_cancelled_behind_its_last_event_keeps_its_number_until_that_is_taken() {
+    let mut world = World::of(3);
+    world.each(|master| master.reach = super::world::Reach::Refuses);
+    for master in 0..3 {
+        world.cut(0, master);
+    }
+    world.pump();
+    let now = world.now;
+    let machine = &mut world.nodes[0].machine;
+    // All masters are known to be down, so it ends at once; nobody has looked yet.
+    let first = machine.acquire(&one_try(), now).unwrap();
+    machine.cancel(first, now);
+    let second = machine.acquire(&wanted(ms(10_000)), now).unwrap();
+    assert_ne!(first.index(), second.index());
+}
