@@ -2,7 +2,8 @@
 //!
 //! Rules of this room: a connection knows requests and answers, not locks. Every request with a ticket is answered: once
 //! for good, and before that possibly once with "no answer", when its time-out has passed on a connection that is
-//! slow but not silent. What is to be written, closed and opened is kept as tasks until somebody takes them.
+//! slow but not silent, or because a release was written behind it on a connection that is given up. Only an acquisition
+//! whose release comes while it still waits for a connection is dropped, and the release is answered for both. What is to be written, closed and opened is kept as tasks until somebody takes them.
 //! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
 
 mod backoff;

@@ -91,7 +91,7 @@ impl Connection {
         }
     }
 
-    /// Sends releases that found no room before.
+    /// Sends the releases that are owed, as far as there is room.
     pub(super) fn pay_debts(&mut self, now: Instant) {
         while self.is_ready() && self.debts.front().is_some_and(|debt| self.has_room_for(&debt.request)) {
             let Some(Debt { request, until }) = self.debts.pop_front() else { return };
