@@ -63,6 +63,8 @@ enum State {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Debt {
     request: Request,
+    /// Not to be sent before this.
+    from: Instant,
     until: Instant,
 }
 
@@ -152,13 +154,16 @@ impl Connection {
         match self.state {
             State::Resting { until } => Some(until),
             State::Opening { since } | State::Greeting { since, .. } => Some(since + self.opening_limit()),
-            State::Ready => {
-                let limit = self.config.request_timeout;
-                let awaited = self.flight.oldest_awaited().map(|at| at + limit);
-                let silence = self.flight.has_overdue().then(|| self.silent_since() + limit);
-                awaited.into_iter().chain(silence).min()
-            }
+            State::Ready => self.answer_deadline().into_iter().chain(self.next_payment()).min(),
         }
+    }
+
+    /// When an answer has been awaited for too long, or nothing at all has come.
+    fn answer_deadline(&self) -> Option<Instant> {
+        let limit = self.config.request_timeout;
+        let awaited = self.flight.oldest_awaited().map(|at| at + limit);
+        let silence = self.flight.has_overdue().then(|| self.silent_since() + limit);
+        awaited.into_iter().chain(silence).min()
     }
 
     // Commands.
@@ -224,7 +229,12 @@ impl Connection {
             State::Opening { since } | State::Greeting { since, .. } => {
                 self.opening_takes_long(since, now, answers);
             }
-            State::Ready => self.answers_take_long(now, answers),
+            State::Ready => {
+                if self.answer_deadline().is_some_and(|deadline| deadline <= now) {
+                    self.answers_take_long(now, answers);
+                }
+                self.pay_debts(now);
+            }
         }
     }
 

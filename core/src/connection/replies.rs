@@ -47,17 +47,18 @@ impl Connection {
     pub(super) fn refuse(&mut self, request: Request, cause: Cause, now: Instant, answers: &mut Answers) {
         answer(answers, self.id, &request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
         if request.action.clears() {
-            self.owe(request, now);
+            self.owe(request, now, now);
         }
     }
 
-    fn owe(&mut self, request: Request, now: Instant) {
+    /// Keeps a release to be sent again, not before `from`.
+    fn owe(&mut self, request: Request, from: Instant, now: Instant) {
         if self.debts.len() >= self.config.max_in_flight_requests {
             self.debts.pop_front();
         }
         let until = now + request.ttl.as_duration();
-        self.debts
-            .push_back(Debt { request: Request { ticket: None, action: Action::Release, ..request }, until });
+        let request = Request { ticket: None, action: Action::Release, ..request };
+        self.debts.push_back(Debt { request, from, until });
     }
 
     /// Ends every request in flight without an answer.
@@ -79,7 +80,7 @@ impl Connection {
                 answer(answers, self.id, &sent.request, Answer::Failed { cause, fate, stale });
             }
             if sent.request.action.clears() {
-                self.owe(sent.request, now);
+                self.owe(sent.request, now, now);
             }
         }
     }
@@ -91,10 +92,15 @@ impl Connection {
         }
     }
 
-    /// Sends the releases that are owed, as far as there is room.
+    /// When the next release that is owed may be sent, if there is room for it.
+    pub(super) fn next_payment(&self) -> Option<Instant> {
+        self.debts.front().filter(|debt| self.has_room_for(&debt.request)).map(|debt| debt.from)
+    }
+
+    /// Sends the releases that are owed, as far as it is time and there is room.
     pub(super) fn pay_debts(&mut self, now: Instant) {
-        while self.is_ready() && self.debts.front().is_some_and(|debt| self.has_room_for(&debt.request)) {
-            let Some(Debt { request, until }) = self.debts.pop_front() else { return };
+        while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
+            let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
             // Owed again if this connection ends too, but only for what remains.
             if let Ok(ttl) = Ttl::new(until.since(now)) {
                 self.send(Request { ttl, ..request }, ScriptForm::BySha, now);
@@ -166,6 +172,10 @@ impl Connection {
         self.proven = true;
         self.backoff.reset();
         answer(answers, self.id, &request, meaning);
+        if request.action.clears() && is_put_off(meaning) {
+            // The master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).
+            self.owe(request, now + *self.config.reconnect_delay.end(), now);
+        }
         Ok(())
     }
 
@@ -187,6 +197,11 @@ fn answer(answers: &mut Answers, master: MasterId, request: &Request, meaning: A
 
 fn is_no_script(reply: &Reply<'_>) -> bool {
     matches!(reply, Reply::Error(text) if ServerError::classify(text) == ServerError::NoScript)
+}
+
+/// Whether a release may yet succeed that a master answered with an error. A key of a foreign type is none of ours.
+fn is_put_off(meaning: Answer) -> bool {
+    matches!(meaning, Answer::Failed { cause: Cause::Server(error), .. } if error != ServerError::WrongType)
 }
 
 /// What a reply means for a request of this kind; anything that such a request never gets ends the connection.

@@ -166,3 +166,21 @@ fn a_server_that_never_knows_a_script_not_even_by_its_text_is_not_asked_for_ever
         world.masters[0].count("RELEASE")
     );
 }
+
+#[test]
+fn a_release_that_a_master_put_off_is_tried_again_until_the_key_is_gone() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.masters[0].fails("RELEASE", "BUSY Redis is busy running a script.");
+    world.release(lock);
+    world.pump();
+    assert_eq!(world.holders(), [0]);
+
+    world.pass(ms(1_000));
+    assert_eq!(world.masters[0].count("RELEASE"), 1, "not at once");
+    world.masters[0].mends("RELEASE");
+    world.pass(ms(4_000));
+
+    assert!(world.holders().is_empty());
+    assert_eq!(world.masters[0].count("RELEASE"), 2);
+}
