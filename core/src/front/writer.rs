@@ -41,7 +41,10 @@ impl Writer {
         let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
         if outlet.generation == generation && outlet.sink.is_some() {
             outlet.backlog.extend_from_slice(bytes);
-            self.pending.push(master);
+            // A full socket is tried again when the driver finds room in it.
+            if !outlet.blocked {
+                self.pending.push(master);
+            }
         }
     }
 

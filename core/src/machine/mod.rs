@@ -3,8 +3,22 @@
 //! Rules of this room: no decision about a lock or a connection is taken here. Orders go from locks down to
 //! connections, answers from connections up to locks, until neither has anything more to say.
 
+/// The effects that a lock may bring about, borrowed beside the lock itself.
+macro_rules! effects {
+    ($machine:ident) => {
+        Effects {
+            config: &$machine.config,
+            entropy: &mut $machine.entropy,
+            jitter: &mut $machine.jitter,
+            orders: &mut $machine.orders,
+            events: &mut $machine.events,
+        }
+    };
+}
+
 mod entropy;
 mod output;
+mod routing;
 mod slab;
 mod timers;
 
@@ -25,19 +39,6 @@ use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order};
 use crate::protocol::{Cause, Config, MasterId, RequestError, Resource, Token, Ttl, check_ttl};
 use crate::time::Instant;
-
-/// The effects that a lock may bring about, borrowed beside the lock itself.
-macro_rules! effects {
-    ($machine:ident) => {
-        Effects {
-            config: &$machine.config,
-            entropy: &mut $machine.entropy,
-            jitter: &mut $machine.jitter,
-            orders: &mut $machine.orders,
-            events: &mut $machine.events,
-        }
-    };
-}
 
 /// One lock of one machine, from [`Machine::acquire`] until it is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -323,106 +324,6 @@ impl<E: Entropy> Machine<E> {
     /// Whether any lock is held, so that a driver must look at the clock now and then: timers may stand still while the machine sleeps.
     pub fn holds_locks(&self) -> bool {
         self.held > 0
-    }
-
-    // Routing.
-
-    /// Carries orders down and answers up until there are none. Each lock makes a bounded number of orders for an
-    /// answer, and each order is answered a bounded number of times, most of them later.
-    fn settle(&mut self, now: Instant) {
-        loop {
-            if let Some(order) = self.orders.pop_front() {
-                for master in order.to.iter() {
-                    let Some(link) = self.connections.get_mut(master.index()) else { continue };
-                    link.connection.submit(order.request.clone(), now, &mut self.answers);
-                    self.touched(master);
-                }
-            } else if let Some((master, ticket, answer)) = self.answers.pop_front() {
-                self.with_lock(ticket.lock, |lock, effects| {
-                    lock.answer(master, ticket.round, answer, now, effects);
-                });
-            } else {
-                return;
-            }
-        }
-    }
-
-    fn with_lock<R>(
-        &mut self,
-        id: LockId,
-        change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R,
-    ) -> Option<R> {
-        let slot = self.locks.get_mut(id)?;
-        let was_held = slot.lock.is_held();
-        let result = change(&mut slot.lock, &mut effects!(self));
-        self.lock_changed(id, was_held);
-        Some(result)
-    }
-
-    fn lock_changed(&mut self, id: LockId, was_held: bool) {
-        let Some(slot) = self.locks.get_mut(id) else { return };
-        match (was_held, slot.lock.is_held()) {
-            (false, true) => self.held += 1,
-            (true, false) => self.held -= 1,
-            _ => {}
-        }
-        if slot.lock.is_over() {
-            self.forget(id);
-        } else {
-            self.timers.arm(Owner::Lock(id), slot.lock.deadline(), &mut slot.armed);
-        }
-    }
-
-    fn forget(&mut self, id: LockId) {
-        self.locks.remove(id);
-        let owners = self.locks.len() + self.connections.len();
-        self.timers.tidy(owners, |at, owner| match owner {
-            Owner::Master(master) => {
-                self.connections.get(master.index()).is_some_and(|link| link.armed == Some(at))
-            }
-            Owner::Lock(lock) => self.locks.get(lock).is_some_and(|slot| slot.armed == Some(at)),
-        });
-    }
-
-    fn with_connection(
-        &mut self,
-        master: MasterId,
-        now: Instant,
-        change: impl FnOnce(&mut Connection, &mut Answers),
-    ) {
-        let Some(link) = self.connections.get_mut(master.index()) else { return };
-        change(&mut link.connection, &mut self.answers);
-        self.touched(master);
-        self.settle(now);
-    }
-
-    fn touched(&mut self, master: MasterId) {
-        let Some(link) = self.connections.get_mut(master.index()) else { return };
-        if !link.is_busy && link.connection.has_task() {
-            link.is_busy = true;
-            self.busy.push_back(master);
-        }
-        self.timers.arm(Owner::Master(master), link.connection.deadline(), &mut link.armed);
-    }
-
-    /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.
-    fn check_identity(&mut self, master: MasterId, now: Instant) {
-        let Some(identity) = self.connections.get(master.index()).and_then(|link| link.connection.identity())
-        else {
-            return;
-        };
-        let other = MasterId::all(self.connections.len()).find(|&other| {
-            other != master
-                && self
-                    .connections
-                    .get(other.index())
-                    .is_some_and(|link| link.connection.identity() == Some(identity))
-        });
-        if let Some(other) = other {
-            self.with_connection(master, now, |connection, answers| {
-                connection.reject(Cause::SameServer { other }, now, answers);
-            });
-        }
     }
 }
 

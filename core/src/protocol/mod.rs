@@ -4,6 +4,7 @@
 //! exists is valid: whoever holds a [`Ttl`], a [`Resource`] or a [`Config`] need not check it again.
 
 mod config;
+mod config_error;
 mod masters;
 mod outcome;
 mod resource;
@@ -13,7 +14,8 @@ mod units;
 mod vote;
 
 pub(crate) use config::check_ttl;
-pub use config::{Config, ConfigBuilder, ConfigError};
+pub use config::{Config, ConfigBuilder};
+pub use config_error::ConfigError;
 pub(crate) use masters::MasterSet;
 pub use masters::{Decision, MasterId, Quorum};
 pub use outcome::{AcquireError, Ballot, ExtendError, LossCause, ReleaseOutcome, RequestError};
