@@ -109,7 +109,7 @@ impl Handshake {
         let step = self.awaited.pop_front().ok_or(Cause::UnexpectedReply)?;
         match (step, reply) {
             (_, _) if self.without_hello && self.dialect == Dialect::Resp3 => {}
-            (Step::Hello, Reply::Error(text)) => self.refused_hello(ServerError::classify(text))?,
+            (Step::Hello, Reply::Error(text)) => self.refused_hello(ServerError::classify(text), endpoint)?,
             (Step::Hello, hello) => read_hello(hello)?,
             (Step::Auth, Reply::Error(text)) => {
                 return Err(Cause::Server(match ServerError::classify(text) {
@@ -184,10 +184,12 @@ impl Handshake {
         }
     }
 
-    fn refused_hello(&mut self, error: ServerError) -> Result<(), Cause> {
+    fn refused_hello(&mut self, error: ServerError, endpoint: &Endpoint) -> Result<(), Cause> {
         match error {
             // NOPROTO, and whatever else a proxy makes of a command that it does not know.
             ServerError::UnknownCommand | ServerError::Other(_) => {}
+            // A server that asks for the password before it looks whether it knows the command at all.
+            ServerError::NoAuth if endpoint.password().is_some() => {}
             ServerError::NoPerm => self.warnings.push(Warning::HelloDenied),
             error => return Err(Cause::Server(error)),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_tests::masters;
 use rustix::process::Signal;
 
-use super::process::{gone, held_on, on, run, start};
+use super::process::{gone, on, run, start};
 
 #[test]
 fn a_program_that_dies_of_a_signal_shows_as_in_a_shell() {
@@ -34,15 +34,13 @@ fn a_signal_is_passed_on_and_the_lock_released_behind_the_program() {
     {
         let script =
             format!("trap 'echo got {name}; exit {code}' {name}; echo ready; while :; do sleep 0.05; done");
-        let quorlock = run(&masters, &[], &script);
-        held_on(&masters, 3);
-        // The trap must be set before the signal comes.
-        std::thread::sleep(Duration::from_millis(300));
+        let mut quorlock = run(&masters, &[], &script);
+        quorlock.ready();
 
         quorlock.signal(signal);
         let ended = quorlock.end();
 
-        assert_eq!((ended.code(), ended.out.as_str()), (code, format!("ready\ngot {name}\n").as_str()));
+        assert_eq!((ended.code(), ended.out.as_str()), (code, format!("got {name}\n").as_str()));
         gone(&masters);
     }
 }

@@ -8,9 +8,9 @@ use rustix::process::Signal;
 use super::process::{gone, held_on, run};
 
 /// Says when TERM came, and ends.
-const GIVES_IN: &str = "trap 'echo TERM; exit 0' TERM; while :; do sleep 0.02; done";
+const GIVES_IN: &str = "trap 'echo TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
 /// Says when TERM came, and stays.
-const STAYS: &str = "trap 'echo TERM' TERM; while :; do sleep 0.02; done";
+const STAYS: &str = "trap 'echo TERM' TERM; echo ready; while :; do sleep 0.02; done";
 
 #[test]
 fn renewal_keeps_the_key_for_several_ttls() {
@@ -29,7 +29,9 @@ fn renewal_keeps_the_key_for_several_ttls() {
 #[test]
 fn without_renewal_the_program_is_ended_before_the_lock_is() {
     let masters = masters(3);
-    let ended = run(&masters, &["--ttl", "1500ms", "--no-renew"], GIVES_IN).end();
+    let mut quorlock = run(&masters, &["--ttl", "1500ms", "--no-renew"], GIVES_IN);
+    quorlock.ready();
+    let ended = quorlock.end();
     assert_eq!((ended.code(), ended.out.as_str()), (75, "TERM\n"), "{}", ended.err);
     gone(&masters);
 }
@@ -38,7 +40,9 @@ fn without_renewal_the_program_is_ended_before_the_lock_is() {
 fn at_the_longest_hold_the_program_gets_term() {
     let masters = masters(3);
     let begun = Instant::now();
-    let ended = run(&masters, &["--ttl", "2s", "--max-hold", "500ms"], GIVES_IN).end();
+    let mut quorlock = run(&masters, &["--ttl", "2s", "--max-hold", "500ms"], GIVES_IN);
+    quorlock.ready();
+    let ended = quorlock.end();
     assert_eq!((ended.code(), ended.out.as_str()), (75, "TERM\n"), "{}", ended.err);
     assert!(begun.elapsed() >= Duration::from_millis(500));
     gone(&masters);
@@ -48,8 +52,8 @@ fn at_the_longest_hold_the_program_gets_term() {
 fn when_no_quorum_renews_the_program_gets_term_and_what_stays_is_killed_before_validity_ends() {
     for script in [GIVES_IN, STAYS] {
         let masters = masters(3);
-        let quorlock = run(&masters, &["--ttl", "2s"], script);
-        held_on(&masters, 3);
+        let mut quorlock = run(&masters, &["--ttl", "2s"], script);
+        quorlock.ready();
         let (survivor, others) = masters.split_first().unwrap();
         others.iter().for_each(RedisServer::kill);
 
@@ -67,8 +71,9 @@ fn when_no_quorum_renews_the_program_gets_term_and_what_stays_is_killed_before_v
 fn a_program_that_stays_is_gone_before_another_can_hold_the_lock() {
     let masters = masters(3);
     // Each line is the time in nanoseconds; the last one must lie before the key could have expired anywhere.
-    let script = "trap '' TERM; while :; do date +%s%N; sleep 0.01; done";
-    let quorlock = run(&masters, &["--ttl", "1s", "--no-renew"], script);
+    let script = "trap '' TERM; echo ready; while :; do date +%s%N; sleep 0.01; done";
+    let mut quorlock = run(&masters, &["--ttl", "1s", "--no-renew"], script);
+    quorlock.ready();
     held_on(&masters, 3);
     let ends: Vec<i64> = masters.iter().map(|master| unix_millis() + master.pttl("job")).collect();
 
@@ -82,7 +87,8 @@ fn a_program_that_stays_is_gone_before_another_can_hold_the_lock() {
 #[test]
 fn keys_that_were_deleted_by_hand_end_the_program_at_the_next_renewal() {
     let masters = masters(3);
-    let quorlock = run(&masters, &["--ttl", "1500ms"], GIVES_IN);
+    let mut quorlock = run(&masters, &["--ttl", "1500ms"], GIVES_IN);
+    quorlock.ready();
     held_on(&masters, 3);
     for master in masters.iter().take(2) {
         assert!(master.del("job"));
@@ -97,8 +103,8 @@ fn keys_that_were_deleted_by_hand_end_the_program_at_the_next_renewal() {
 #[test]
 fn stopped_past_its_validity_it_ends_the_program_when_it_goes_on() {
     let masters = masters(3);
-    let mut quorlock = run(&masters, &["--ttl", "500ms"], "while :; do sleep 0.02; done");
-    held_on(&masters, 3);
+    let mut quorlock = run(&masters, &["--ttl", "500ms"], STAYS);
+    quorlock.ready();
     quorlock.signal(Signal::STOP);
     gone(&masters);
     assert!(quorlock.is_running());

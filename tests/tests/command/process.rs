@@ -73,6 +73,14 @@ impl Quorlock {
         self.child.stdin.take().unwrap()
     }
 
+    /// Waits until the program has said `ready`, which it does once its traps are set. That the masters hold the key does not
+    /// mean that quorlock has heard so.
+    pub(crate) fn ready(&mut self) {
+        let mut said = [0; 6];
+        self.child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"ready\n");
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
