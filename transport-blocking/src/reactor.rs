@@ -61,6 +61,10 @@ impl Reactor {
     /// Sleeps until there is something to do, and does it. False once the locker has come to its end.
     pub(crate) fn turn(&mut self) -> bool {
         self.port.register(&self.waker);
+        // The last user may have gone between two turns, and then nothing would end the sleep.
+        if self.port.is_finished() {
+            return false;
+        }
         let unread = self.masters.iter().any(|master| master.unread);
         let time_out = if unread { Some(Duration::ZERO) } else { self.port.sleep() };
         if let Err(error) = self.poll.poll(&mut self.events, time_out) {
@@ -176,5 +180,58 @@ impl Master {
             Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
         }
         self.unread = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use quorlock_core::front::Locker;
+
+    use super::*;
+    use crate::system::System;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// A reactor that stands before its master's answer to the greeting, and that nobody can wake.
+    fn greeting() -> (Locker, Reactor, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let master = format!("redis://{}", listener.local_addr().unwrap());
+        let config = Config::builder([master]).connect_timeout(LONG).build().unwrap();
+        let (locker, port) = Port::new(config, Arc::new(System::new()));
+        let poll = Poll::new().unwrap();
+        let mut reactor = Reactor::new(port, poll, locker.config(), Waker::noop().clone());
+        while reactor.masters.iter().any(|master| !matches!(master.link, Link::Open(..))) {
+            assert!(reactor.turn());
+        }
+        let mut peer = listener.accept().unwrap().0;
+        assert!(peer.read(&mut [0; 4096]).unwrap() > 0);
+        // The socket was writable from the start, which is an event of its own.
+        reactor.poll.poll(&mut reactor.events, Some(Duration::ZERO)).unwrap();
+        (locker, reactor, peer)
+    }
+
+    #[test]
+    fn a_turn_after_the_last_user_has_gone_does_not_sleep() {
+        let (locker, mut reactor, _peer) = greeting();
+        drop(locker);
+        let since = Instant::now();
+        assert!(!reactor.turn());
+        assert!(since.elapsed() < LONG / 2);
+    }
+
+    #[test]
+    fn an_end_that_comes_together_with_bytes_is_seen_in_the_same_turn() {
+        let (_locker, mut reactor, mut peer) = greeting();
+        peer.write_all(b"%").unwrap();
+        drop(peer);
+        assert!(reactor.turn());
+        assert!(!reactor.masters.iter().any(|master| matches!(master.link, Link::Open(..))));
     }
 }
