@@ -60,6 +60,11 @@ impl Connecting {
         connecting
     }
 
+    /// Whether it waits for the resolver, of which the poll knows nothing.
+    pub(crate) fn is_resolving(&self) -> bool {
+        matches!(self.step, Step::Resolving(_))
+    }
+
     /// Goes as far as it can without waiting.
     pub(crate) fn advance(&mut self, registry: &Registry, token: Token) -> Progress {
         loop {

@@ -30,6 +30,8 @@ struct Master {
     link: Link,
     /// There may be more to read than one turn allows.
     unread: bool,
+    /// The other end, or an error, has been seen in the poll: no further event tells of it, so it must be read to the end.
+    ended: bool,
 }
 
 /// One turn after the other of the loop.
@@ -46,8 +48,9 @@ impl Reactor {
     /// `waker` interrupts the poll, or has somebody take turns.
     pub(crate) fn new(port: Port, poll: Poll, config: &Config, waker: Waker) -> Self {
         let masters = config.master_ids().zip(config.masters().iter().cloned());
-        let masters =
-            masters.map(|(id, endpoint)| Master { id, endpoint, link: Link::None, unread: false }).collect();
+        let masters = masters
+            .map(|(id, endpoint)| Master { id, endpoint, link: Link::None, unread: false, ended: false })
+            .collect();
         Self {
             port,
             poll,
@@ -77,7 +80,9 @@ impl Reactor {
         }
         for master in &mut self.masters {
             // A resolver tells by waking, not by an event of its own.
-            master.advance(&self.port, &self.poll);
+            if matches!(&master.link, Link::Connecting(_, connecting) if connecting.is_resolving()) {
+                master.advance(&self.port, &self.poll);
+            }
             if std::mem::take(&mut master.unread) {
                 master.read(&self.port, &self.poll, &mut self.buffer);
             }
@@ -120,7 +125,8 @@ impl Master {
                 if event.is_writable() && port.is_blocked(self.id) {
                     port.retry_write(self.id);
                 }
-                self.unread |= event.is_readable() || event.is_read_closed() || event.is_error();
+                self.ended |= event.is_read_closed() || event.is_error();
+                self.unread |= event.is_readable() || self.ended;
             }
         }
     }
@@ -159,6 +165,10 @@ impl Master {
             let cause = match socket.read(buffer) {
                 Ok(bytes @ 1..) => {
                     port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
+                    // It gave all that it had; what comes later is a new event.
+                    if bytes < buffer.len() && !self.ended {
+                        return;
+                    }
                     continue;
                 }
                 Ok(0) => Cause::Closed,
@@ -180,6 +190,7 @@ impl Master {
             Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
         }
         self.unread = false;
+        self.ended = false;
     }
 }
 
