@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::request::wait;
 use super::shared::Handle;
-use super::slot::Slot;
+use super::slot::{Slot, Waiter};
 use crate::machine::{ExtensionId, LockId};
 use crate::protocol::{
     Ballot, ConfigError, ExtendError, LossCause, ReleaseOutcome, RequestError, Resource, Token, Ttl,
@@ -160,7 +160,7 @@ impl Watch {
     ///
     /// *Cancel safety*: it may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {
-        Lost { watch: self.clone() }
+        Lost { watch: self.clone(), waiter: None }
     }
 }
 
@@ -171,10 +171,11 @@ impl fmt::Debug for Watch {
 }
 
 /// The future of [`Guard::lost`]. It borrows nothing.
-#[derive(Clone, Debug)]
 #[must_use = "futures do nothing until they are polled"]
 pub struct Lost {
     watch: Watch,
+    /// Since the first poll.
+    waiter: Option<Waiter>,
 }
 
 impl Lost {
@@ -189,11 +190,33 @@ impl Future for Lost {
     type Output = LossCause;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LossCause> {
-        match self.watch.slot.poll_lost(cx) {
+        let Self { watch, waiter } = self.get_mut();
+        let waiter = *waiter.get_or_insert_with(|| watch.slot.new_watcher());
+        match watch.slot.poll_lost(waiter, cx) {
             // The first poll after the machine has slept past the end says so, whether or not a timer has fired.
-            Poll::Pending if !self.watch.is_valid() => Poll::Ready(LossCause::Expired),
+            Poll::Pending if !watch.is_valid() => Poll::Ready(LossCause::Expired),
             outcome => outcome,
         }
+    }
+}
+
+impl Clone for Lost {
+    fn clone(&self) -> Self {
+        self.watch.lost()
+    }
+}
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter {
+            self.watch.slot.forget(waiter);
+        }
+    }
+}
+
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lost").field("watch", &self.watch).finish_non_exhaustive()
     }
 }
 
@@ -310,6 +333,7 @@ impl Drop for Release {
     fn drop(&mut self) {
         if !self.is_done {
             self.watch.handle.0.core().forget(self.id);
+            self.watch.slot.forget(Waiter::Holder);
         }
     }
 }

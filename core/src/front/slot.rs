@@ -25,7 +25,24 @@ struct Inner {
     extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     driver_ended: bool,
     /// Who waits for any of these. Several may wait for one lock: its holder, and those who watch it.
-    waiting: Vec<Waker>,
+    waiting: Vec<(Waiter, Waker)>,
+    /// How many have ever watched it.
+    watchers: u64,
+}
+
+/// One future that waits. A future that is dropped takes its waker back, or those of a long hold would pile up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiter {
+    /// Who seeks the lock, and later who releases it.
+    Holder,
+    Extension(ExtensionId),
+    Watcher(u64),
+}
+
+impl Inner {
+    fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+        woken.extend(self.waiting.drain(..).map(|(_, waker)| waker));
+    }
 }
 
 impl Slot {
@@ -68,18 +85,19 @@ impl Slot {
             }
             Event::Lost { cause, .. } => {
                 self.set_valid_until(Instant::ORIGIN);
-                inner.loss = Some(cause);
+                // What ended it first remains the cause.
+                inner.loss.get_or_insert(cause);
             }
             Event::Released { outcome, .. } => inner.released = Some(outcome),
         }
-        woken.append(&mut inner.waiting);
+        inner.wake_all(woken);
     }
 
     /// Nobody drives any more: whatever is awaited will not come.
     pub(super) fn driver_ended(&self, woken: &mut Vec<Waker>) {
         let mut inner = self.inner();
         inner.driver_ended = true;
-        woken.append(&mut inner.waiting);
+        inner.wake_all(woken);
     }
 
     /// The holder has let go: validity ends, and watchers learn it.
@@ -87,24 +105,33 @@ impl Slot {
         let mut inner = self.inner();
         self.set_valid_until(Instant::ORIGIN);
         inner.loss.get_or_insert(LossCause::Released);
-        woken.append(&mut inner.waiting);
+        inner.wake_all(woken);
     }
 
     pub(super) fn poll_acquired(&self, cx: &Context<'_>) -> Poll<Result<(), AcquireError>> {
-        self.poll(cx, |inner| {
+        self.poll(Waiter::Holder, cx, |inner| {
             inner.acquired.take().or_else(|| inner.driver_ended.then_some(Err(AcquireError::DriverEnded)))
         })
     }
 
     pub(super) fn poll_released(&self, cx: &Context<'_>) -> Poll<Option<ReleaseOutcome>> {
-        self.poll(cx, |inner| match inner.released.take() {
+        self.poll(Waiter::Holder, cx, |inner| match inner.released.take() {
             Some(outcome) => Some(Some(outcome)),
             None => inner.driver_ended.then_some(None),
         })
     }
 
-    pub(super) fn poll_lost(&self, cx: &Context<'_>) -> Poll<LossCause> {
-        self.poll(cx, |inner| inner.loss.or_else(|| inner.driver_ended.then_some(LossCause::DriverEnded)))
+    /// A number for somebody who is going to [`Slot::poll_lost`], until [`Slot::forget`].
+    pub(super) fn new_watcher(&self) -> Waiter {
+        let mut inner = self.inner();
+        inner.watchers += 1;
+        Waiter::Watcher(inner.watchers)
+    }
+
+    pub(super) fn poll_lost(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<LossCause> {
+        self.poll(watcher, cx, |inner| {
+            inner.loss.or_else(|| inner.driver_ended.then_some(LossCause::DriverEnded))
+        })
     }
 
     pub(super) fn poll_extended(
@@ -112,7 +139,7 @@ impl Slot {
         id: ExtensionId,
         cx: &Context<'_>,
     ) -> Poll<Result<Instant, ExtendError>> {
-        self.poll(cx, |inner| {
+        self.poll(Waiter::Extension(id), cx, |inner| {
             let place = inner.extended.iter().position(|(other, result)| *other == id && result.is_some());
             place
                 .and_then(|place| inner.extended.swap_remove(place).1)
@@ -132,18 +159,95 @@ impl Slot {
     /// Forgets an extension that nobody waits for any more.
     pub(super) fn forget_extension(&self, id: ExtensionId) {
         self.inner().extended.retain(|(other, _)| *other != id);
+        self.forget(Waiter::Extension(id));
     }
 
-    fn poll<T>(&self, cx: &Context<'_>, look: impl FnOnce(&mut Inner) -> Option<T>) -> Poll<T> {
+    /// Somebody waits no more.
+    pub(super) fn forget(&self, waiter: Waiter) {
+        let forgotten = {
+            let waiting = &mut self.inner().waiting;
+            waiting.iter().position(|(other, _)| *other == waiter).map(|place| waiting.swap_remove(place))
+        };
+        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a guard.
+        drop(forgotten);
+    }
+
+    fn poll<T>(
+        &self,
+        waiter: Waiter,
+        cx: &Context<'_>,
+        look: impl FnOnce(&mut Inner) -> Option<T>,
+    ) -> Poll<T> {
+        let mut replaced = None;
         let mut inner = self.inner();
-        match look(&mut inner) {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                if !inner.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    inner.waiting.push(cx.waker().clone());
-                }
-                Poll::Pending
+        if let Some(outcome) = look(&mut inner) {
+            return Poll::Ready(outcome);
+        }
+        match inner.waiting.iter_mut().find(|(other, _)| *other == waiter) {
+            Some((_, waker)) if waker.will_wake(cx.waker()) => {}
+            Some((_, waker)) => replaced = Some(std::mem::replace(waker, cx.waker().clone())),
+            None => inner.waiting.push((waiter, cx.waker().clone())),
+        }
+        drop(inner);
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Flag(AtomicBool);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_no_more_leaves_no_waker_behind() {
+        let slot = Slot::new();
+        let stays = Arc::new(Flag::default());
+        let waker = Waker::from(Arc::clone(&stays));
+        let watcher = slot.new_watcher();
+        assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
+        for _ in 0..100 {
+            // Each with another waker, as in a set of futures that is made anew for each turn of a loop, and one with the waker that stays.
+            let other = Waker::from(Arc::new(Flag::default()));
+            for waker in [&other, &waker] {
+                let watcher = slot.new_watcher();
+                assert!(slot.poll_lost(watcher, &Context::from_waker(waker)).is_pending());
+                slot.forget(watcher);
             }
         }
+        assert_eq!(slot.inner().waiting.len(), 1);
+
+        let mut woken = Vec::new();
+        slot.let_go(&mut woken);
+        woken.into_iter().for_each(Waker::wake);
+        assert!(stays.0.load(Ordering::SeqCst));
+        assert_eq!(slot.poll_lost(watcher, &Context::from_waker(&waker)), Poll::Ready(LossCause::Released));
+    }
+
+    #[test]
+    fn a_future_that_moves_to_another_task_is_woken_there() {
+        let slot = Slot::new();
+        let watcher = slot.new_watcher();
+        let flags = [Arc::new(Flag::default()), Arc::new(Flag::default())];
+        for flag in &flags {
+            let waker = Waker::from(Arc::clone(flag));
+            assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
+        }
+        let mut woken = Vec::new();
+        slot.let_go(&mut woken);
+        woken.into_iter().for_each(Waker::wake);
+        assert_eq!(flags.map(|flag| flag.0.load(Ordering::SeqCst)), [false, true]);
     }
 }
