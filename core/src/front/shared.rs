@@ -1,7 +1,7 @@
 //! The machine behind its mutex, and the flush that carries its outputs out.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
@@ -70,6 +70,7 @@ impl Shared {
     /// Looks into the write side. Whoever found it taken meanwhile has left his outputs to us.
     pub(super) fn with_writer<R>(&self, look: impl FnOnce(&mut Writer) -> R) -> R {
         let result = look(&mut lock(&self.writer));
+        fence(Ordering::SeqCst);
         self.carry_out();
         result
     }
@@ -118,6 +119,8 @@ impl Shared {
     /// Somebody who is at it already does it for all: it looks again after it has let go, so nothing is left.
     pub(super) fn flush(&self) {
         self.dirty.store(true, Ordering::SeqCst);
+        // Pairs with the one behind the unlocking: a mutex that is found taken orders nothing by itself.
+        fence(Ordering::SeqCst);
         self.carry_out();
     }
 
@@ -136,6 +139,7 @@ impl Shared {
             for waker in woken {
                 waker.wake();
             }
+            fence(Ordering::SeqCst);
         }
     }
 
