@@ -5,8 +5,8 @@
 //!
 //! Rules of this room: it decides nothing about locks. It keeps one machine behind a mutex, and whoever has given it a
 //! command also writes what the command brought about, unless somebody else is writing already. The order of the
-//! mutexes is writer, then machine, then slot; no system call is made under the machine's mutex, and wakers are called
-//! under none.
+//! mutexes is writer, then machine, then slot; under the machine's mutex no system call is made but the one for random
+//! bytes, and wakers are called and dropped under none.
 
 mod guard;
 mod host;

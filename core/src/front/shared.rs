@@ -177,10 +177,13 @@ impl Shared {
 
     pub(super) fn register(&self, waker: &Waker) {
         let mut driver = lock(&self.driver);
-        match &mut driver.waker {
-            Some(registered) => registered.clone_from(waker),
-            none => *none = Some(waker.clone()),
+        if driver.waker.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
+            return;
         }
+        let replaced = driver.waker.replace(waker.clone());
+        drop(driver);
+        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a locker.
+        drop(replaced);
     }
 
     pub(super) fn next_demand(&self) -> Option<Demand> {
