@@ -115,7 +115,7 @@ impl Port {
     pub fn sleep(&self) -> Option<Duration> {
         let holding = self.shared.core().machine.holds_locks();
         let now = self.shared.host.now();
-        let deadline = self.shared.arm();
+        let deadline = self.shared.arm(now);
         if self.shared.has_demands() {
             return Some(Duration::ZERO);
         }

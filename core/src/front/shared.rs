@@ -190,11 +190,16 @@ impl Shared {
         lock(&self.driver).demands.pop_front()
     }
 
-    /// When the machine wants to be woken; from here on the driver counts as having set its timer for it.
-    pub(super) fn arm(&self) -> Option<Instant> {
+    /// When the driver is to look again: at the machine's deadline, or at an earlier one that it has set its timer for already.
+    /// From here on it counts as having set its timer for that.
+    ///
+    /// The earlier one stays although it has lost its meaning: to wake once in vain costs less than to be woken
+    /// for each request, whose deadline would be sooner than that of the lock which was granted last.
+    pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
         let mut driver = lock(&self.driver);
-        driver.armed = driver.deadline;
-        driver.deadline
+        let ahead = driver.armed.filter(|armed| *armed > now);
+        driver.armed = driver.deadline.into_iter().chain(ahead).min();
+        driver.armed
     }
 
     pub(super) fn has_demands(&self) -> bool {
