@@ -83,13 +83,9 @@ impl Lead {
             }
             if self.try_lead_or_follow(&caller) {
                 caller.leads.store(true, Ordering::SeqCst);
-                let ended = self.lead_until(|| caller.woken.load(Ordering::SeqCst));
+                // The locker does not come to its end under a caller, who is one of its users.
+                self.lead_until(|| caller.woken.load(Ordering::SeqCst));
                 caller.leads.store(false, Ordering::SeqCst);
-                self.step_down();
-                if ended {
-                    // The locker's other end is gone, and has told everybody who waits.
-                    continue;
-                }
             } else {
                 while !caller.woken.load(Ordering::SeqCst) && self.is_led() {
                     thread::park();
@@ -118,9 +114,7 @@ impl Lead {
             }
             roles.leader = Some(Leader { thread: thread::current().id(), is_background: true });
             drop(roles);
-            let ended = self.lead_until(|| !lock(&self.roles).followers.is_empty());
-            self.step_down();
-            if ended {
+            if self.lead_until(|| !lock(&self.roles).followers.is_empty()) {
                 return;
             }
         }
@@ -145,8 +139,10 @@ impl Lead {
         let _ = self.interrupt.wake();
     }
 
-    /// Takes turns until `enough`. True if the locker has come to its end.
+    /// Takes turns until `enough`, then steps down. True if the locker has come to its end.
     fn lead_until(&self, enough: impl Fn() -> bool) -> bool {
+        // Also if a waker of somebody else's panics in a turn: the others must not wait for a leader that is gone.
+        let _term = Term(self);
         let mut reactor = lock(&self.reactor);
         while !enough() {
             if !reactor.turn() {
@@ -204,6 +200,15 @@ impl Lead {
             None if roles.background_sleeps => self.nobody_leads.notify_one(),
             None => {}
         }
+    }
+}
+
+/// The time for which a thread leads.
+struct Term<'a>(&'a Lead);
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
+        self.0.step_down();
     }
 }
 
