@@ -321,6 +321,9 @@ impl<H: Hold> Holding<'_, H> {
         let name = String::from_utf8_lossy(&self.arguments.resource);
         let (event, text) = match cause {
             Cause::Lost => ("lost", format!("{name} was lost, so the command is ended")),
+            Cause::RunsOut if !self.arguments.renew => {
+                ("runs_out", format!("{name} runs out, for --no-renew was given, so the command is ended"))
+            }
             Cause::RunsOut => {
                 ("runs_out", format!("{name} could not be renewed and runs out, so the command is ended"))
             }
