@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use quorlock_blocking::{AcquireError, Acquiring, Config, ConfigError, Guard, LossCause, ReleaseError};
+use quorlock_blocking::{
+    AcquireError, Acquiring, Config, ConfigError, Endpoint, Guard, LossCause, ReleaseError,
+};
 
 use crate::arguments::{RunArguments, Wait};
 use crate::run::{Changed, Hold, Lock, Refusal, Released, Standing};
@@ -21,7 +23,8 @@ pub(crate) struct Acquisition {
 
 /// Begins to acquire the lock that `arguments` name. `changed` is told whenever polling it again is worthwhile.
 pub(crate) fn begin(arguments: &RunArguments, changed: Notifier<Changed>) -> Result<Acquisition, Refusal> {
-    let config = configuration(arguments).map_err(|error| Refusal::Configuration(error.to_string()))?;
+    let config =
+        configuration(arguments).map_err(|error| Refusal::Configuration(explained(arguments, &error)))?;
     let locker = quorlock_blocking::open(config)
         .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))?;
     let request = match arguments.wait {
@@ -40,6 +43,17 @@ pub(crate) fn begin(arguments: &RunArguments, changed: Notifier<Changed>) -> Res
 
 fn configuration(arguments: &RunArguments) -> Result<Config, ConfigError> {
     Config::builder(&arguments.masters).ttl(arguments.ttl).client_name("quorlock-run").build()
+}
+
+/// The error as a sentence. One about a URL does not repeat it, for it may hold a password, so its place is told.
+fn explained(arguments: &RunArguments, error: &ConfigError) -> String {
+    let masters = &arguments.masters;
+    match masters.iter().position(|url| url.parse::<Endpoint>().is_err()) {
+        Some(place) if matches!(error, ConfigError::Endpoint(_)) => {
+            format!("master {} of {}: {error}", place + 1, masters.len())
+        }
+        _ => error.to_string(),
+    }
 }
 
 impl Lock for Acquisition {
