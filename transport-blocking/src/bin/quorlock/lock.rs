@@ -42,7 +42,14 @@ pub(crate) fn begin(arguments: &RunArguments, changed: Notifier<Changed>) -> Res
 }
 
 fn configuration(arguments: &RunArguments) -> Result<Config, ConfigError> {
-    Config::builder(&arguments.masters).ttl(arguments.ttl).client_name("quorlock-run").build()
+    // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
+    let shortest = Duration::from_millis(10);
+    let longest = (arguments.ttl / 8).clamp(shortest, Duration::from_secs(2));
+    Config::builder(&arguments.masters)
+        .ttl(arguments.ttl)
+        .reconnect_delay(shortest..=longest)
+        .client_name("quorlock-run")
+        .build()
 }
 
 /// The error as a sentence. One about a URL does not repeat it, for it may hold a password, so its place is told.
