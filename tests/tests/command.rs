@@ -1,13 +1,23 @@
-//! The command `quorlock run`, as a process, on real masters.
+//! The command `quorlock` as its user meets it: the real binary, real masters, no terminal.
 
-// Helpers panic where a test has failed.
-#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "command/ends.rs"]
-mod ends;
-#[path = "command/holds.rs"]
-mod holds;
-#[path = "command/loses.rs"]
-mod loses;
-#[path = "command/process.rs"]
-mod process;
+#[path = "command/binary.rs"]
+mod binary;
+#[path = "command/conflicts.rs"]
+mod conflicts;
+#[path = "command/faults.rs"]
+mod faults;
+#[path = "command/holding.rs"]
+mod holding;
+#[path = "command/loss.rs"]
+mod loss;
+#[path = "command/output.rs"]
+mod output;
+#[path = "command/running.rs"]
+mod running;
+#[path = "command/signals.rs"]
+mod signals;
+#[path = "command/usage.rs"]
+mod usage;

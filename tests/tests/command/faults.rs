@@ -1,0 +1,132 @@
+//! Masters that are stopped or dead before the lock is taken.
+
+use std::time::Duration;
+
+use quorlock_tests::{RedisServer, masters};
+
+use crate::running::{HOLD, JOB, SHOW, assert_free, run, start};
+
+#[test]
+fn one_of_three_masters_stopped_or_dead_makes_no_difference() {
+    let masters = masters(3);
+    masters[1].stop();
+    for _ in 0..2 {
+        let mut run = start(&masters, &["-n"], &HOLD);
+        run.first_line();
+        assert!(masters[0].exists(JOB) && masters[2].exists(JOB));
+        let ended = run.end();
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+        assert_free(&masters[..1]);
+        assert_free(&masters[2..]);
+        masters[1].kill();
+    }
+}
+
+#[test]
+fn a_refusal_names_the_master_that_is_stopped_or_dead() {
+    let masters = masters(3);
+    assert!(masters[0].set_nx(JOB, "x"));
+    masters[1].stop();
+    let name = |master: &RedisServer| master.address().to_string();
+
+    let refused = run(&masters, &["-n"], &SHOW);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
+    assert!(refused.err.contains(&format!("{} no ", name(&masters[1]))), "{}", refused.err);
+
+    masters[1].kill();
+    let refused = run(&masters, &["-n"], &SHOW);
+    assert_eq!(refused.out, "");
+    let refusal = format!("{} connection refused", name(&masters[1]));
+    assert!(refused.err.contains(&refusal), "{}", refused.err);
+}
+
+#[test]
+fn with_two_of_three_masters_stopped_the_wait_ends_in_69_and_no_key_stays() {
+    let masters = masters(3);
+    masters[0].stop();
+    masters[2].stop();
+    for (wait, least) in [(["-w", "1s"], Duration::from_millis(800)), (["-w", "0"], Duration::ZERO)] {
+        let refused = run(&masters, &[&wait[..], &["--ttl", "1m"]].concat(), &SHOW);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+        assert!(refused.took >= least && refused.took < Duration::from_secs(5), "{:?}", refused.took);
+        assert_free(&masters[1..2]);
+    }
+    masters[0].cont();
+    masters[2].cont();
+    assert_free(&masters);
+}
+
+#[test]
+fn with_two_of_three_masters_dead_the_wait_ends_in_69_and_no_key_stays() {
+    let masters = masters(3);
+    masters[0].kill();
+    masters[1].kill();
+
+    let refused = run(&masters, &["-w", "500ms", "--ttl", "1m"], &SHOW);
+
+    assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+    assert!(refused.took >= Duration::from_millis(400), "{:?}", refused.took);
+    assert!(refused.took < Duration::from_secs(5), "{:?}", refused.took);
+    assert_free(&masters[2..]);
+}
+
+#[test]
+fn with_all_masters_dead_one_try_ends_in_69_at_once() {
+    let masters = masters(3);
+    masters.iter().for_each(RedisServer::kill);
+
+    let refused = run(&masters, &["-n"], &SHOW);
+
+    assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+    assert!(refused.took < Duration::from_secs(5), "{:?}", refused.took);
+    // Two of them settle it; the third may not have been heard by then.
+    assert!(refused.err.matches("connection refused").count() >= 2, "{}", refused.err);
+}
+
+#[test]
+fn a_run_without_a_limit_waits_for_masters_that_come_back() {
+    let masters = masters(3);
+    masters[0].kill();
+    masters[1].kill();
+    let mut run = start(&masters, &[], &HOLD);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(run.goes_on());
+
+    masters[0].restart();
+    run.first_line();
+
+    assert_eq!(run.end().code, Some(0));
+    masters[1].restart();
+    assert_free(&masters);
+}
+
+#[test]
+fn a_master_that_dies_while_the_command_runs_makes_no_difference() {
+    let masters = masters(3);
+    let mut run = start(&masters, &["--ttl", "1s"], &HOLD);
+    run.first_line();
+    masters[2].kill();
+    std::thread::sleep(Duration::from_secs(2));
+
+    assert_eq!(masters[..2].iter().filter(|master| master.exists(JOB)).count(), 2);
+    let ended = run.end();
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert_free(&masters[..2]);
+}
+
+#[test]
+fn a_release_that_nobody_confirms_is_a_warning_and_the_commands_code_stays() {
+    let masters = masters(3);
+    let mut run = start(&masters, &["--ttl", "1m"], &["sh", "-c", "echo runs; cat; exit 6"]);
+    run.first_line();
+    masters[0].stop();
+    masters[1].stop();
+
+    let ended = run.end();
+
+    assert_eq!(ended.code, Some(6), "{}", ended.err);
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    masters[0].cont();
+    masters[1].cont();
+    assert_free(&masters);
+}

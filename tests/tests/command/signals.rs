@@ -1,0 +1,124 @@
+//! Signals that reach `quorlock` itself.
+
+use std::fs;
+use std::time::Duration;
+
+use quorlock_tests::{eventually, masters};
+use rustix::process::Signal;
+
+use crate::binary;
+use crate::running::{HOLD, JOB, Running, SHOW, SOON, assert_free, start};
+
+/// The signals that ask for the end, without those that whoever started the tests has ignored, as `nohup` does: what
+/// is ignored stays ignored, and tests that are run like this cannot see what they look for.
+fn asking_to_end() -> Vec<Signal> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+    let all = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
+    all.into_iter().filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0).collect()
+}
+
+#[test]
+fn a_signal_goes_on_to_the_command_and_the_lock_is_released_behind_it() {
+    let masters = masters(3);
+    for signal in asking_to_end() {
+        let mut run = start(&masters, &["--ttl", "1m"], &HOLD);
+        run.first_line();
+        run.signal(signal);
+
+        let ended = run.end_by_itself();
+
+        assert_eq!((ended.code, ended.err.as_str()), (Some(128 + signal.as_raw()), ""), "{signal:?}");
+        assert_free(&masters);
+    }
+}
+
+#[test]
+fn a_command_that_handles_a_signal_keeps_the_lock_until_it_ends_and_gives_its_code() {
+    let masters = masters(3);
+    let script = "trap 'echo asked; cat >/dev/null; exit 5' TERM; echo runs; while :; do sleep 0.02; done";
+    let mut run = start(&masters, &["--ttl", "1m"], &["timeout", "30", "sh", "-c", script]);
+    run.first_line();
+    run.signal(Signal::TERM);
+    eventually(SOON, "the command hears the signal", || run.out().contains("asked"));
+
+    assert!(masters.holding(JOB) >= 2);
+    let ended = run.end();
+
+    assert_eq!(ended.code, Some(5));
+    assert_free(&masters);
+}
+
+#[test]
+fn signals_for_the_commands_own_use_go_on_to_it() {
+    let masters = masters(3);
+    let script =
+        "trap 'echo one' USR1; trap 'echo two; exit 0' USR2; echo runs; while :; do sleep 0.02; done";
+    let mut run = start(&masters, &[], &["sh", "-c", script]);
+    run.first_line();
+    run.signal(Signal::USR1);
+    eventually(SOON, "the command hears the first", || run.out().contains("one"));
+    run.signal(Signal::USR2);
+    assert_eq!(run.end_by_itself().out, "runs\none\ntwo\n");
+}
+
+#[test]
+fn a_signal_that_ends_the_wait_leaves_no_key() {
+    let masters = masters(3);
+    // The third is granted and given back again and again.
+    assert!(masters[0].set_nx(JOB, "x") && masters[1].set_nx(JOB, "x"));
+    for signal in asking_to_end() {
+        assert!(masters[2].command(&["CONFIG", "RESETSTAT"]).is_ok());
+        let mut run = start(&masters, &["--ttl", "1m"], &SHOW);
+        eventually(SOON, "it tries", || {
+            let said = masters[2].command(&["INFO", "commandstats"]);
+            said.text().is_some_and(|statistics| statistics.contains("cmdstat_set:"))
+        });
+        assert!(run.goes_on());
+        run.signal(signal);
+
+        let ended = run.end_by_itself();
+
+        assert_eq!((ended.code, ended.out.as_str()), (Some(128 + signal.as_raw()), ""), "{signal:?}");
+        assert_eq!(ended.err, "", "{signal:?}");
+        assert_free(&masters[2..]);
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_masters_that_do_not_answer() {
+    let masters = masters(3);
+    masters.iter().for_each(quorlock_tests::RedisServer::stop);
+    let run = start(&masters, &[], &SHOW);
+    std::thread::sleep(Duration::from_millis(500));
+    run.signal(Signal::TERM);
+
+    let ended = run.end_by_itself();
+
+    assert_eq!((ended.code, ended.out.as_str()), (Some(143), ""), "{}", ended.err);
+    assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
+    masters.iter().for_each(quorlock_tests::RedisServer::cont);
+    assert_free(&masters);
+}
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let masters = masters(3);
+    let mut nohup = std::process::Command::new("sh");
+    nohup
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(binary::quorlock())
+        .args(["run", JOB, "sh", "-c", "echo runs; read -r line; echo \"$line\""])
+        .env("QUORLOCK_MASTERS", masters.urls().join(","));
+    let mut run = Running::of(&mut nohup);
+    run.first_line();
+    run.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(300));
+
+    assert!(run.goes_on());
+    run.say("still here\n");
+    let ended = run.end();
+
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "runs\nstill here\n"));
+}

@@ -1,0 +1,160 @@
+//! Mistakes: 64, a sentence that helps, no password in it, and nothing is started.
+
+use quorlock_tests::{Fleet, RedisServer, ServerOptions, masters};
+
+use crate::running::{JOB, Running, SHOW, assert_free, quorlock, run, start_over};
+
+/// Runs `quorlock` with these arguments and returns what it says about them.
+#[track_caller]
+fn refusal(arguments: &[&str]) -> String {
+    let ended = Running::of(&mut quorlock(arguments)).end();
+    assert_eq!((ended.code, ended.out.as_str()), (Some(64), ""), "{arguments:?}: {}", ended.err);
+    assert_eq!(ended.err.lines().count(), 1, "{arguments:?}: {}", ended.err);
+    assert!(ended.err.starts_with("quorlock: "), "{arguments:?}: {}", ended.err);
+    assert!(!ended.err.contains("hunter2"), "{arguments:?}: {}", ended.err);
+    ended.err
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
+    let master = RedisServer::start();
+    let url = master.url();
+    for (options, says) in [
+        (&["--bogus"][..], "--bogus"),
+        (&["-x"], "-x"),
+        (&["--ttl", "0"], "--ttl"),
+        (&["--ttl", "10"], "unit"),
+        (&["--ttl", "-1s"], "--ttl"),
+        (&["--ttl", "20ms"], "TTL"),
+        (&["--ttl", "1s", "--grace", "500ms"], "--grace"),
+        (&["--grace", "5s"], "--grace"),
+        (&["--max-hold", "0"], "--max-hold"),
+        (&["-w", "soon"], "-w"),
+        (&["-n", "-w", "1s"], "-w and -n"),
+        (&["-q", "-v"], "-q and -v"),
+        (&["-E", "256"], "-E"),
+        (&["-E", "no"], "-E"),
+        (&["--json=yes"], "--json"),
+    ] {
+        let words = [&["run", "-m", &url], options, &[JOB], &SHOW].concat();
+        let said = refusal(&words);
+        assert!(said.contains(says), "{options:?}: {said}");
+    }
+    for (words, says) in [
+        (&[][..], "quorlock run"),
+        (&["job", "true"], "quorlock run"),
+        (&["--ttl", "1s", "run", "job", "true"], "run --ttl"),
+        (&["run", "-m", &url], "RESOURCE"),
+        (&["run", "-m", &url, "job"], "command"),
+        (&["run", "-m", &url, "job", "--"], "command"),
+        (&["run", "-m", &url, "", "true"], "RESOURCE"),
+        (&["run", "job", "true", "-m"], "QUORLOCK_MASTERS"),
+    ] {
+        let said = refusal(words);
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+    assert_free(&[master]);
+}
+
+#[test]
+fn masters_that_cannot_be_are_64_and_no_password_is_told() {
+    for (urls, says) in [
+        (&[][..], "QUORLOCK_MASTERS"),
+        (&[""], "-m"),
+        (&["host:6379"], "redis://"),
+        (&["http://:hunter2@host"], "redis://"),
+        (&["redis://:hunter2@host:99999"], "port"),
+        (&["redis://:hunter2@host:6379/x"], "database"),
+        (&["redis://:hunter2%zz@host"], "%25"),
+        (&["redis://:hunter2/x@host"], "%2F"),
+        (&["redis://:hunter2@host?ttl=1"], "ttl"),
+        (&["rediss://:hunter2@host"], "TLS"),
+        (&["unix://:hunter2@host"], "unix:///"),
+        (&["redis://:hunter2@host:1", "redis://b", "redis://HOST:1"], "twice"),
+    ] {
+        let named = urls.iter().flat_map(|url| ["-m", url]);
+        let words: Vec<&str> = ["run"].into_iter().chain(named).chain([JOB]).chain(SHOW).collect();
+        let said = refusal(&words);
+        assert!(said.contains(says), "{urls:?}: {said}");
+    }
+}
+
+#[test]
+fn the_url_that_is_wrong_is_told_by_its_place() {
+    let words = ["run", "-m", "redis://a", "-m", "redis://:hunter2@b:x", "-m", "redis://c", JOB, "true"];
+    let said = refusal(&words);
+    assert!(said.starts_with("quorlock: master 2 of 3: "), "{said}");
+}
+
+#[test]
+fn a_wrong_password_is_64_and_says_so() {
+    let masters = Fleet::start(3, |options, _| options.password("right"));
+    let urls: Vec<_> =
+        masters.iter().map(|master| format!("redis://:hunter2@{}", master.address())).collect();
+    for options in [&["-n"][..], &["-w", "1s"], &[]] {
+        let refused = start_over(&urls, options, &SHOW).end();
+        assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{}", refused.err);
+        assert!(refused.err.contains("password"), "{}", refused.err);
+        assert!(!refused.err.contains("hunter2"), "{}", refused.err);
+    }
+
+    let urls: Vec<_> = masters.iter().map(|master| format!("redis://{}", master.address())).collect();
+    let refused = start_over(&urls, &["-n"], &SHOW).end();
+    assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{}", refused.err);
+    assert!(refused.err.contains("password"), "{}", refused.err);
+    assert_free(&masters);
+}
+
+#[test]
+fn a_wrong_password_on_one_of_three_masters_makes_no_difference() {
+    let masters =
+        Fleet::start(3, |options, index| if index == 1 { options.password("right") } else { options });
+    let urls: Vec<_> = masters.iter().map(|master| format!("redis://{}", master.address())).collect();
+    let ended = start_over(&urls, &["-n"], &SHOW).end();
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "runs\n"), "{}", ended.err);
+}
+
+#[test]
+fn one_server_behind_two_addresses_is_64() {
+    let masters = masters(1);
+    let port = masters[0].port();
+    let urls = [format!("redis://127.0.0.1:{port}"), format!("redis://localhost:{port}")];
+    let refused = start_over(&urls, &["-n"], &SHOW).end();
+    assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{}", refused.err);
+    assert!(refused.err.contains("same server"), "{}", refused.err);
+    assert_free(&masters);
+}
+
+#[test]
+fn a_key_of_another_type_is_not_called_a_lock_of_another() {
+    let masters = masters(3);
+    for master in masters.iter() {
+        master.command(&["LPUSH", JOB, "x"]);
+    }
+    let refused = run(&masters, &["-n"], &SHOW);
+    assert_eq!(refused.out, "");
+    assert_ne!(refused.code, Some(0));
+    assert!(!refused.err.contains("held by another"), "{}", refused.err);
+}
+
+#[test]
+fn replicas_have_no_vote() {
+    let primary = RedisServer::start();
+    let replica = ServerOptions::new().replica_of(&primary).start();
+    let refused = start_over(&[replica.url()], &["-n"], &SHOW).end();
+    assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+    assert!(refused.err.contains("replica"), "{}", refused.err);
+}
+
+#[test]
+fn help_and_version_are_asked_for_and_fit_80_columns() {
+    for words in [&["--help"][..], &["-h"], &["run", "--help"], &["run", "-m", "redis://a", "-h"]] {
+        let ended = Running::of(&mut quorlock(words)).end();
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
+        assert!(ended.out.contains("Usage: quorlock run"), "{}", ended.out);
+        let widest = ended.out.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{widest:?}");
+    }
+    let version = Running::of(&mut quorlock(&["--version"])).end();
+    assert_eq!((version.code, version.out.as_str()), (Some(0), "quorlock 0.1.0\n"));
+}
