@@ -4,6 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 use quorlock_blocking::{
@@ -13,6 +14,9 @@ use quorlock_blocking::{
 use crate::arguments::{RunArguments, Wait};
 use crate::run::{Changed, Hold, Lock, Refusal, Released, Standing};
 use crate::signals::Notifier;
+
+/// How long answers are waited for that nobody needs, when the wait for the lock was interrupted.
+const LINGER: Duration = Duration::from_millis(100);
 
 /// A lock that is being acquired.
 #[derive(Debug)]
@@ -73,8 +77,11 @@ impl Lock for Acquisition {
     }
 
     fn cancel(self) {
-        // Dropping the future releases on every master that may have granted it.
+        // Dropping the future sends the release to every master that may have granted it.
         drop(self);
+        // The process ends next. A socket that is closed with an answer unread is reset, and a master that has not read
+        // the release by then never does; so the answers are given time to come.
+        thread::sleep(LINGER);
     }
 }
 
