@@ -14,7 +14,8 @@
 //!
 //! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
 //! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
-//! tries to write that at once, also as the last statement of `main`; what can no longer be sent expires with the TTL.
+//! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
+//! and [`Guard::release`] is the way to be sure.
 //!
 //! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
 //!

@@ -23,6 +23,10 @@ use crate::protocol::{
 ///
 /// Dropping it releases the lock without waiting: what the sockets take at once is sent, the rest by the I/O loop, and what can
 /// no longer be sent expires with the TTL. [`Guard::release`] waits for the masters, and says whether the lock was still ours.
+///
+/// Dropped as the last statement of `main` it writes its release, but nobody waits for it to be read: a busy master whose connection
+/// is reset by the end of the process may never read it, and then the key expires with the TTL. Whoever must be sure waits for
+/// [`Guard::release`].
 #[must_use = "dropping a guard releases its lock"]
 pub struct Guard {
     watch: Watch,
