@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
+
+use crate::terminal::own_group;
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Output {
     /// written over what others show.
     pub(crate) fn progress(&self, text: &str) {
         let stderr = std::io::stderr();
-        if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == getpgrp()) {
+        if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| Some(foreground) == own_group()) {
             return;
         }
         // A terminal that does not know its size says zero.

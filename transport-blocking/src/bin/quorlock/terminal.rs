@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io::IsTerminal;
 
-use rustix::process::{
-    Pid, Signal, getpgrp, getpid, getppid, getsid, kill_current_process_group, kill_process,
-};
+use nix::unistd::{getpgrp, getsid};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_current_process_group, kill_process};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::consts::SIGINT;
 
@@ -15,7 +14,7 @@ use signal_hook::consts::SIGINT;
 #[derive(Debug)]
 pub(crate) struct Terminal {
     device: Option<File>,
-    own: Pid,
+    own: Option<Pid>,
     at_start: bool,
     lent: bool,
 }
@@ -28,13 +27,13 @@ impl Terminal {
     /// foreground then.
     pub(crate) fn open() -> Self {
         let device = File::options().read(true).write(true).open("/dev/tty").ok();
-        Self { device, own: getpgrp(), at_start: std::io::stdin().is_terminal(), lent: false }
+        Self { device, own: own_group(), at_start: std::io::stdin().is_terminal(), lent: false }
     }
 
     /// As if there were no terminal.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
-        Self { device: None, own: getpgrp(), at_start: false, lent: false }
+        Self { device: None, own: own_group(), at_start: false, lent: false }
     }
 
     /// Whether the command gets the foreground without having asked for it.
@@ -44,14 +43,14 @@ impl Terminal {
 
     /// Whether our own group has the foreground.
     pub(crate) fn is_ours(&self) -> bool {
-        self.foreground() == Some(self.own)
+        self.own.is_some() && self.foreground() == self.own
     }
 
     /// Gives the foreground to `group` if it is ours to give. Says whether `group` has it now.
     pub(crate) fn lend(&mut self, group: Pid) -> bool {
         let Some(device) = &self.device else { return false };
         let foreground = self.foreground();
-        if foreground == Some(self.own) && tcsetpgrp(device, group).is_ok() {
+        if self.is_ours() && tcsetpgrp(device, group).is_ok() {
             self.lent = true;
             return true;
         }
@@ -65,9 +64,9 @@ impl Terminal {
             return false;
         }
         self.lent = false;
-        if let Some(device) = &self.device {
+        if let (Some(device), Some(own)) = (&self.device, self.own) {
             // This fails only if the terminal is gone, and then nobody needs its foreground.
-            let _ = tcsetpgrp(device, self.own);
+            let _ = tcsetpgrp(device, own);
         }
         true
     }
@@ -75,13 +74,21 @@ impl Terminal {
     /// Whether a shell watches us that could continue us after a stop. Without a terminal, or as the leader of the
     /// session or its direct child from elsewhere (`ssh -t host quorlock …`), nobody would.
     pub(crate) fn has_job_control(&self) -> bool {
-        let parent = getppid().and_then(|parent| getsid(Some(parent)).ok());
-        self.device.is_some() && parent.is_some() && parent == getsid(None).ok()
+        let session = |process: Option<nix::unistd::Pid>| getsid(process).ok();
+        let parent = getppid().map(|parent| nix::unistd::Pid::from_raw(parent.as_raw_pid()));
+        self.device.is_some() && parent.is_some() && session(parent) == session(None)
     }
 
     fn foreground(&self) -> Option<Pid> {
         self.device.as_ref().and_then(|device| tcgetpgrp(device).ok())
     }
+}
+
+/// Our process group, unless its leader is outside of our PID namespace: a container's first process may be in the
+/// group, and in the session, of whoever started the container, and for such ones the system has the number 0 only.
+/// `rustix` takes for granted that it is never 0.
+pub(crate) fn own_group() -> Option<Pid> {
+    Pid::from_raw(getpgrp().as_raw())
 }
 
 /// Stops this process until somebody continues it.
