@@ -70,6 +70,8 @@ mod jitter;
 mod lock;
 mod machine;
 mod protocol;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod time;
 mod wire;
 

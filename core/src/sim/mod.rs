@@ -1,0 +1,2 @@
+//! Masters, a network and clocks as values: the world in which the machine is proved, and in which you can property-test your own code
+//! without a server.
