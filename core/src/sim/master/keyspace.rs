@@ -1,0 +1,165 @@
+//! Keys with their values and ends, by database.
+//!
+//! A key whose end has passed is gone for every question here; its memory is given back when the key is
+//! touched, or when the database grows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::reply::{Failure, WRONG_TYPE};
+
+/// A point in time as servers keep it: milliseconds since the Unix epoch.
+pub(super) type Millis = i64;
+
+/// What a key holds.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Value {
+    /// Any bytes.
+    Text(Vec<u8>),
+    /// A list of so many elements: a type that is no lock.
+    List(u64),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Entry {
+    pub(super) value: Value,
+    /// The last millisecond in which the key exists.
+    pub(super) end: Option<Millis>,
+}
+
+impl Entry {
+    /// As in Redis: in the millisecond of its end a key is still there, with a PTTL of 0.
+    fn is_live(&self, now: Millis) -> bool {
+        self.end.is_none_or(|end| now <= end)
+    }
+
+    pub(super) fn text(&self) -> Result<&[u8], Failure> {
+        match &self.value {
+            Value::Text(text) => Ok(text),
+            Value::List(_) => Err(WRONG_TYPE),
+        }
+    }
+}
+
+type Database = BTreeMap<Vec<u8>, Entry>;
+
+/// All databases of one server.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Keyspace {
+    /// Databases that hold something.
+    databases: BTreeMap<u32, Database>,
+    bytes: usize,
+}
+
+impl Keyspace {
+    /// An estimate of the memory that keys and values take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn get(&self, database: u32, key: &[u8], now: Millis) -> Option<&Entry> {
+        self.databases.get(&database)?.get(key).filter(|entry| entry.is_live(now))
+    }
+
+    /// The string at this key, if any.
+    pub(super) fn text(&self, database: u32, key: &[u8], now: Millis) -> Result<Option<&[u8]>, Failure> {
+        self.get(database, key, now).map(Entry::text).transpose()
+    }
+
+    /// What is left of a key's life: -1 without an end, -2 without the key.
+    pub(super) fn pttl(&self, database: u32, key: &[u8], now: Millis) -> i64 {
+        match self.get(database, key, now).map(|entry| entry.end) {
+            None => -2,
+            Some(None) => -1,
+            Some(Some(end)) => end.saturating_sub(now).max(0),
+        }
+    }
+
+    /// Stores a value in place of any other.
+    pub(super) fn put(&mut self, database: u32, key: &[u8], entry: Entry, now: Millis) {
+        self.remove(database, key, now);
+        let keys = self.databases.entry(database).or_default();
+        // Dead keys that nobody asks for must not pile up.
+        if keys.len() >= SWEEP_FROM && keys.len().is_power_of_two() {
+            let mut freed = 0;
+            keys.retain(|key, entry| {
+                entry.is_live(now) || {
+                    freed += cost(key, entry);
+                    false
+                }
+            });
+            self.bytes = self.bytes.saturating_sub(freed);
+        }
+        self.bytes += cost(key, &entry);
+        keys.insert(key.to_vec(), entry);
+    }
+
+    /// Gives a key that exists another end, or none.
+    pub(super) fn set_end(&mut self, database: u32, key: &[u8], end: Option<Millis>) {
+        if let Some(entry) = self.databases.get_mut(&database).and_then(|keys| keys.get_mut(key)) {
+            entry.end = end;
+        }
+    }
+
+    /// Removes a key: whether it existed.
+    pub(super) fn remove(&mut self, database: u32, key: &[u8], now: Millis) -> bool {
+        let Some(keys) = self.databases.get_mut(&database) else { return false };
+        let Some(entry) = keys.remove(key) else { return false };
+        if keys.is_empty() {
+            self.databases.remove(&database);
+        }
+        self.bytes = self.bytes.saturating_sub(cost(key, &entry));
+        entry.is_live(now)
+    }
+
+    /// Keeps only the keys for which `keep` is true.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
+        self.databases.retain(|_, keys| {
+            keys.retain(|key, _| keep(key));
+            !keys.is_empty()
+        });
+        let all = self.databases.values().flatten();
+        self.bytes = all.map(|(key, entry)| cost(key, entry)).sum();
+    }
+
+    /// Removes all keys of one database.
+    pub(super) fn clear(&mut self, database: u32) {
+        let keys = self.databases.remove(&database).unwrap_or_default();
+        let freed: usize = keys.iter().map(|(key, entry)| cost(key, entry)).sum();
+        self.bytes = self.bytes.saturating_sub(freed);
+    }
+
+    /// The databases that hold something, perhaps only keys that have ended.
+    pub(super) fn databases(&self) -> impl Iterator<Item = u32> {
+        self.databases.keys().copied()
+    }
+
+    /// The keys of one database that exist, in the order of their names.
+    pub(super) fn live(&self, database: u32, now: Millis) -> impl Iterator<Item = (&[u8], &Entry)> {
+        let keys = self.databases.get(&database).into_iter().flatten();
+        keys.filter(move |(_, entry)| entry.is_live(now)).map(|(key, entry)| (key.as_slice(), entry))
+    }
+}
+
+/// An instant as milliseconds, rounded down.
+pub(super) fn millis(since_epoch: Duration) -> Millis {
+    Millis::try_from(since_epoch.as_millis()).unwrap_or(Millis::MAX)
+}
+
+/// Milliseconds as an instant; before the epoch is the epoch.
+pub(super) fn instant(millis: Millis) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
+fn cost(key: &[u8], entry: &Entry) -> usize {
+    let value = match &entry.value {
+        Value::Text(text) => text.len(),
+        Value::List(_) => 0,
+    };
+    BYTES_PER_KEY + key.len() + value
+}
+
+/// What the tables around a key take, roughly.
+const BYTES_PER_KEY: usize = 96;
+/// Smaller databases are not searched for dead keys.
+const SWEEP_FROM: usize = 64;

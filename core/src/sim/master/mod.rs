@@ -1,0 +1,206 @@
+//! A Redis master as a value: no socket, no clock, no randomness, no thread.
+//!
+//! Bytes and the server's own time go in, replies come out, byte for byte as Redis 7.0 writes them. A test that sends the same random
+//! commands to this model and to real servers says so. It knows the commands that locks need and those that a test wants around them; scripts
+//! are not interpreted: those that Quorlock sends are recognised by text or SHA-1 and carried out by functions written beside them.
+//!
+//! One command is one small function, entered in `table.rs`.
+
+mod call;
+mod command;
+mod conditions;
+mod configuration;
+mod connection;
+mod expiry;
+mod info;
+mod inline;
+mod keys;
+mod keyspace;
+mod number;
+mod reply;
+mod scripts;
+mod session;
+mod strings;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+pub use command::{Command, CommandKind};
+pub use conditions::Held;
+pub use session::{ProtocolError, Session};
+
+use call::Call;
+use conditions::Conditions;
+use configuration::Settings;
+use keyspace::{Keyspace, Millis, millis};
+use reply::{Failure, Reply};
+
+/// A Redis master.
+///
+/// `now` is everywhere the time since the Unix epoch on the server's own clock, of which a server sees whole milliseconds.
+/// `Debug` shows neither keys nor values nor passwords.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Master {
+    run_id: String,
+    replication_id: String,
+    /// The first instant at which it was asked anything.
+    started: Option<Millis>,
+    keyspace: Keyspace,
+    /// The SHA-1 of each script in the cache, with its text.
+    scripts: BTreeMap<&'static str, &'static str>,
+    settings: Settings,
+    conditions: Conditions,
+    last_session: u64,
+    executed: u64,
+}
+
+/// What becomes of a connection after a command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[must_use]
+pub enum Flow {
+    /// It stays.
+    Open,
+    /// The server closes it once the replies have been written; what came behind the command is not read.
+    Close,
+}
+
+impl Master {
+    /// A master that has just been started. Masters with the same identity are the same server behind two addresses: run id and
+    /// replication id follow from it.
+    pub fn new(identity: u64) -> Self {
+        Self {
+            run_id: digest("run id", identity),
+            replication_id: digest("replication id", identity),
+            started: None,
+            keyspace: Keyspace::default(),
+            scripts: BTreeMap::new(),
+            settings: Settings::default(),
+            conditions: Conditions::default(),
+            last_session: 0,
+            executed: 0,
+        }
+    }
+
+    /// Reads bytes from a connection, in any split, and executes every whole command. The replies are appended to `replies`.
+    pub fn serve(
+        &mut self,
+        session: &mut Session,
+        bytes: &[u8],
+        now: Duration,
+        replies: &mut Vec<u8>,
+    ) -> Flow {
+        session.feed(bytes);
+        loop {
+            self.meet(session);
+            match session.next_command() {
+                Ok(None) => return Flow::Open,
+                Ok(Some(command)) => {
+                    if self.execute(session, &command, now, replies) == Flow::Close {
+                        return Flow::Close;
+                    }
+                }
+                Err(error) => {
+                    error.write(replies);
+                    return Flow::Close;
+                }
+            }
+        }
+    }
+
+    /// Executes one command. Its reply is appended to `replies`.
+    pub fn execute(
+        &mut self,
+        session: &mut Session,
+        command: &Command,
+        now: Duration,
+        replies: &mut Vec<u8>,
+    ) -> Flow {
+        self.meet(session);
+        let now = millis(now);
+        self.started.get_or_insert(now);
+        self.executed += 1;
+        let reply = Reply::new(replies, session.resp3);
+        Call { master: self, session, command, now, reply }.run()
+    }
+
+    /// Starts the server again, with another run id and replication id, an empty script cache, and only those keys for which `keep` is
+    /// true. Its configuration and whatever was made to go wrong stay. Its connections are gone; dropping their sessions is the caller's part.
+    pub fn restart(&mut self, identity: u64, keep: impl FnMut(&[u8]) -> bool) {
+        self.keyspace.retain(keep);
+        let fresh = Self::new(identity);
+        let old = std::mem::replace(self, fresh);
+        self.keyspace = old.keyspace;
+        self.settings = old.settings;
+        self.conditions = old.conditions;
+        self.executed = old.executed;
+    }
+
+    /// The run id: 40 hexadecimal digits, new at every start.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// How many commands it has executed in all, those that failed too.
+    pub fn executed(&self) -> u64 {
+        self.executed
+    }
+
+    /// Numbers a new connection, and decides whether it needs a password.
+    fn meet(&mut self, session: &mut Session) {
+        if session.id == 0 {
+            self.last_session += 1;
+            session.id = self.last_session;
+        }
+        session.trusted.get_or_insert(self.settings.password.is_none());
+    }
+
+    /// Whether writes that need memory are refused.
+    fn is_out_of_memory(&self) -> bool {
+        let (limit, used) = (self.settings.max_memory, self.used_memory());
+        self.conditions.out_of_memory || (limit > 0 && used > limit) || used > MAX_MEMORY
+    }
+
+    /// An estimate, in bytes, of what a server of this size takes.
+    fn used_memory(&self) -> u64 {
+        // No platform of Rust has addresses of more than 64 bits.
+        EMPTY_BYTES + self.keyspace.bytes() as u64
+    }
+}
+
+impl ProtocolError {
+    /// Appends the error reply with which a server ends the connection.
+    pub fn write(self, replies: &mut Vec<u8>) {
+        // A byte that is no ASCII goes back as it came.
+        let failure = match self {
+            Self::NotBulk(byte) => {
+                Failure::raw([&b"ERR Protocol error: expected '$', got '"[..], &[byte], b"'"].concat())
+            }
+            _ => Failure::raw(format!("ERR Protocol error: {self}").into_bytes()),
+        };
+        Reply::new(replies, false).error(&failure);
+    }
+}
+
+impl fmt::Debug for Master {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Master")
+            .field("run_id", &self.run_id)
+            .field("executed", &self.executed)
+            .field("conditions", &self.conditions)
+            .finish_non_exhaustive()
+    }
+}
+
+fn digest(what: &str, identity: u64) -> String {
+    sha1_smol::Sha1::from(format!("{what} {identity}")).digest().to_string()
+}
+
+/// What Redis 7.0 takes before it holds a key.
+const EMPTY_BYTES: u64 = 900_000;
+/// Above this every server here is out of memory, whatever its configuration says.
+const MAX_MEMORY: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests;

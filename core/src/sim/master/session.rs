@@ -1,0 +1,261 @@
+//! One connection as the server sees it: what it has sent and not yet been read, and what it has agreed upon.
+
+use std::{error::Error, fmt};
+
+use super::command::Command;
+use super::inline::split_arguments;
+use super::number::integer;
+
+/// One connection to a [`Master`](super::Master).
+///
+/// `Debug` shows how many bytes wait, not which.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Session {
+    unread: Vec<u8>,
+    /// So many bytes at the front of `unread` have been read.
+    read: usize,
+    /// So many bytes behind `read` hold no line end.
+    searched: usize,
+    /// The command whose arguments are being read.
+    partial: Option<Partial>,
+    pub(super) resp3: bool,
+    /// Decided by the first command: a connection that came while no password was set stays trusted.
+    pub(super) trusted: Option<bool>,
+    pub(super) database: u32,
+    pub(super) name: Vec<u8>,
+    /// 0 before the first command.
+    pub(super) id: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Partial {
+    arguments: Vec<Vec<u8>>,
+    missing: usize,
+    /// The declared length of the next argument, once its header has been read.
+    length: Option<usize>,
+    cost: usize,
+}
+
+/// Bytes that are no command. The server answers with this error and closes the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ProtocolError {
+    /// A line of arguments longer than 64 KiB.
+    LongInline,
+    /// Quotes in a line of arguments that do not match.
+    Quotes,
+    /// The number of arguments is longer than 64 KiB.
+    LongCount,
+    /// The number of arguments is none, or above the limit.
+    Count,
+    /// More than ten arguments before a password was given.
+    UntrustedCount,
+    /// An argument that is no bulk string but starts with this byte.
+    NotBulk(u8),
+    /// The length of an argument is longer than 64 KiB.
+    LongLength,
+    /// The length of an argument is none, or above the limit.
+    Length,
+    /// An argument of more than 16 KiB before a password was given.
+    UntrustedLength,
+}
+
+impl Session {
+    /// The largest command in bytes, counting 32 bytes for each argument besides its own. A real server takes 512 MB a
+    /// string; this one lives in the process of a test.
+    pub const MAX_COMMAND_BYTES: usize = 1 << 20;
+
+    /// A connection that has just been accepted.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends bytes as they came, in any split. [`Session::next_command`] reads them.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.unread.drain(..self.read);
+        self.read = 0;
+        self.unread.extend_from_slice(bytes);
+    }
+
+    /// The next whole command; `None` if its end has not come yet.
+    ///
+    /// # Errors
+    /// When the bytes are no command. The connection cannot be used any more then.
+    pub fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
+        loop {
+            if let Some(partial) = self.partial.take() {
+                return self.read_arguments(partial);
+            }
+            match self.rest().first() {
+                None => return Ok(None),
+                Some(b'*') => {
+                    let Some(line) = self.take_line(b'\r', ProtocolError::LongCount)? else {
+                        return Ok(None);
+                    };
+                    self.partial = self.begin(&line)?;
+                }
+                Some(_) => {
+                    let Some(line) = self.take_line(b'\n', ProtocolError::LongInline)? else {
+                        return Ok(None);
+                    };
+                    let arguments = split_arguments(&line).ok_or(ProtocolError::Quotes)?;
+                    if !arguments.is_empty() {
+                        return Ok(Some(Command::new(arguments)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the connection speaks RESP 3.
+    pub fn is_resp3(&self) -> bool {
+        self.resp3
+    }
+
+    /// The database that the connection has selected.
+    pub fn database(&self) -> u32 {
+        self.database
+    }
+
+    /// The name that the client gave itself; empty if none.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// How many bytes wait that make no whole command yet.
+    pub fn unread_bytes(&self) -> usize {
+        self.rest().len()
+    }
+
+    /// Whether it is known that the connection has not given the password that the server asks for.
+    fn is_untrusted(&self) -> bool {
+        self.trusted == Some(false)
+    }
+
+    /// An array of no arguments is skipped.
+    fn begin(&self, line: &[u8]) -> Result<Option<Partial>, ProtocolError> {
+        let count = line.get(1..).and_then(integer).ok_or(ProtocolError::Count)?;
+        let Ok(missing) = usize::try_from(count) else { return Ok(None) };
+        if missing > Self::MAX_COMMAND_BYTES / ARGUMENT_BYTES {
+            return Err(ProtocolError::Count);
+        }
+        if missing > MAX_UNTRUSTED_ARGUMENTS && self.is_untrusted() {
+            return Err(ProtocolError::UntrustedCount);
+        }
+        Ok((missing > 0).then_some(Partial { arguments: Vec::new(), missing, length: None, cost: 0 }))
+    }
+
+    fn read_arguments(&mut self, mut partial: Partial) -> Result<Option<Command>, ProtocolError> {
+        while partial.missing > 0 {
+            let Some(argument) = self.take_argument(&mut partial)? else {
+                self.partial = Some(partial);
+                return Ok(None);
+            };
+            partial.arguments.push(argument);
+            partial.missing -= 1;
+        }
+        Ok(Some(Command::new(partial.arguments)))
+    }
+
+    fn take_argument(&mut self, partial: &mut Partial) -> Result<Option<Vec<u8>>, ProtocolError> {
+        let length = match partial.length {
+            Some(length) => length,
+            None => {
+                let Some(line) = self.take_line(b'\r', ProtocolError::LongLength)? else { return Ok(None) };
+                let length = self.declared_length(&line)?;
+                partial.cost = partial.cost.saturating_add(ARGUMENT_BYTES).saturating_add(length);
+                if partial.cost > Self::MAX_COMMAND_BYTES {
+                    return Err(ProtocolError::Length);
+                }
+                partial.length = Some(length);
+                length
+            }
+        };
+        // As in Redis, the two bytes behind an argument are not looked at.
+        if self.rest().len() < length + LINE_END_BYTES {
+            return Ok(None);
+        }
+        let argument = self.rest().get(..length).unwrap_or_default().to_vec();
+        self.skip(length + LINE_END_BYTES);
+        partial.length = None;
+        Ok(Some(argument))
+    }
+
+    fn declared_length(&self, line: &[u8]) -> Result<usize, ProtocolError> {
+        let Some((b'$', digits)) = line.split_first() else {
+            return Err(ProtocolError::NotBulk(line.first().copied().unwrap_or(b'\r')));
+        };
+        let length = integer(digits).and_then(|length| usize::try_from(length).ok());
+        let length =
+            length.filter(|length| *length <= Self::MAX_COMMAND_BYTES).ok_or(ProtocolError::Length)?;
+        if length > MAX_UNTRUSTED_BYTES && self.is_untrusted() {
+            return Err(ProtocolError::UntrustedLength);
+        }
+        Ok(length)
+    }
+
+    /// A line without its end, which is `end`, and one byte more if that is a carriage return.
+    fn take_line(&mut self, end: u8, too_long: ProtocolError) -> Result<Option<Vec<u8>>, ProtocolError> {
+        let rest = self.rest();
+        let unsearched = rest.get(self.searched..).unwrap_or_default();
+        let Some(place) = unsearched.iter().position(|byte| *byte == end).map(|place| self.searched + place)
+        else {
+            let length = rest.len();
+            self.searched = length;
+            return if length > MAX_LINE_BYTES { Err(too_long) } else { Ok(None) };
+        };
+        let line_end = if end == b'\r' { LINE_END_BYTES } else { 1 };
+        if rest.len() < place + line_end {
+            return Ok(None);
+        }
+        let line = rest.get(..place).unwrap_or_default().to_vec();
+        self.skip(place + line_end);
+        Ok(Some(line))
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.unread.get(self.read..).unwrap_or_default()
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.read += bytes;
+        self.searched = 0;
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id)
+            .field("unread_bytes", &self.unread_bytes())
+            .field("resp3", &self.resp3)
+            .field("trusted", &self.trusted)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LongInline => "too big inline request",
+            Self::Quotes => "unbalanced quotes in request",
+            Self::LongCount => "too big mbulk count string",
+            Self::Count => "invalid multibulk length",
+            Self::UntrustedCount => "unauthenticated multibulk length",
+            Self::NotBulk(byte) => return write!(f, "expected '$', got '{}'", char::from(*byte)),
+            Self::LongLength => "too big bulk count string",
+            Self::Length => "invalid bulk length",
+            Self::UntrustedLength => "unauthenticated bulk length",
+        })
+    }
+}
+
+impl Error for ProtocolError {}
+
+/// What an argument costs besides its bytes.
+const ARGUMENT_BYTES: usize = 32;
+const LINE_END_BYTES: usize = 2;
+/// Redis's `PROTO_INLINE_MAX_SIZE`.
+const MAX_LINE_BYTES: usize = 64 << 10;
+const MAX_UNTRUSTED_ARGUMENTS: usize = 10;
+const MAX_UNTRUSTED_BYTES: usize = 16 << 10;
