@@ -90,10 +90,7 @@ impl<'a> Call<'a> {
             return Err(spec.wrong_arity());
         }
         let conditions = &self.master.conditions;
-        if self.session.trusted == Some(false)
-            && self.master.settings.password.is_some()
-            && !spec.has(NO_AUTH)
-        {
+        if self.session.is_limited && !spec.has(NO_AUTH) {
             return Err(Failure::new("NOAUTH Authentication required."));
         }
         if spec.has(DENY_OOM) {

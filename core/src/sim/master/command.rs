@@ -139,6 +139,11 @@ impl CommandKind {
             Self::Other => "other",
         }
     }
+
+    /// The text and the SHA-1 of the script, if it is one.
+    pub fn script(self) -> Option<(&'static str, &'static str)> {
+        SCRIPTS.iter().find(|(_, kind)| *kind == self).map(|(script, _)| (script.text, script.sha1_hex))
+    }
 }
 
 impl fmt::Display for CommandKind {

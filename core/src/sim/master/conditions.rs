@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::Master;
 use super::call::Role;
 use super::keyspace::{Entry, Value, instant, millis};
+use super::{Master, digest};
 
 /// What was made to go wrong.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
@@ -39,8 +39,12 @@ impl Master {
         self.settings.password = password.map(|password| password.as_bytes().to_vec());
     }
 
-    /// Makes it a replica, which refuses writes (`READONLY`), or a master again. Only a restart changes the replication id.
+    /// Makes it a replica, which refuses writes (`READONLY`), or promotes it to a master, under another replication id then.
     pub fn set_replica(&mut self, is_replica: bool) {
+        if !is_replica && self.conditions.role == Role::Replica {
+            let next = digest(&format!("promoted {}", self.replication_id));
+            self.former_replication_id = Some(std::mem::replace(&mut self.replication_id, next));
+        }
         self.conditions.role = if is_replica { Role::Replica } else { Role::Master };
     }
 

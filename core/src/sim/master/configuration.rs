@@ -1,7 +1,7 @@
 //! CONFIG GET and CONFIG SET for what locks depend on.
 
 use super::call::Call;
-use super::reply::Failure;
+use super::reply::{Failure, SYNTAX};
 
 /// What a server was configured with.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -49,15 +49,21 @@ impl Settings {
     }
 }
 
-/// Takes exact names and `*`; real servers take any pattern.
+/// Takes exact names, which come back as they were spelled, and `*`. Real servers take any pattern.
 pub(super) fn get(call: &mut Call<'_>) -> Result<(), Failure> {
-    let asked = call.arguments_from(2);
-    let is_asked =
-        |name: &&&str| asked.iter().any(|word| word == b"*" || word.eq_ignore_ascii_case(name.as_bytes()));
-    let found: Vec<&str> = NAMES.iter().filter(is_asked).copied().collect();
+    let mut found: Vec<(&str, &[u8])> = Vec::new();
+    for word in call.arguments_from(2) {
+        for name in NAMES {
+            let spelled = if word == b"*" { name.as_bytes() } else { word };
+            let is_new = found.iter().all(|(known, _)| *known != name);
+            if is_new && spelled.eq_ignore_ascii_case(name.as_bytes()) {
+                found.push((name, spelled));
+            }
+        }
+    }
     call.reply.map(found.len());
-    for name in found {
-        call.reply.bulk(name.as_bytes());
+    for (name, spelled) in found {
+        call.reply.bulk(spelled);
         call.reply.bulk(&call.master.settings.value(name));
     }
     Ok(())
@@ -67,7 +73,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<(), Failure> {
 pub(super) fn set(call: &mut Call<'_>) -> Result<(), Failure> {
     let words = call.arguments_from(2);
     if words.len() % 2 != 0 {
-        return Err(Failure::new("ERR wrong number of arguments for 'config|set' command"));
+        return Err(SYNTAX);
     }
     let mut changed = call.master.settings.clone();
     let mut seen = Vec::new();
@@ -97,7 +103,8 @@ fn failed(name: &str, why: &str) -> Failure {
     Failure::raw(text.into_bytes())
 }
 
-/// A number of bytes with a unit, such as `100mb`.
+/// A number of bytes with a unit, such as `100mb`. As in Redis, no digits are 0, too many are the largest number, and a unit may carry
+/// the product around.
 fn memory(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let unit = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -112,7 +119,8 @@ fn memory(text: &[u8]) -> Option<u64> {
         "gb" => 1 << 30,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
+    let number = if digits.is_empty() { 0 } else { digits.parse::<u64>().unwrap_or(u64::MAX) };
+    Some(number.wrapping_mul(factor))
 }
 
 const NAMES: [&str; 3] = ["maxmemory", "maxmemory-policy", "requirepass"];

@@ -33,9 +33,10 @@ pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Failure> {
             }
         };
     }
-    if call.session.trusted == Some(false) && call.master.settings.password.is_some() {
+    // As in Redis, this asks for a password also where none is needed any more.
+    if call.session.trusted == Some(false) {
         return Err(Failure::new(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> \
              <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
         ));
     }
@@ -92,8 +93,9 @@ fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Failu
 }
 
 pub(super) fn select(call: &mut Call<'_>) -> Result<(), Failure> {
-    let number =
-        integer(call.argument(1)).and_then(|number| i32::try_from(number).ok()).ok_or(NOT_AN_INTEGER)?;
+    let number = i32::try_from(integer(call.argument(1)).ok_or(NOT_AN_INTEGER)?).map_err(|_| {
+        Failure::new("ERR value is out of range, value must between -2147483648 and 2147483647")
+    })?;
     let database = u32::try_from(number).ok().filter(|number| *number < DATABASES);
     call.session.database = database.ok_or(Failure::new("ERR DB index is out of range"))?;
     call.reply.ok();
@@ -149,8 +151,11 @@ pub(super) fn client_info(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Accepted, and nothing comes of it: no invalidation is ever sent.
+/// Accepted with the one option that locks use, and nothing comes of it: no invalidation is ever sent.
 pub(super) fn client_tracking(call: &mut Call<'_>) -> Result<(), Failure> {
+    if !call.arguments_from(3).iter().all(|option| option.eq_ignore_ascii_case(b"NOLOOP")) {
+        return Err(SYNTAX);
+    }
     on_or_off(call)
 }
 

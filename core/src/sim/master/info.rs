@@ -90,13 +90,14 @@ fn replication(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
             ("slave_read_only", "1".to_owned()),
         ],
     };
+    let former = &master.former_replication_id;
     fields.extend([
         ("connected_slaves", "0".to_owned()),
         ("master_failover_state", "no-failover".to_owned()),
         ("master_replid", master.replication_id.clone()),
-        ("master_replid2", "0".repeat(40)),
+        ("master_replid2", former.clone().unwrap_or_else(|| "0".repeat(40))),
         ("master_repl_offset", "0".to_owned()),
-        ("second_repl_offset", "-1".to_owned()),
+        ("second_repl_offset", if former.is_some() { "1" } else { "-1" }.to_owned()),
     ]);
     fields
 }

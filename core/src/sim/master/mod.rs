@@ -45,6 +45,8 @@ use reply::{Failure, Reply};
 pub struct Master {
     run_id: String,
     replication_id: String,
+    /// The id under which it was a replica.
+    former_replication_id: Option<String>,
     /// The first instant at which it was asked anything.
     started: Option<Millis>,
     keyspace: Keyspace,
@@ -71,8 +73,9 @@ impl Master {
     /// replication id follow from it.
     pub fn new(identity: u64) -> Self {
         Self {
-            run_id: digest("run id", identity),
-            replication_id: digest("replication id", identity),
+            run_id: digest(&format!("run id {identity}")),
+            replication_id: digest(&format!("replication id {identity}")),
+            former_replication_id: None,
             started: None,
             keyspace: Keyspace::default(),
             scripts: BTreeMap::new(),
@@ -81,6 +84,13 @@ impl Master {
             last_session: 0,
             executed: 0,
         }
+    }
+
+    /// Accepts a connection. A [`Session::new`] counts as accepted at its first command.
+    pub fn accept(&mut self) -> Session {
+        let mut session = Session::new();
+        self.meet(&mut session);
+        session
     }
 
     /// Reads bytes from a connection, in any split, and executes every whole command. The replies are appended to `replies`.
@@ -93,8 +103,7 @@ impl Master {
     ) -> Flow {
         session.feed(bytes);
         loop {
-            self.meet(session);
-            match session.next_command() {
+            match self.next_command(session) {
                 Ok(None) => return Flow::Open,
                 Ok(Some(command)) => {
                     if self.execute(session, &command, now, replies) == Flow::Close {
@@ -107,6 +116,16 @@ impl Master {
                 }
             }
         }
+    }
+
+    /// The next whole command, as [`Session::next_command`] reads it, but with the smaller limits of a server for those who have not given
+    /// their password.
+    ///
+    /// # Errors
+    /// When the bytes are no command. The connection cannot be used any more then.
+    pub fn next_command(&mut self, session: &mut Session) -> Result<Option<Command>, ProtocolError> {
+        self.meet(session);
+        session.next_command()
     }
 
     /// Executes one command. Its reply is appended to `replies`.
@@ -153,11 +172,15 @@ impl Master {
             self.last_session += 1;
             session.id = self.last_session;
         }
-        session.trusted.get_or_insert(self.settings.password.is_none());
+        let asks = self.settings.password.is_some();
+        session.is_limited = !*session.trusted.get_or_insert(!asks) && asks;
     }
 
-    /// Whether writes that need memory are refused.
+    /// Whether writes that need memory are refused. A replica has as much memory as its master lets it use.
     fn is_out_of_memory(&self) -> bool {
+        if self.conditions.role == call::Role::Replica {
+            return false;
+        }
         let (limit, used) = (self.settings.max_memory, self.used_memory());
         self.conditions.out_of_memory || (limit > 0 && used > limit) || used > MAX_MEMORY
     }
@@ -193,8 +216,9 @@ impl fmt::Debug for Master {
     }
 }
 
-fn digest(what: &str, identity: u64) -> String {
-    sha1_smol::Sha1::from(format!("{what} {identity}")).digest().to_string()
+/// An id of 40 digits.
+fn digest(what: &str) -> String {
+    sha1_smol::Sha1::from(what).digest().to_string()
 }
 
 /// What Redis 7.0 takes before it holds a key.

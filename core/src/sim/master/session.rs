@@ -21,6 +21,8 @@ pub struct Session {
     pub(super) resp3: bool,
     /// Decided by the first command: a connection that came while no password was set stays trusted.
     pub(super) trusted: Option<bool>,
+    /// Whether a password is asked for that it has not given: it is read with small limits then.
+    pub(super) is_limited: bool,
     pub(super) database: u32,
     pub(super) name: Vec<u8>,
     /// 0 before the first command.
@@ -126,11 +128,6 @@ impl Session {
         self.rest().len()
     }
 
-    /// Whether it is known that the connection has not given the password that the server asks for.
-    fn is_untrusted(&self) -> bool {
-        self.trusted == Some(false)
-    }
-
     /// An array of no arguments is skipped.
     fn begin(&self, line: &[u8]) -> Result<Option<Partial>, ProtocolError> {
         let count = line.get(1..).and_then(integer).ok_or(ProtocolError::Count)?;
@@ -138,7 +135,7 @@ impl Session {
         if missing > Self::MAX_COMMAND_BYTES / ARGUMENT_BYTES {
             return Err(ProtocolError::Count);
         }
-        if missing > MAX_UNTRUSTED_ARGUMENTS && self.is_untrusted() {
+        if missing > MAX_UNTRUSTED_ARGUMENTS && self.is_limited {
             return Err(ProtocolError::UntrustedCount);
         }
         Ok((missing > 0).then_some(Partial { arguments: Vec::new(), missing, length: None, cost: 0 }))
@@ -187,7 +184,7 @@ impl Session {
         let length = integer(digits).and_then(|length| usize::try_from(length).ok());
         let length =
             length.filter(|length| *length <= Self::MAX_COMMAND_BYTES).ok_or(ProtocolError::Length)?;
-        if length > MAX_UNTRUSTED_BYTES && self.is_untrusted() {
+        if length > MAX_UNTRUSTED_BYTES && self.is_limited {
             return Err(ProtocolError::UntrustedLength);
         }
         Ok(length)

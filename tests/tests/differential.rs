@@ -1,0 +1,36 @@
+//! The model master answers as a real server does: the same random commands go to both, and every reply is compared.
+
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+#[path = "differential/commands.rs"]
+mod commands;
+#[path = "differential/compare.rs"]
+mod compare;
+#[path = "differential/frames.rs"]
+mod frames;
+#[path = "differential/model.rs"]
+mod model;
+#[path = "differential/random.rs"]
+mod random;
+#[path = "differential/real.rs"]
+mod real;
+#[path = "differential/run.rs"]
+mod run;
+#[path = "differential/versions.rs"]
+mod versions;
+
+const COMMANDS_VARIABLE: &str = "QUORLOCK_DIFFERENTIAL_COMMANDS";
+const SEED_VARIABLE: &str = "QUORLOCK_DIFFERENTIAL_SEED";
+
+fn setting(variable: &str, otherwise: u64) -> u64 {
+    let Ok(text) = std::env::var(variable) else { return otherwise };
+    text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}"))
+}
+
+#[test]
+fn the_model_master_answers_as_a_real_server_does() {
+    let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, 120_000));
+    let report = run::compare(seed, commands);
+    println!("{report}");
+}

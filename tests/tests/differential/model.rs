@@ -1,0 +1,104 @@
+//! The model, at all instants at which the server may have been.
+//!
+//! A real server reads its clock once for each command, and all that is known of those readings is that they lie between two others
+//! and never go back. So each command is given to the model at every millisecond of that span, what does not fit the server's
+//! reply is dropped, and what is left goes on. Of outcomes that are the same only the earliest is kept: what a later one can
+//! still become, the earlier can too.
+
+use std::time::Duration;
+
+use quorlock_core::sim::{Command, Flow, Master, ProtocolError, Session};
+
+use crate::real::Survey;
+
+/// What the model may be, with the earliest millisecond of the server's clock at which it can be so.
+#[derive(Clone)]
+struct State {
+    master: Master,
+    session: Session,
+    at: u64,
+}
+
+pub struct States(Vec<State>);
+
+/// The model's reply at one instant.
+pub struct Reply {
+    pub at: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl States {
+    pub fn new(master: Master, session: Session, at: u64) -> Self {
+        Self(vec![State { master, session, at }])
+    }
+
+    pub fn feed(&mut self, bytes: &[u8]) {
+        for state in &mut self.0 {
+            state.session.feed(bytes);
+        }
+    }
+
+    /// How bytes are read depends on no clock.
+    pub fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
+        let mut command = Ok(None);
+        for state in &mut self.0 {
+            command = state.master.next_command(&mut state.session);
+        }
+        command
+    }
+
+    /// Executes a command at every instant until `end` and keeps what fits.
+    ///
+    /// # Errors
+    /// The model's replies, if none fits.
+    pub fn execute(
+        &mut self,
+        command: &Command,
+        end: u64,
+        fits: impl Fn(&[u8]) -> bool,
+    ) -> Result<Flow, Vec<Reply>> {
+        let (mut kept, mut replies, mut flow) = (Vec::<State>::new(), Vec::new(), Flow::Open);
+        for before in std::mem::take(&mut self.0) {
+            for at in before.at..=end {
+                let State { mut master, mut session, .. } = before.clone();
+                let mut bytes = Vec::new();
+                flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
+                let is_new = || !kept.iter().any(|state| state.master == master && state.session == session);
+                if fits(&bytes) && is_new() {
+                    kept.push(State { master, session, at });
+                }
+                replies.push(Reply { at, bytes });
+            }
+        }
+        self.0 = kept;
+        if self.0.is_empty() { Err(replies) } else { Ok(flow) }
+    }
+
+    /// How many outcomes are left.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The only outcome that is left, or any of those whose keys live as long as the server's. Outcomes that differ in nothing but
+    /// keys that have ended are the same from here on.
+    pub fn settle(self, survey: impl FnOnce() -> Survey) -> Option<(Master, Session)> {
+        let mut states = self.0;
+        if states.len() > 1 {
+            let survey = survey();
+            states.retain(|state| agrees(&state.master, &survey));
+        }
+        states.into_iter().next().map(|state| (state.master, state.session))
+    }
+}
+
+/// Whether every key lives as long in the model as on the server.
+pub fn agrees(master: &Master, survey: &Survey) -> bool {
+    let now = Duration::from_millis(survey.at);
+    survey.lives.iter().all(|(database, key, left)| {
+        let held = master.keys(now).find(|held| held.database == *database && held.key == *key);
+        let expected = held.map_or(-2, |held| {
+            held.expires_at.map_or(-1, |end| i64::try_from((end - now).as_millis()).unwrap())
+        });
+        expected == *left
+    })
+}

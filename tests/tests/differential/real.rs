@@ -1,0 +1,100 @@
+//! The real server: connections, its clock, and what it holds.
+
+use std::io::{BufReader, ErrorKind, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use quorlock_tests::{RawClient, RedisServer, Value};
+
+use crate::commands::{DATABASES, KEYS};
+use crate::frames;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection whose replies are taken as bytes.
+pub struct Line {
+    stream: BufReader<TcpStream>,
+}
+
+impl Line {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// Once the server has hung up nothing can be written, and what it said before is still to be read.
+    pub fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.get_mut().write_all(bytes);
+    }
+
+    /// The next replies, fewer if the connection ends or falls silent.
+    pub fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
+        std::iter::repeat_with(|| frames::read(&mut self.stream)).take(count).map_while(Result::ok).collect()
+    }
+
+    pub fn is_closed(&mut self) -> bool {
+        let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
+        frames::read(&mut self.stream).is_err_and(|error| ends.contains(&error.kind()))
+    }
+}
+
+/// What is left of every key's life, at one instant.
+pub struct Survey {
+    pub at: u64,
+    pub lives: Vec<(u32, &'static [u8], i64)>,
+}
+
+/// The connection with which the server is looked at; no password stops it.
+pub struct Control {
+    client: RawClient,
+}
+
+impl Control {
+    pub fn of(server: &RedisServer) -> Self {
+        Self { client: server.client().unwrap() }
+    }
+
+    pub fn command(&mut self, arguments: &[&str]) -> Value {
+        self.client.command(arguments)
+    }
+
+    /// Milliseconds since the Unix epoch on the server's clock.
+    pub fn time(&mut self) -> u64 {
+        millis(&self.client.command(&["TIME"]))
+    }
+
+    /// All lives within one millisecond of the server's clock.
+    pub fn survey(&mut self) -> Survey {
+        let mut bytes = b"TIME\r\n".to_vec();
+        for database in DATABASES {
+            bytes.extend(format!("SELECT {database}\r\n").bytes());
+            for key in KEYS {
+                bytes.extend(format!("*2\r\n$4\r\nPTTL\r\n${}\r\n", key.len()).bytes());
+                bytes.extend([key, b"\r\n"].concat());
+            }
+        }
+        bytes.extend_from_slice(b"TIME\r\n");
+        loop {
+            self.client.send(&bytes).unwrap();
+            let before = millis(&self.client.receive().unwrap());
+            let mut lives = Vec::new();
+            for database in DATABASES {
+                assert!(self.client.receive().unwrap().is_ok());
+                for key in KEYS {
+                    lives.push((database, key, self.client.receive().unwrap().int().unwrap()));
+                }
+            }
+            let after = millis(&self.client.receive().unwrap());
+            if before == after {
+                return Survey { at: before, lives };
+            }
+        }
+    }
+}
+
+fn millis(time: &Value) -> u64 {
+    let part = |place: usize| time.array().unwrap()[place].text().unwrap().parse::<u64>().unwrap();
+    part(0) * 1000 + part(1) / 1000
+}
