@@ -10,7 +10,11 @@ use std::time::Duration;
 use super::host::Host;
 use super::locker::Locker;
 use super::shared::{Handle, Shared};
+#[cfg(feature = "sim")]
+use crate::machine::LockId;
 use crate::protocol::{Cause, Config, MasterId};
+#[cfg(feature = "sim")]
+use crate::protocol::{Resource, Token};
 use crate::time::Instant;
 
 /// A sleep while a lock is held is no longer than this. Timers of most systems stand still while the machine sleeps, and a holder must
@@ -122,6 +126,12 @@ impl Port {
         let until_deadline = deadline.map(|at| at.since(now));
         let longest = holding.then_some(LONGEST_SLEEP_WHILE_HOLDING);
         until_deadline.into_iter().chain(longest).min()
+    }
+
+    /// Shows every lock that its holder's guard may call valid, with the end of that.
+    #[cfg(feature = "sim")]
+    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Resource, Token, Instant)) {
+        self.shared.core().each_guard(&mut look);
     }
 
     /// Whether nobody uses the locker any more, and what was sent has been answered or waited for long enough.

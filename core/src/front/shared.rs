@@ -11,6 +11,8 @@ use super::slot::Slot;
 use super::writer::Writer;
 use crate::machine::{Acquire, Event, LockId, Machine, Output};
 use crate::protocol::{AcquireError, Config};
+#[cfg(feature = "sim")]
+use crate::protocol::{Resource, Token};
 use crate::time::Instant;
 
 pub(super) struct Shared {
@@ -230,6 +232,18 @@ impl Shared {
 }
 
 impl Core {
+    #[cfg(feature = "sim")]
+    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Resource, Token, Instant)) {
+        for (id, slot) in self.slots.iter().flatten() {
+            let valid_until = slot.valid_until();
+            if valid_until > Instant::ORIGIN {
+                if let Some((resource, token)) = self.machine.claim(*id) {
+                    look(*id, resource, token, valid_until);
+                }
+            }
+        }
+    }
+
     pub(super) fn forget(&mut self, id: LockId) {
         if let Some(place) = self.slots.get_mut(id.index()) {
             if place.as_ref().is_some_and(|(other, _)| *other == id) {

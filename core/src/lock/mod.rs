@@ -152,6 +152,11 @@ impl Lock {
         self.token
     }
 
+    #[cfg(feature = "sim")]
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
     /// The instant at which [`Lock::time_passed`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.phase {

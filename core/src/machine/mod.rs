@@ -303,6 +303,12 @@ impl<E: Entropy> Machine<E> {
         self.locks.get(lock).map(|slot| slot.lock.token())
     }
 
+    /// What a lock locks, and with which token.
+    #[cfg(feature = "sim")]
+    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Token)> {
+        self.locks.get(lock).map(|slot| (slot.lock.resource(), slot.lock.token()))
+    }
+
     /// How each master stands, in the order of the configuration.
     pub fn masters(&self) -> impl Iterator<Item = (MasterId, MasterState)> {
         self.connections.iter().zip(MasterId::all(self.connections.len())).map(|(link, master)| {

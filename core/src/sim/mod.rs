@@ -1,6 +1,58 @@
 //! Masters, a network and clocks as values: the world in which the machine is proved, and in which you can property-test your own code
-//! without a server.
+//! without a server. Behind the feature `sim`; the strategies for proptest behind `proptest`.
+//!
+//! - [`World`] runs tasks of yours, each on a [`Client`] with a [`Locker`](crate::front::Locker), in simulated time: hours pass in
+//!   milliseconds, and the same seed gives the same run.
+//! - [`Fault`]s come about when you [`inject`](World::inject) them: masters hang and crash, connections are cut or forgotten, clients stand
+//!   still for longer than their locks live.
+//! - An observer in true time sees every guard, every clock and every key. A [`Violation`] ends the run with a [`Failure`] that tells
+//!   what happened: as text, or as a [Mermaid diagram](Timeline::to_mermaid).
+//! - [`Plan`] is a whole run as a value. [`Plan::random`] makes one up with every fault that lies inside Redlock's assumptions, and
+//!   [`Plan::shrink`] makes a failing one small.
+//! - [`Master`] is one Redis master as a value, which answers byte for byte as a server does; random commands are compared with real servers.
+//!
+//! What is real: the machine, the connections, the bytes and what users hold. What is simulated: sockets, time, randomness, and the
+//! masters.
+//!
+//! # What is checked at every step
+//!
+//! - No two guards' own clocks call them valid at one instant of true time, and a quorum of masters keeps the token of a valid guard
+//!   until its end.
+//! - A guard is never valid beyond the first send of its round + TTL − drift, and never again once it was not.
+//! - Commands end in time; nobody is woken in vain.
+//! - After the last fault every client gets a lock, and no key of a lock that nobody holds is left ([`Plan::run`], [`World::settle`]).
+//!
+//! # The assumptions
+//!
+//! [`Fault::is_assumed`] tells which faults Redlock must stand: masters keep unexpired keys, their clocks are not set, and the rates of
+//! any two clocks differ by at most a hundredth ("Safety arguments" on the
+//! [Redis distributed-locks page](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)). Once another fault has
+//! come about, only two holders at once count as a violation: the observer must be able to show that the assumptions are needed.
 
+mod client;
+mod clock;
+mod fault;
+mod inject;
+mod link;
 mod master;
+mod network;
+mod observer;
+mod plan;
+mod process;
+mod program;
+mod random;
+mod state;
+#[cfg(feature = "proptest")]
+pub mod strategies;
+mod timeline;
+mod violation;
+mod world;
 
+pub use client::{Client, Sleep};
+pub use fault::{ASSUMED_DRIFT_PPM, Fault, Keep, Refusal, When};
 pub use master::{Command, CommandKind, Flow, Held, Master, ProtocolError, Session};
+pub use plan::{ClientPlan, Plan};
+pub use program::Step;
+pub use timeline::Timeline;
+pub use violation::Violation;
+pub use world::{Failure, Report, World};

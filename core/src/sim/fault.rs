@@ -1,0 +1,194 @@
+//! What can go wrong, each as a value.
+
+use std::time::Duration;
+
+/// A fault, from when on it is injected. Masters and clients go by their numbers, from 0; numbers beyond the last are counted around.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The master's process stops for a while; the system goes on accepting connections and bytes for it, and it executes them then.
+    Hang {
+        /// Whose.
+        master: usize,
+        /// For how long.
+        span: Duration,
+    },
+    /// The master dies, its connections end, and it comes back after a while with a new run id and no scripts.
+    Crash {
+        /// Whose.
+        master: usize,
+        /// How long it is away.
+        span: Duration,
+        /// What of its data has survived. Anything but [`Keep::Everything`] lies outside Redlock's assumptions.
+        keep: Keep,
+    },
+    /// The master answers with errors for a while.
+    Refuse {
+        /// Whose.
+        master: usize,
+        /// Which errors.
+        reason: Refusal,
+        /// For how long.
+        span: Duration,
+    },
+    /// The master's scripts are gone (SCRIPT FLUSH).
+    ForgetScripts {
+        /// Whose.
+        master: usize,
+    },
+    /// A connection ends at once; what was on its way is lost in both directions.
+    Cut {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+    },
+    /// The master ends a connection, having executed what reached it and sent what it had to say (a `timeout`, CLIENT KILL).
+    HangUp {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+    },
+    /// A connection is forgotten by something in between: whatever is sent on it from now on vanishes, and nobody is told.
+    HalfOpen {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+    },
+    /// Nothing gets through for a while, neither bytes nor new connections; what was sent meanwhile arrives after it.
+    Partition {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+        /// For how long.
+        span: Duration,
+    },
+    /// Everything takes longer for a while.
+    Slow {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+        /// How much longer, each way.
+        delay: Duration,
+        /// For how long.
+        span: Duration,
+    },
+    /// The client's process stands still for a while (a collection, SIGSTOP, a suspended machine); its clock goes on.
+    Pause {
+        /// Whose.
+        client: usize,
+        /// For how long.
+        span: Duration,
+    },
+    /// The client's process dies without a word. Its tasks never go on.
+    Kill {
+        /// Whose.
+        client: usize,
+    },
+    /// A client's clock gains so much from now on, in parts in a million.
+    ClientDrift {
+        /// Whose.
+        client: usize,
+        /// How much; negative for a slow clock.
+        gain_ppm: i32,
+    },
+    /// A master's clock gains so much from now on, in parts in a million.
+    MasterDrift {
+        /// Whose.
+        master: usize,
+        /// How much; negative for a slow clock.
+        gain_ppm: i32,
+    },
+    /// Somebody sets a master's clock. Outside Redlock's assumptions.
+    MasterJump {
+        /// Whose.
+        master: usize,
+        /// By how much, in milliseconds; negative for back.
+        by_millis: i64,
+    },
+}
+
+/// When a fault comes about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum When {
+    /// At this true time since the world's beginning.
+    At(Duration),
+    /// When so many things have happened in the world. Much happens while requests are on their way and little in between, so that random
+    /// numbers hit the moments that matter.
+    AfterEvents(u64),
+}
+
+impl When {
+    /// When it comes about at the latest in a world in which something happens for so long.
+    pub(super) fn at_latest(self, busy_for: Duration) -> Duration {
+        match self {
+            Self::At(at) => at,
+            Self::AfterEvents(_) => busy_for,
+        }
+    }
+}
+
+impl From<Duration> for When {
+    fn from(at: Duration) -> Self {
+        Self::At(at)
+    }
+}
+
+/// What a master that comes back still knows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Keep {
+    /// All keys, as with `appendonly yes` and `appendfsync always`.
+    Everything,
+    /// No key, as without persistence.
+    Nothing,
+    /// Every other key, as with a snapshot or an append-only file that was not synced at the end.
+    Half,
+}
+
+/// Errors that a master gives for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Refusal {
+    /// `-OOM` for whatever needs memory: `maxmemory` is reached.
+    OutOfMemory,
+    /// `-READONLY` for writes: the master has been made a replica.
+    ReadOnly,
+    /// `-LOADING` for nearly everything.
+    Loading,
+    /// `-NOAUTH` for everything: a password has been set that the clients do not have.
+    NoAuth,
+}
+
+/// How much a single clock may gain or lose so that the rates of any two differ by no more than a hundredth.
+pub const ASSUMED_DRIFT_PPM: i32 = 4_975;
+
+impl Fault {
+    /// Whether Redlock must stand it: whether it lies inside the assumptions under which no two guards are valid at once.
+    pub fn is_assumed(&self) -> bool {
+        match self {
+            Self::Crash { keep, .. } => *keep == Keep::Everything,
+            Self::ClientDrift { gain_ppm, .. } | Self::MasterDrift { gain_ppm, .. } => {
+                (-ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM).contains(gain_ppm)
+            }
+            Self::MasterJump { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// How long it lasts by itself; nothing for those that happen at once or for good.
+    pub fn span(&self) -> Duration {
+        match self {
+            Self::Hang { span, .. }
+            | Self::Crash { span, .. }
+            | Self::Refuse { span, .. }
+            | Self::Partition { span, .. }
+            | Self::Slow { span, .. }
+            | Self::Pause { span, .. } => *span,
+            _ => Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! One connection between a client and a master, as the network sees it.
+
+use super::clock::TrueTime;
+use super::master::Session;
+
+/// A connection's number in the world.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct LinkId(pub(super) usize);
+
+/// What a stopped master has not looked at yet.
+#[derive(Clone, Debug)]
+pub(super) enum Unread {
+    Bytes(Vec<u8>),
+    End,
+}
+
+/// One connection. Its two ends close at different times, and what the client has sent may be executed after it has closed its own.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) client: usize,
+    pub(super) master: usize,
+    pub(super) generation: u32,
+    /// The connection as the master sees it.
+    pub(super) session: Session,
+    /// What the client has sent, for the observer to read along.
+    pub(super) sent: Session,
+    pub(super) client_end_open: bool,
+    pub(super) master_end_open: bool,
+    /// Whatever is on it vanishes.
+    pub(super) forgotten: bool,
+    /// When the last bytes arrive that are on their way: later ones do not overtake them.
+    pub(super) last_up: TrueTime,
+    pub(super) last_down: TrueTime,
+    pub(super) unread: Vec<Unread>,
+}
+
+impl Link {
+    pub(super) fn new(client: usize, master: usize, generation: u32) -> Self {
+        Self {
+            client,
+            master,
+            generation,
+            session: Session::new(),
+            sent: Session::new(),
+            client_end_open: true,
+            master_end_open: false,
+            forgotten: false,
+            last_up: 0,
+            last_down: 0,
+            unread: Vec::new(),
+        }
+    }
+}
+
+/// The way between a client and a master, whatever the connections on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Path {
+    /// Nothing arrives before this.
+    pub(super) blocked_until: TrueTime,
+    pub(super) slow_until: TrueTime,
+    /// How much longer everything takes until then, in nanoseconds.
+    pub(super) slowness: u64,
+}

@@ -1,0 +1,237 @@
+//! What travels: connection requests, bytes and ends of connections, and what the masters do with them.
+
+use std::time::Duration;
+
+use super::link::{Link, LinkId, Unread};
+use super::master::{Command, Flow};
+use super::random::nanos;
+use super::state::{Event, Inbound, State};
+use super::timeline::Actor;
+use crate::protocol::Cause;
+
+/// How long a message travels, mostly.
+const TRAVEL: std::ops::RangeInclusive<Duration> = Duration::from_micros(30)..=Duration::from_micros(600);
+
+/// And now and then.
+const SLOW_TRAVEL: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(600)..=Duration::from_millis(40);
+
+impl State {
+    /// What needs no client's code to happen.
+    pub(super) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Knock(link) => self.knock(link),
+            Event::Accepted(link) => self.client_accepted(link),
+            Event::Refused(link) => {
+                self.client_learns_end(link, Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+            }
+            Event::Up(link, bytes) => self.master_receives(link, Unread::Bytes(bytes)),
+            Event::UpEnd(link) => self.master_receives(link, Unread::End),
+            Event::Down(link, bytes) => self.client_receives(link, bytes),
+            Event::DownEnd(link) => self.client_learns_end(link, Cause::Closed),
+            Event::Resume { client } => self.resume(client),
+            Event::Continue { master } => self.continue_master(master),
+            Event::Restart { master, incarnation } => self.restart(master, incarnation),
+            Event::Mend { master, reason } => self.set_refusal(master, reason, false),
+            // These are for whoever has the clients' code.
+            Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
+        }
+    }
+
+    /// When what is sent now arrives at the other side.
+    fn arrival(&mut self, client: usize, master: usize, not_before: u64) -> u64 {
+        let travel =
+            if self.random.one_in(60) { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) };
+        let path = self.path(client, master);
+        let slowness = if self.now < path.slow_until { path.slowness } else { 0 };
+        (self.now.max(path.blocked_until) + nanos(travel) + slowness).max(not_before)
+    }
+
+    // From the client to the master.
+
+    pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) {
+        let id = LinkId(self.links.len());
+        self.links.push(Link::new(client, master, generation));
+        if let Some(links) = self.clients.get_mut(client).and_then(|node| node.links.get_mut(master)) {
+            links.push(id);
+        }
+        let at = self.arrival(client, master, 0);
+        self.schedule(at, Event::Knock(id));
+    }
+
+    /// The client's end of a connection by its generation.
+    pub(super) fn client_link(&self, client: usize, master: usize, generation: u32) -> Option<LinkId> {
+        let links = self.clients.get(client)?.links.get(master)?;
+        links.iter().copied().find(|id| self.link(*id).is_some_and(|link| link.generation == generation))
+    }
+
+    /// The client closes its end.
+    pub(super) fn close(&mut self, id: LinkId) {
+        let Some(link) = self.link_mut(id).filter(|link| link.client_end_open) else { return };
+        link.client_end_open = false;
+        let (client, master, last_up) = (link.client, link.master, link.last_up);
+        self.forget_client_end(id);
+        // A system that has bytes for a closed socket resets the connection, and that may overtake what was sent on it.
+        let not_before = if self.random.one_in(4) { 0 } else { last_up };
+        let at = self.arrival(client, master, not_before);
+        self.schedule(at, Event::UpEnd(id));
+    }
+
+    fn forget_client_end(&mut self, id: LinkId) {
+        let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return };
+        if let Some(links) = self.clients.get_mut(client).and_then(|node| node.links.get_mut(master)) {
+            links.retain(|other| *other != id);
+        }
+    }
+
+    /// The client writes.
+    pub(super) fn send(&mut self, id: LinkId, bytes: &[u8]) {
+        let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return };
+        if self.clients.get(client).is_none_or(|node| node.is_dead) {
+            return;
+        }
+        let local = self.local(client);
+        let now = self.now;
+        let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return };
+        link.sent.feed(bytes);
+        while let Ok(Some(command)) = link.sent.next_command() {
+            let what = self.observer.sent(client, &command, local);
+            self.timeline.note(now, Actor::Client(client), None, || format!("sends master{master} {what}"));
+        }
+        self.travel(id, bytes, Event::Up);
+    }
+
+    /// Sends bytes on their way, perhaps in pieces. They do not overtake those before them.
+    fn travel(&mut self, id: LinkId, bytes: &[u8], event: fn(LinkId, Vec<u8>) -> Event) {
+        let is_up = matches!(event(id, Vec::new()), Event::Up(..));
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let cut = if self.random.one_in(4) { 1 + self.random.below(rest.len()) } else { rest.len() };
+            let (piece, behind) = rest.split_at_checked(cut).unwrap_or((rest, &[]));
+            rest = behind;
+            let Some(link) = self.link(id).filter(|link| !link.forgotten) else { return };
+            let last = if is_up { link.last_up } else { link.last_down };
+            let at = self.arrival(link.client, link.master, last);
+            let Some(link) = self.link_mut(id) else { return };
+            *(if is_up { &mut link.last_up } else { &mut link.last_down }) = at;
+            self.schedule(at, event(id, piece.to_vec()));
+        }
+    }
+
+    // At the master.
+
+    pub(super) fn knock(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
+        let (client, master) = (link.client, link.master);
+        let is_away = self.masters.get(master).is_none_or(|node| self.now < node.away_until);
+        link.master_end_open = !is_away;
+        let at = self.arrival(client, master, 0);
+        if let Some(link) = self.link_mut(id) {
+            link.last_down = at;
+        }
+        self.schedule(at, if is_away { Event::Refused(id) } else { Event::Accepted(id) });
+    }
+
+    pub(super) fn master_receives(&mut self, id: LinkId, item: Unread) {
+        let Some(link) = self.links.get_mut(id.0) else { return };
+        // The end of a connection is told by the side that lives, whatever has been forgotten in between.
+        if !link.master_end_open || (link.forgotten && !matches!(item, Unread::End)) {
+            return;
+        }
+        let Some(node) = self.masters.get(link.master) else { return };
+        if self.now < node.hangs_until {
+            link.unread.push(item);
+        } else {
+            self.master_reads(id, item);
+        }
+    }
+
+    pub(super) fn master_reads(&mut self, id: LinkId, item: Unread) {
+        let Some(link) = self.links.get_mut(id.0).filter(|link| link.master_end_open) else { return };
+        let Unread::Bytes(bytes) = item else {
+            link.master_end_open = false;
+            return;
+        };
+        link.session.feed(&bytes);
+        let mut replies = Vec::new();
+        loop {
+            let Some(link) = self.links.get_mut(id.0) else { return };
+            match link.session.next_command() {
+                Ok(Some(command)) => {
+                    if self.execute(id, &command, &mut replies) == Flow::Close {
+                        self.reply(id, &replies);
+                        return self.hang_up(id);
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => return self.hang_up(id),
+            }
+        }
+        self.reply(id, &replies);
+    }
+
+    fn execute(&mut self, id: LinkId, command: &Command, replies: &mut Vec<u8>) -> Flow {
+        let Some(link) = self.links.get_mut(id.0) else { return Flow::Close };
+        let Some(node) = self.masters.get_mut(link.master) else { return Flow::Close };
+        let server_now = Duration::from_nanos(node.clock.read(self.now));
+        let before = replies.len();
+        let flow = node.model.execute(&mut link.session, command, server_now, replies);
+        let answer = replies.get(before..).unwrap_or_default();
+        let is_late = !link.client_end_open;
+        let what = self.observer.executed(link.master, command, answer, is_late);
+        let (client, master) = (link.client, link.master);
+        self.timeline.note(self.now, Actor::Client(client), Actor::Master(master), || {
+            let late = if is_late { ", after its sender has left" } else { "" };
+            format!("{what}: {}{late}", super::observer::summary(answer))
+        });
+        flow
+    }
+
+    fn reply(&mut self, id: LinkId, replies: &[u8]) {
+        self.travel(id, replies, Event::Down);
+    }
+
+    /// The master ends a connection, behind what it has said on it.
+    pub(super) fn hang_up(&mut self, id: LinkId) {
+        let Some(link) = self.link_mut(id).filter(|link| link.master_end_open) else { return };
+        link.master_end_open = false;
+        let (client, master, last_down) = (link.client, link.master, link.last_down);
+        if !link.forgotten {
+            let at = self.arrival(client, master, last_down);
+            self.schedule(at, Event::DownEnd(id));
+        }
+    }
+
+    // At the client.
+
+    pub(super) fn client_receives(&mut self, id: LinkId, bytes: Vec<u8>) {
+        if self.link(id).is_some_and(|link| !link.forgotten) {
+            self.hand_in(id, Inbound::Bytes(id, bytes));
+        }
+    }
+
+    pub(super) fn client_accepted(&mut self, id: LinkId) {
+        if self.link(id).is_some_and(|link| !link.forgotten) {
+            self.hand_in(id, Inbound::Opened(id));
+        }
+    }
+
+    pub(super) fn client_learns_end(&mut self, id: LinkId, cause: Cause) {
+        if self.hand_in(id, Inbound::Ended(id, cause)) {
+            if let Some(link) = self.link_mut(id) {
+                link.client_end_open = false;
+            }
+            self.forget_client_end(id);
+        }
+    }
+
+    fn hand_in(&mut self, id: LinkId, item: Inbound) -> bool {
+        let Some(link) = self.link(id).filter(|link| link.client_end_open) else { return false };
+        let client = link.client;
+        if let Some(node) = self.clients.get_mut(client) {
+            node.inbox.push_back(item);
+        }
+        self.rouse(client);
+        true
+    }
+}

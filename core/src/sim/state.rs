@@ -1,0 +1,262 @@
+//! Everything in a world but the clients' own code: the order of events, the processes and the network between them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::task::Waker;
+use std::time::Duration;
+
+use super::clock::{Clock, TrueTime};
+use super::fault::{Fault, Keep, Refusal};
+use super::link::{Link, LinkId, Path};
+use super::master::Master;
+use super::observer::Observer;
+use super::random::Random;
+use super::timeline::{Actor, Timeline};
+use crate::protocol::Cause;
+
+/// The masters' clocks start here, in the time since the Unix epoch; the clients' start anywhere.
+const MASTERS_START: Duration = Duration::from_secs(1_750_000_000);
+
+/// What happens at some time.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A connection request arrives at the master.
+    Knock(LinkId),
+    /// It has been accepted, and the client learns it.
+    Accepted(LinkId),
+    /// It was refused.
+    Refused(LinkId),
+    /// Bytes arrive at the master.
+    Up(LinkId, Vec<u8>),
+    /// The client's end of the connection arrives at the master.
+    UpEnd(LinkId),
+    /// Bytes arrive at the client.
+    Down(LinkId, Vec<u8>),
+    /// The master's end of the connection arrives at the client.
+    DownEnd(LinkId),
+    /// A client's driver looks around, unless it has been woken earlier meanwhile.
+    Turn {
+        client: usize,
+        number: u64,
+    },
+    /// A client's tasks that were woken go on.
+    Poll {
+        client: usize,
+    },
+    /// A sleep is over.
+    Alarm(Waker),
+    /// A client's process goes on.
+    Resume {
+        client: usize,
+    },
+    /// A master's process goes on.
+    Continue {
+        master: usize,
+    },
+    /// A master comes back.
+    Restart {
+        master: usize,
+        incarnation: u64,
+    },
+    /// A master stops refusing.
+    Mend {
+        master: usize,
+        reason: Refusal,
+    },
+    Fault(Fault),
+}
+
+/// An event with its place in the order of all.
+#[derive(Debug)]
+pub(super) struct Scheduled {
+    at: TrueTime,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// A master's process.
+#[derive(Debug)]
+pub(super) struct MasterNode {
+    pub(super) model: Master,
+    pub(super) clock: Clock,
+    pub(super) hangs_until: TrueTime,
+    pub(super) away_until: TrueTime,
+    /// What survives while it is away.
+    pub(super) kept: Keep,
+    /// How many it has been, counting restarts: no two have one run id.
+    pub(super) incarnations: u64,
+}
+
+/// What a client's driver finds in its sockets.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    Opened(LinkId),
+    Bytes(LinkId, Vec<u8>),
+    Ended(LinkId, Cause),
+}
+
+/// A client's process.
+#[derive(Debug)]
+pub(super) struct ClientNode {
+    pub(super) clock: Clock,
+    pub(super) entropy: Random,
+    pub(super) paused_until: TrueTime,
+    /// How long it has been paused in all.
+    pub(super) paused_for: Duration,
+    pub(super) is_dead: bool,
+    pub(super) inbox: VecDeque<Inbound>,
+    /// When the driver looks around next, and the number of that look.
+    pub(super) turn: Option<(TrueTime, u64)>,
+    pub(super) turns: u64,
+    /// Whether tasks are to go on at some scheduled time.
+    pub(super) poll_is_due: bool,
+    /// The tasks that were woken, in order.
+    pub(super) woken: VecDeque<usize>,
+    /// Its connections to each master that it has not closed.
+    pub(super) links: Vec<Vec<LinkId>>,
+    pub(super) paths: Vec<Path>,
+}
+
+/// The world without the clients' own code.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) now: TrueTime,
+    scheduled: u64,
+    queue: BinaryHeap<Reverse<Scheduled>>,
+    pub(super) random: Random,
+    pub(super) masters: Vec<MasterNode>,
+    pub(super) clients: Vec<ClientNode>,
+    pub(super) links: Vec<Link>,
+    pub(super) observer: Observer,
+    pub(super) timeline: Timeline,
+    /// How many events have happened.
+    pub(super) steps: u64,
+    /// Faults that come about when so many have.
+    counted: BTreeMap<u64, Vec<Fault>>,
+}
+
+impl State {
+    pub(super) fn new(seed: u64, masters: usize, keeps_timeline: bool) -> Self {
+        let mut random = Random::new(seed);
+        let masters = (0..masters)
+            .map(|place| MasterNode {
+                model: Master::new(identity(place, 0)),
+                clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=Duration::from_secs(9)), 0),
+                hangs_until: 0,
+                away_until: 0,
+                kept: Keep::Everything,
+                incarnations: 0,
+            })
+            .collect::<Vec<_>>();
+        Self {
+            now: 0,
+            scheduled: 0,
+            queue: BinaryHeap::new(),
+            random,
+            observer: Observer::new(masters.len()),
+            masters,
+            clients: Vec::new(),
+            links: Vec::new(),
+            timeline: Timeline::new(keeps_timeline),
+            steps: 0,
+            counted: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add_client(&mut self) -> usize {
+        let start = self.random.within(Duration::from_secs(1)..=Duration::from_secs(1_000));
+        self.clients.push(ClientNode {
+            clock: Clock::new(start, 0),
+            entropy: self.random.fork(),
+            paused_until: 0,
+            paused_for: Duration::ZERO,
+            is_dead: false,
+            inbox: VecDeque::new(),
+            turn: None,
+            turns: 0,
+            poll_is_due: false,
+            woken: VecDeque::new(),
+            links: vec![Vec::new(); self.masters.len()],
+            paths: vec![Path::default(); self.masters.len()],
+        });
+        self.clients.len() - 1
+    }
+
+    // The order of events.
+
+    pub(super) fn schedule(&mut self, at: TrueTime, event: Event) {
+        let number = self.scheduled;
+        self.scheduled += 1;
+        self.queue.push(Reverse(Scheduled { at: at.max(self.now), number, event }));
+    }
+
+    /// When the next event happens.
+    pub(super) fn next_at(&self) -> Option<TrueTime> {
+        self.queue.peek().map(|Reverse(next)| next.at)
+    }
+
+    /// Schedules a fault for when so many events have happened.
+    pub(super) fn schedule_after_events(&mut self, number: u64, fault: Fault) {
+        self.counted.entry(number).or_default().push(fault);
+    }
+
+    /// Makes it the time of the next event.
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        while let Some(due) = self.counted.first_entry().filter(|due| *due.key() <= self.steps) {
+            for fault in due.remove() {
+                self.schedule(self.now, Event::Fault(fault));
+            }
+        }
+        let Reverse(next) = self.queue.pop()?;
+        self.now = next.at;
+        self.steps += 1;
+        Some(next.event)
+    }
+
+    pub(super) fn note(&mut self, from: Actor, text: impl FnOnce() -> String) {
+        self.timeline.note(self.now, from, None, text);
+    }
+
+    // Connections.
+
+    pub(super) fn link(&self, id: LinkId) -> Option<&Link> {
+        self.links.get(id.0)
+    }
+
+    pub(super) fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id.0)
+    }
+
+    pub(super) fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.links.len()).map(LinkId)
+    }
+
+    pub(super) fn path(&self, client: usize, master: usize) -> Path {
+        self.clients.get(client).and_then(|node| node.paths.get(master)).copied().unwrap_or_default()
+    }
+}
+
+pub(super) fn identity(master: usize, incarnation: u64) -> u64 {
+    // Far apart, so that no two processes of one world have the same.
+    (master as u64 + 1) << 32 | incarnation
+}

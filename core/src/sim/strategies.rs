@@ -1,0 +1,120 @@
+//! Strategies for [proptest](https://docs.rs/proptest): faults, schedules of faults, client programs and whole plans, which shrink.
+//!
+//! ```
+//! use proptest::prelude::*;
+//! use quorlock_core::sim::strategies;
+//!
+//! proptest! {
+//!     # #![proptest_config(ProptestConfig::with_cases(8))]
+//!     # fn doctest(plan in strategies::plans()) { prop_assert!(plan.run().is_ok()); }
+//!     # /*
+//!     #[test]
+//!     fn no_two_holders(plan in strategies::plans()) {
+//!         plan.run().map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+//!     }
+//!     # */
+//! }
+//! # doctest();
+//! ```
+
+use std::ops::Range;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::fault::{ASSUMED_DRIFT_PPM, Fault, Keep, Refusal, When};
+use super::plan::{ClientPlan, Plan};
+use super::program::Step;
+
+fn millis(range: Range<u64>) -> impl Strategy<Value = Duration> {
+    range.prop_map(Duration::from_millis)
+}
+
+/// Any fault that lies inside Redlock's assumptions, for worlds of any size: numbers beyond the last are counted around.
+pub fn faults() -> impl Strategy<Value = Fault> {
+    let pair = (0usize..8, 0usize..8);
+    let reason = prop_oneof![
+        Just(Refusal::OutOfMemory),
+        Just(Refusal::ReadOnly),
+        Just(Refusal::Loading),
+        Just(Refusal::NoAuth)
+    ];
+    prop_oneof![
+        (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Hang { master, span }),
+        (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Crash {
+            master,
+            span,
+            keep: Keep::Everything
+        }),
+        (0usize..8, reason, millis(1..2_000)).prop_map(|(master, reason, span)| Fault::Refuse {
+            master,
+            reason,
+            span
+        }),
+        (0usize..8).prop_map(|master| Fault::ForgetScripts { master }),
+        pair.clone().prop_map(|(client, master)| Fault::Cut { client, master }),
+        pair.clone().prop_map(|(client, master)| Fault::HangUp { client, master }),
+        pair.clone().prop_map(|(client, master)| Fault::HalfOpen { client, master }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Partition {
+            client,
+            master,
+            span
+        }),
+        (pair, millis(1..400), millis(1..2_000)).prop_map(|((client, master), delay, span)| Fault::Slow {
+            client,
+            master,
+            delay,
+            span
+        }),
+        (0usize..8, millis(1..3_000)).prop_map(|(client, span)| Fault::Pause { client, span }),
+    ]
+}
+
+/// Up to `most` faults, with when they come about: within `horizon` of true time, or when something is going on.
+pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
+    let horizon = u64::try_from(horizon.as_millis()).unwrap_or(u64::MAX).max(1);
+    let when = prop_oneof![
+        millis(0..horizon).prop_map(When::At),
+        // A thousand things or so happen in a second in which locks are sought.
+        (0..horizon).prop_map(When::AfterEvents),
+    ];
+    vec((when, faults()), 0..=most)
+}
+
+/// One step of a client's program.
+pub fn steps() -> impl Strategy<Value = Step> {
+    let dropped_after = || option::weighted(0.15, millis(1..200));
+    prop_oneof![
+        4 => (0u8..2, millis(150..6_000), millis(5..3_000), any::<bool>(), dropped_after()).prop_map(
+            |(resource, ttl, within, renewed, dropped_after)| {
+                Step::Lock { resource, ttl, within, renewed, dropped_after }
+            }
+        ),
+        3 => millis(1..800).prop_map(Step::Hold),
+        2 => (millis(150..6_000), dropped_after())
+            .prop_map(|(ttl, dropped_after)| Step::Extend { ttl, dropped_after }),
+        3 => Just(Step::Release),
+        1 => Just(Step::Drop),
+        1 => Just(Step::StopRenewal),
+        1 => millis(1..500).prop_map(Step::Rest),
+    ]
+}
+
+/// A client whose clock drifts within the assumptions.
+pub fn clients() -> impl Strategy<Value = ClientPlan> {
+    (vec(steps(), 1..30), drift())
+        .prop_map(|(steps, gain_ppm)| ClientPlan { gain_ppm, ..ClientPlan::new(steps) })
+}
+
+fn drift() -> impl Strategy<Value = i32> {
+    -ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM
+}
+
+/// Whole runs: one to five masters, up to four clients, and faults of every kind.
+pub fn plans() -> impl Strategy<Value = Plan> {
+    let masters = vec(drift(), 1..=5);
+    (any::<u64>(), masters, vec(clients(), 1..=4), schedules(20, Duration::from_secs(4)))
+        .prop_map(|(seed, masters, clients, faults)| Plan { masters, faults, ..Plan::new(seed, 1, clients) })
+}
