@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::link::{Link, LinkId, Unread};
 use super::master::{Command, Flow};
+use super::observer::summary;
 use super::random::nanos;
 use super::state::{Event, Inbound, State};
 use super::timeline::Actor;
@@ -95,8 +96,10 @@ impl State {
         let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return };
         link.sent.feed(bytes);
         while let Ok(Some(command)) = link.sent.next_command() {
-            let what = self.observer.sent(client, &command, local);
-            self.timeline.note(now, Actor::Client(client), None, || format!("sends master{master} {what}"));
+            self.observer.sent(client, &command, local);
+            self.timeline.note(now, Actor::Client(client), None, || {
+                format!("sends master{master} {}", self.observer.name(&command))
+            });
         }
         self.travel(id, bytes, Event::Up);
     }
@@ -178,11 +181,11 @@ impl State {
         let flow = node.model.execute(&mut link.session, command, server_now, replies);
         let answer = replies.get(before..).unwrap_or_default();
         let is_late = !link.client_end_open;
-        let what = self.observer.executed(link.master, command, answer, is_late);
+        self.observer.executed(link.master, command, answer, is_late);
         let (client, master) = (link.client, link.master);
         self.timeline.note(self.now, Actor::Client(client), Actor::Master(master), || {
             let late = if is_late { ", after its sender has left" } else { "" };
-            format!("{what}: {}{late}", super::observer::summary(answer))
+            format!("{}: {}{late}", self.observer.name(command), summary(answer))
         });
         flow
     }

@@ -109,8 +109,8 @@ impl Observer {
         }
     }
 
-    /// A client sends a command, at this time on its clock. Says what it is.
-    pub(super) fn sent(&mut self, client: usize, command: &Command, local: u64) -> String {
+    /// A client sends a command, at this time on its clock.
+    pub(super) fn sent(&mut self, client: usize, command: &Command, local: u64) {
         if let (CommandKind::Set | CommandKind::Extend, Some(token), Some(ttl)) =
             (command.kind(), command.token(), ttl_millis(command))
         {
@@ -127,29 +127,19 @@ impl Observer {
                 }
             }
         }
-        self.name(command)
     }
 
-    /// A master has executed a command and gave this answer.
-    pub(super) fn executed(
-        &mut self,
-        master: usize,
-        command: &Command,
-        answer: &[u8],
-        is_late: bool,
-    ) -> String {
-        let kind = command.kind();
-        self.is_stale |= command.token().is_some();
-        if kind == CommandKind::Set && is_late && answer.starts_with(b"+") {
-            if let Some(token) = command.token() {
-                self.late.insert((master, token.to_vec()));
-            }
+    /// A master has executed a command and gave this answer. `is_late` tells that its sender had left by then.
+    pub(super) fn executed(&mut self, master: usize, command: &Command, answer: &[u8], is_late: bool) {
+        let Some(token) = command.token() else { return };
+        self.is_stale = true;
+        if is_late && command.kind() == CommandKind::Set && answer.starts_with(b"+") {
+            self.late.insert((master, token.to_vec()));
         }
-        self.name(command)
     }
 
     /// A command as the timeline shows it.
-    fn name(&self, command: &Command) -> String {
+    pub(super) fn name(&self, command: &Command) -> String {
         let token = || match command.token().and_then(|token| self.known.get(token)) {
             Some(known) => format!("token {}", known.number),
             None => "a token".to_owned(),

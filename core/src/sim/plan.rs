@@ -44,6 +44,8 @@ pub struct Plan {
     pub request_timeout: Duration,
     /// [`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout) of every client.
     pub connect_timeout: Duration,
+    /// The shortest pause between two attempts of every client; the longest is twice that.
+    pub retry_delay: Duration,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -54,7 +56,7 @@ const fn ms(millis: u64) -> Duration {
 const LONGEST_RECONNECT: Duration = ms(500);
 
 /// About so much happens in a world for each step of one of its clients' programs.
-const EVENTS_A_STEP: u64 = 100;
+const EVENTS_A_STEP: u64 = 50;
 
 /// What every run is given beyond its faults and the TTLs in it before it must have ended.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -69,6 +71,7 @@ impl Plan {
             faults: Vec::new(),
             request_timeout: ms(50),
             connect_timeout: ms(100),
+            retry_delay: ms(20),
         }
     }
 
@@ -90,6 +93,7 @@ impl Plan {
         plan.masters = (0..masters).map(|_| random_gain(&mut random)).collect();
         plan.request_timeout = request_timeout;
         plan.connect_timeout = random.spread(ms(15)..=ms(200));
+        plan.retry_delay = random.spread(ms(4)..=ms(100));
         let horizon = ms(60) * u32::try_from(steps).unwrap_or(1);
         let faults = random.below(2 + steps);
         plan.faults = (0..faults)
@@ -188,7 +192,7 @@ impl Plan {
                 settings
                     .request_timeout(self.request_timeout)
                     .connect_timeout(self.connect_timeout)
-                    .retry_delay(ms(5)..=ms(40))
+                    .retry_delay(self.retry_delay..=self.retry_delay * 2)
                     .reconnect_delay(ms(5)..=LONGEST_RECONNECT)
             });
             let client = match client {
@@ -271,7 +275,7 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
         });
         for _ in 0..random.below(4) {
             steps.push(match random.below(8) {
-                0..=3 => Step::Hold(random.spread(ms(1)..=ms(800))),
+                0..=3 => Step::Hold(random.spread(ms(1)..=ms(400))),
                 4..=6 => Step::Extend {
                     ttl: random.spread(shortest_ttl..=ms(6_000)),
                     dropped_after: cancelled(random, 6),
