@@ -99,13 +99,14 @@ fn digest(first: u64, worlds: u64) -> ExitCode {
 
 fn many(options: &Options) -> ExitCode {
     let started = Instant::now();
-    let (mut acquisitions, mut events, mut worlds, mut faults) = (0, 0, 0u64, 0);
+    let (mut acquisitions, mut late, mut events, mut worlds, mut faults) = (0, 0, 0, 0u64, 0);
     let mut seed = options.seed;
     while acquisitions < options.acquisitions {
         let plan = Plan::random(seed);
         match plan.run() {
             Ok(report) => {
                 acquisitions += report.acquisitions;
+                late += report.late_grants;
                 events += report.events;
             }
             Err(failure) => {
@@ -123,8 +124,8 @@ fn many(options: &Options) -> ExitCode {
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{acquisitions} acquisitions in {worlds} worlds with {faults} faults and {events} events: no violation \
-         (seeds {}..{seed}, {seconds:.1} s, {:.0} acquisitions/s)",
+        "{acquisitions} acquisitions in {worlds} worlds with {faults} faults, {late} grants after the sender had left, and \
+         {events} events: no violation (seeds {}..{seed}, {seconds:.1} s, {:.0} acquisitions/s)",
         options.seed,
         acquisitions as f64 / seconds
     );

@@ -103,6 +103,14 @@ pub enum Fault {
         /// How much; negative for a slow clock.
         gain_ppm: i32,
     },
+    /// A client's clock goes forward all at once, as after a sleep of the machine that its process did not notice. It never goes back: clients
+    /// read a clock that cannot be set.
+    ClientJump {
+        /// Whose.
+        client: usize,
+        /// By how much.
+        by: Duration,
+    },
     /// Somebody sets a master's clock. Outside Redlock's assumptions.
     MasterJump {
         /// Whose.

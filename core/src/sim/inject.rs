@@ -90,6 +90,15 @@ impl State {
                 self.observer.clocks_changed();
                 self.rouse(client);
             }
+            Fault::ClientJump { client, by } => {
+                if let Some(node) = self.clients.get_mut(client) {
+                    node.clock.jump(now, i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
+                    // To the process it is as if it had stood still.
+                    node.paused_for += by;
+                }
+                self.observer.clocks_changed();
+                self.rouse(client);
+            }
             Fault::MasterDrift { master, gain_ppm } => {
                 if let Some(node) = self.masters.get_mut(master) {
                     node.clock.drift(now, gain_ppm);
@@ -123,9 +132,10 @@ impl State {
                 *client %= clients;
                 *master %= masters;
             }
-            Fault::Pause { client, .. } | Fault::Kill { client } | Fault::ClientDrift { client, .. } => {
-                *client %= clients;
-            }
+            Fault::Pause { client, .. }
+            | Fault::Kill { client }
+            | Fault::ClientJump { client, .. }
+            | Fault::ClientDrift { client, .. } => *client %= clients,
         }
         fault
     }

@@ -155,6 +155,12 @@ impl Observer {
         }
     }
 
+    /// How many requests for a lock were granted after their sender had left.
+    pub(super) fn late_grants(&self) -> u64 {
+        // No platform of Rust has addresses of more than 64 bits.
+        self.late.len() as u64
+    }
+
     /// Begins a look at a client's guards.
     pub(super) fn look_begins(&mut self, client: usize) {
         for held in self.held.iter_mut().filter(|held| held.client == client) {

@@ -28,7 +28,8 @@ impl ClientPlan {
 /// A run in a world, as a value: it can be made up at random, looked at, shrunk, and run again.
 ///
 /// [`Plan::run`] carries it out in three parts: the clients' steps while faults come about; after the last of them all faults end, and
-/// **every client must get one more lock** within a bound; then no key that nobody holds may be left, and nothing may happen any more.
+/// **every client must get one more lock**, within the longest TTL of the plan and 2.5 s, and 2 s more for each client; then no key that
+/// nobody holds may be left after 5 s, and nothing may happen any more.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Plan {
@@ -209,7 +210,7 @@ impl Plan {
         let last_fault = last_fault.unwrap_or_default();
         world.run((longest + last_fault) * 2 + PATIENCE)?;
         world.heal();
-        let within = self.longest_ttl() + LONGEST_RECONNECT + Duration::from_secs(2) * crowd(&clients);
+        let within = self.longest_ttl() + LONGEST_RECONNECT + Duration::from_secs(2) * (1 + crowd(&clients));
         for client in &clients {
             let ttl = self.request_timeout * 10;
             world.spawn(client, program::must_get(client.clone(), 0, ttl, within));
@@ -296,7 +297,7 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
 fn random_fault(random: &mut Random) -> Fault {
     let (client, master) = (random.below(8), random.below(8));
     let brief = random.spread(ms(1)..=ms(1_500));
-    match random.below(25) {
+    match random.below(26) {
         0..=3 => Fault::Hang { master, span: brief },
         4..=5 => Fault::Crash { master, span: brief, keep: Keep::Everything },
         6 => Fault::Refuse { master, reason: Refusal::OutOfMemory, span: brief },
@@ -311,6 +312,7 @@ fn random_fault(random: &mut Random) -> Fault {
         18..=19 => Fault::Slow { client, master, delay: random.spread(ms(1)..=ms(150)), span: brief },
         20..=22 => Fault::Pause { client, span: random.spread(Duration::from_micros(100)..=ms(3_000)) },
         23 => Fault::Slow { client, master, delay: random.spread(ms(10)..=ms(400)), span: brief },
+        24 => Fault::ClientJump { client, by: brief },
         _ => Fault::Kill { client },
     }
 }

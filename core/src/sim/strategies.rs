@@ -69,6 +69,7 @@ pub fn faults() -> impl Strategy<Value = Fault> {
             span
         }),
         (0usize..8, millis(1..3_000)).prop_map(|(client, span)| Fault::Pause { client, span }),
+        (0usize..8, millis(1..3_000)).prop_map(|(client, by)| Fault::ClientJump { client, by }),
     ]
 }
 

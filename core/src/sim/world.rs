@@ -58,6 +58,8 @@ pub struct Report {
     pub took: Duration,
     /// How many guards there have been.
     pub acquisitions: u64,
+    /// How many requests for a lock a master granted after their sender had left: late enough to need the protocol's care.
+    pub late_grants: u64,
     /// How many things have happened.
     pub events: u64,
 }
@@ -203,6 +205,7 @@ impl World {
         Report {
             took: Duration::from_nanos(state.now),
             acquisitions: state.observer.granted,
+            late_grants: state.observer.late_grants(),
             events: state.steps,
         }
     }

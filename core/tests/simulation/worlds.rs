@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock_core::AcquireError;
 use quorlock_core::sim::{Fault, Violation, World};
+use quorlock_core::{AcquireError, LossCause};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -75,6 +75,19 @@ fn a_killed_client_leaves_its_lock_to_the_ttl() {
     });
     world.run(LONG).unwrap();
     world.settle().unwrap();
+}
+
+#[test]
+fn a_clock_that_leaps_ends_the_guard_at_once() {
+    let mut world = World::new(13);
+    let client = world.client();
+    world.inject(ms(100), Fault::ClientJump { client: 0, by: Duration::from_secs(20) });
+    world.spawn(&client.clone(), async move {
+        let guard = client.locker().lock("job").ttl(Duration::from_secs(10)).await.unwrap();
+        assert_eq!(guard.lost().await, LossCause::Expired);
+        assert!(client.true_time() < ms(110), "{:?}", client.true_time());
+    });
+    world.run(LONG).unwrap();
 }
 
 #[test]
