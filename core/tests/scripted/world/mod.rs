@@ -226,13 +226,13 @@ impl World {
 
     pub fn next_event_of(&mut self, node: usize) -> Event {
         self.pump();
-        for _ in 0..100_000 {
+        for _ in 0..1_000 {
             if let Some((_, event)) = self.nodes[node].events.pop_front() {
                 return event;
             }
             assert!(self.jump(), "nothing will ever happen");
         }
-        panic!("no event after 100,000 steps");
+        panic!("no event after 1,000 steps");
     }
 
     /// Why the lock was not acquired.

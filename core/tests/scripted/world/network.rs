@@ -12,7 +12,11 @@ use super::{Flow, Link, Reach, Stage, World, resp};
 impl World {
     /// Everything that happens at this very instant, without any time passing.
     pub fn pump(&mut self) {
-        while self.step() {}
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < 10_000, "this instant never ends");
+        }
     }
 
     pub fn pass(&mut self, span: Duration) {
@@ -60,6 +64,7 @@ impl World {
             if self.nodes[node].wake.is_some_and(|wake| wake.at <= self.now) {
                 self.note(format!("n{node} wakes"));
                 self.nodes[node].wakes += 1;
+                assert!(self.nodes[node].wakes < 5_000, "it spins");
                 self.nodes[node].machine.time_passed(self.now);
                 self.drain(node);
             }
