@@ -33,14 +33,17 @@ pub(super) struct Clearing {
 }
 
 impl Lock {
-    /// Asks all masters with a fresh token: a delayed release of an earlier attempt can never take this one's keys.
-    pub(super) fn attempt(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        if self.attempts > 0 || self.rounds > 0 {
-            match effects.fresh_token() {
-                Ok(token) => self.renew_token(token),
-                Err(error) => return self.fail(AcquireError::Request(error), effects),
-            }
+    /// Asks all masters anew, with a fresh token: a delayed release of an earlier attempt can never take this one's keys.
+    pub(super) fn attempt_again(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        match effects.fresh_token() {
+            Ok(token) => self.renew_token(token),
+            Err(error) => return self.fail(AcquireError::Request(error), effects),
         }
+        self.attempt(now, effects);
+    }
+
+    /// Asks all masters with the present token, which none has seen yet.
+    pub(super) fn attempt(&mut self, now: Instant, effects: &mut Effects<'_>) {
         self.attempts = self.attempts.saturating_add(1);
         let masters = effects.config.masters.len();
         let round = self.next_round();
@@ -154,7 +157,7 @@ impl Lock {
             // Once for each master, so that it ends.
             stale.iter().for_each(|master| self.repeated.insert(master));
             self.attempts -= 1;
-            return self.attempt(now, effects);
+            return self.attempt_again(now, effects);
         }
         let hopeless = tally.is_misconfigured(quorum);
         let used_up = self.attempts_allowed.is_some_and(|allowed| self.attempts >= allowed);

@@ -262,7 +262,7 @@ impl Lock {
             Phase::Trying(_) => self.attempt_ran_out_of_time(now, effects),
             Phase::Clearing(clearing) => match clearing.retry_at {
                 Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
-                    self.attempt(now, effects);
+                    self.attempt_again(now, effects);
                 }
                 _ => self.finish(effects),
             },
