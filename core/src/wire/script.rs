@@ -67,8 +67,29 @@ return {redis.sha1hex(string.sub(held, 1, 64)), redis.call('PTTL', KEYS[1])}",
 mod tests {
     use super::*;
 
+    /// Commands that a part of a script calls, but for those that only read.
+    fn writes(part: &str) -> Vec<&str> {
+        let calls = part.split("redis.call('").skip(1).filter_map(|call| call.split('\'').next());
+        calls.filter(|command| !matches!(*command, "GET" | "PTTL")).collect()
+    }
+
     #[test]
-    fn each_script_goes_by_the_sha_1_of_its_text() {
+    fn each_script_writes_only_where_the_token_is_ours() {
+        for (script, expected) in [(RELEASE, "DEL"), (EXTEND, "PEXPIRE"), (UNDO, "DEL")] {
+            let (before, rest) = script.text.split_once("if held == ARGV[1] then").unwrap();
+            let (ours, behind) = rest.split_once("end").unwrap();
+            assert_eq!(writes(ours), [expected], "{}", script.name);
+            assert_eq!((writes(before), writes(behind)), (vec![], vec![]), "{}", script.name);
+        }
+    }
+
+    #[test]
+    fn an_extension_moves_the_end_of_a_key_only_away_from_now() {
+        assert!(EXTEND.text.contains("if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE'"));
+    }
+
+    #[test]
+    fn each_script_goes_goes_by_the_sha_1_of_its_text() {
         for script in [RELEASE, EXTEND, UNDO] {
             let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
             assert_eq!(script.sha1_hex, digest, "{}", script.name);

@@ -37,6 +37,17 @@ fn an_extension_moves_the_end_and_counts_from_before_its_first_send() {
 }
 
 #[test]
+fn the_keys_are_extended_by_as_much_as_the_guard_counts_on() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.pass(ms(100));
+    let sent = world.now;
+    world.extend(lock, ms(60_000));
+    assert!(extended(&world.next_event()));
+    assert!(world.masters.iter().all(|master| master.keys[KEY].expires == Some(sent + ms(60_000))));
+}
+
+#[test]
 fn an_extension_needs_a_quorum_of_all_masters_and_not_of_those_that_granted() {
     // Fault 9: two of the three that granted are a majority of three and no majority of five.
     let (mut world, lock) = held_on_three_of_five();

@@ -44,6 +44,23 @@ fn renewal_stops_with_the_release() {
 }
 
 #[test]
+fn renewal_that_is_stopped_begins_no_more_and_what_was_under_way_still_counts() {
+    let mut world = World::of(3);
+    let lock = world.hold(&renewed_for(3_000, 60_000));
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    while world.masters[0].count("EXTEND") == 0 {
+        assert!(world.jump());
+    }
+    let (machine, now) = (&mut world.nodes[0].machine, world.now);
+    machine.stop_renewal(lock, now);
+    world.drain(0);
+    world.each(|master| master.flow = Flow::Free);
+    assert!(matches!(world.events_now()[..], [Event::Renewed { .. }]));
+    assert_eq!(world.next_event(), Event::Lost { lock, cause: LossCause::Expired });
+    assert_eq!(world.masters[0].count("EXTEND"), 1);
+}
+
+#[test]
 fn renewal_ends_with_the_longest_hold_and_the_guard_one_ttl_later_at_most() {
     let mut world = World::of(3);
     let start = world.now;

@@ -1,8 +1,8 @@
 //! Masters that say nothing: stopped, slow, or behind a network that drops without a word.
 
-use quorlock_core::{Acquire, Event, Resource};
+use quorlock_core::{Acquire, AcquireError, Event, Resource};
 
-use super::world::{Flow, KEY, Reach, World, ms, one_try, wanted};
+use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
 
 #[test]
 fn a_silent_connection_is_given_up_after_its_releases_were_written() {
@@ -120,6 +120,26 @@ fn masters_that_are_silent_in_truth_are_not_asked_for_ever() {
     world.acquire(&one_try());
     world.refusal();
     assert!(world.now.since(start) <= ms(50 + 250));
+}
+
+#[test]
+fn connections_that_are_forgotten_again_within_one_wait_cost_their_votes_the_second_time() {
+    let mut world = World::ready(settings(3).retry_delay(ms(6_000)..=ms(6_000)));
+    world.each(|master| master.hold_by_another(KEY, None));
+    world.pass(ms(6_000));
+    for master in 0..3 {
+        forget(&mut world, master);
+    }
+    world.acquire(&Acquire { attempts: Some(2), within: None, ..wanted(ms(10_000)) });
+    world.pass(ms(5_000));
+    assert_eq!(world.masters[0].count("SET"), 1, "it is made once more on a fresh connection");
+    for master in 0..3 {
+        forget(&mut world, master);
+    }
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    assert_eq!(error.ballot().unwrap().attempts(), 2);
+    assert_eq!(world.masters[0].count("SET"), 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use quorlock_core::{Acquire, AcquireError, Event, ReleaseOutcome};
 use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Says {
+pub enum Says {
     Granted,
     Held,
     Error,
@@ -14,11 +14,11 @@ enum Says {
 
 const ALL: [Says; 4] = [Says::Granted, Says::Held, Says::Error, Says::Nothing];
 
-fn table(number: usize, masters: usize) -> Vec<Says> {
+pub fn table(number: usize, masters: usize) -> Vec<Says> {
     (0..masters).map(|place| ALL[number / 4usize.pow(u32::try_from(place).unwrap()) % 4]).collect()
 }
 
-fn orders(masters: usize) -> Vec<Vec<usize>> {
+pub fn orders(masters: usize) -> Vec<Vec<usize>> {
     if masters == 0 {
         return vec![Vec::new()];
     }
