@@ -153,7 +153,8 @@ impl Lock {
             self.last_votes = Some(votes.clone());
         }
         let stale = stale.without(self.repeated);
-        if tally.granted + tally.outstanding + stale.len() >= quorum.needed() && !stale.is_empty() {
+        // A round is lost by one vote, so a single fresh connection may win it; a wait that is over wins nothing.
+        if !undecided && !stale.is_empty() {
             // Once for each master, so that it ends.
             stale.iter().for_each(|master| self.repeated.insert(master));
             self.attempts -= 1;

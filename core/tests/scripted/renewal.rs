@@ -97,6 +97,37 @@ fn renewals_that_fail_are_tried_again_but_never_in_a_tight_loop() {
 }
 
 #[test]
+fn failed_renewals_are_spread_between_a_twentieth_and_a_sixteenth_of_the_ttl() {
+    let mut world = World::of(3);
+    world.each(|master| master.fails("EXTEND", "MISCONF Redis is configured to save RDB snapshots"));
+    world.hold(&renewed_for(1_600, 60_000));
+    assert!(matches!(world.next_event(), Event::Lost { .. }));
+    let tries: Vec<_> = world.masters[0].executed.iter().filter(|(_, name, _)| *name == "EXTEND").collect();
+    let pauses: Vec<_> = tries.windows(2).map(|pair| pair[1].0.since(pair[0].0)).collect();
+    assert!(pauses.len() > 3 && pauses.iter().all(|pause| (ms(80)..=ms(100)).contains(pause)), "{pauses:?}");
+    assert!(pauses.windows(2).any(|pair| pair[0] != pair[1]), "{pauses:?}");
+}
+
+#[test]
+fn renewal_waits_for_room_but_not_for_the_extensions_of_callers() {
+    for (extensions, renewals) in [(1, 1), (7, 1), (8, 0)] {
+        let mut world = World::ready(super::world::settings(3).request_timeout(ms(500)));
+        let lock = world.hold(&renewed_for(3_000, 60_000));
+        world.pass(ms(890));
+        world.each(|master| master.flow = Flow::RepliesHeld);
+        for _ in 0..extensions {
+            world.extend(lock, ms(3_000));
+        }
+        world.pass(ms(120));
+        assert_eq!(world.masters[0].count("EXTEND"), extensions + renewals);
+        // It comes as soon as there is room.
+        world.each(|master| master.flow = Flow::Free);
+        world.pass(ms(1));
+        assert_eq!(world.masters[0].count("EXTEND"), extensions + 1);
+    }
+}
+
+#[test]
 fn renewal_of_a_lock_whose_masters_are_down_neither_spins_nor_outlives_it() {
     let mut world = World::of(3);
     let lock = world.hold(&renewed_for(1_000, 60_000));

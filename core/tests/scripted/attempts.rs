@@ -1,0 +1,210 @@
+//! What an attempt that fails leaves behind: when the next one comes, who is released, and which votes are told.
+
+use quorlock_core::{Acquire, AcquireError, Cause, Event, LockId, ServerError, Vote};
+
+use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
+
+fn votes(error: &AcquireError) -> Vec<Vote> {
+    error.ballot().unwrap().votes().map(|(_, vote)| vote).collect()
+}
+
+fn within(limit: u64) -> Acquire {
+    Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) }
+}
+
+/// When the first master was asked, counted from the first time.
+fn asked(world: &World) -> Vec<std::time::Duration> {
+    let sets: Vec<_> =
+        world.masters[0].executed.iter().filter(|(_, name, _)| *name == "SET").map(|(at, ..)| *at).collect();
+    sets.iter().map(|at| at.since(sets[0])).collect()
+}
+
+#[test]
+fn a_wait_that_ends_in_the_middle_of_the_only_round_tells_the_votes_so_far() {
+    let mut world = World::of(3);
+    world.masters[1].flow = Flow::Stopped;
+    world.masters[2].flow = Flow::Stopped;
+    let start = world.now;
+    world.acquire(&within(20));
+    let error = world.refusal();
+    assert_eq!(world.now.since(start), ms(20));
+    let silent = Vote::Failed(Cause::NoAnswer { waited: ms(20) });
+    assert_eq!(votes(&error), [Vote::Granted, silent, silent]);
+    world.each(|master| master.flow = Flow::Free);
+    world.pass(ms(100));
+    assert!(world.holders().is_empty());
+}
+
+#[test]
+fn a_wait_that_ends_in_the_middle_of_a_later_round_tells_the_votes_of_the_round_before() {
+    let mut world = World::ready(settings(3).retry_delay(ms(50)..=ms(50)).request_timeout(ms(200)));
+    world.each(|master| master.hold_by_another(KEY, None));
+    let start = world.now;
+    world.acquire(&within(100));
+    world.pump();
+    world.each(|master| master.flow = Flow::Stopped);
+    let error = world.refusal();
+    assert_eq!(world.now.since(start), ms(100));
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    assert!(votes(&error).iter().all(|vote| matches!(vote, Vote::HeldByAnother { .. })), "{error}");
+    assert_eq!(error.ballot().unwrap().attempts(), 2);
+}
+
+#[test]
+fn the_last_attempt_comes_while_there_is_time_for_its_answers() {
+    for seed in 0..10 {
+        let settings = || settings(3).retry_delay(ms(50)..=ms(100)).request_timeout(ms(40));
+        let mut world = World::ready(settings());
+        world.nodes.clear();
+        world.add_node(settings().build().unwrap(), seed);
+        world.pump();
+        world.each(|master| master.hold_by_another(KEY, None));
+        let start = world.now;
+        world.acquire(&within(100));
+        world.refusal();
+        assert_eq!(world.now.since(start), ms(100));
+        let asked = asked(&world);
+        assert!(asked.len() == 2 && asked[1] >= ms(50) && asked[1] <= ms(60), "{asked:?}");
+    }
+}
+
+#[test]
+fn no_attempt_comes_earlier_than_the_shortest_pause_even_if_it_is_the_last() {
+    for (limit, attempts) in [(120, 1), (149, 1), (150, 2)] {
+        let mut world = World::ready(settings(3).retry_delay(ms(100)..=ms(100)));
+        world.each(|master| master.hold_by_another(KEY, None));
+        world.acquire(&within(limit));
+        world.refusal();
+        assert_eq!(asked(&world).len(), attempts, "within {limit} ms");
+    }
+}
+
+/// Masters whose connections have been quiet for an hour.
+fn quiet(masters: usize) -> World {
+    let mut world = World::of(masters);
+    world.pass(ms(3_600_000));
+    world
+}
+
+#[test]
+fn an_attempt_is_not_repeated_when_the_time_is_up() {
+    let mut world = quiet(3);
+    world.each(|master| master.delay = ms(30));
+    let generation = world.generation(2);
+    world.dead.insert((2, generation));
+    world.acquire(&within(20));
+    world.cut(0, 2);
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    world.pass(ms(1_000));
+    assert_eq!(world.masters[0].count("SET"), 1);
+}
+
+#[test]
+fn an_attempt_is_repeated_where_a_fresh_connection_and_an_outstanding_vote_can_win_it() {
+    let mut world = quiet(5);
+    for master in 0..2 {
+        world.masters[master].hold_by_another(KEY, None);
+    }
+    let generation = world.generation(2);
+    world.dead.insert((2, generation));
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    world.acquire(&one_try());
+    world.cut(0, 2);
+    for master in [3, 0, 1] {
+        world.deliver(0, master);
+    }
+    world.each(|master| master.flow = Flow::Free);
+    let event = world.next_event();
+    assert!(matches!(event, Event::Granted { .. }), "{event:?}");
+}
+
+#[test]
+fn a_permission_that_is_missing_for_the_read_is_told_in_place_of_the_refusal() {
+    let mut world = World::of(3);
+    world.each(|master| {
+        master.hold_by_another(KEY, None);
+        master.fails("UNDO", "NOPERM this user has no permissions to run the 'evalsha' command");
+    });
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    assert_eq!(votes(&error), [Vote::Failed(Cause::Server(ServerError::NoPerm)); 3]);
+}
+
+#[test]
+fn what_the_read_says_changes_no_vote_but_a_refusal() {
+    let mut world = World::of(3);
+    for master in 1..3 {
+        world.masters[master].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
+        world.masters[master].hold_by_another(KEY, None);
+    }
+    world.masters[0].fails("UNDO", "NOPERM this user has no permissions to run the 'evalsha' command");
+    // No second round fits, and until the time is up everything that the releases find is heard.
+    world.acquire(&within(30));
+    let error = world.refusal();
+    let oom = Vote::Failed(Cause::Server(ServerError::Oom));
+    assert_eq!(votes(&error)[1..], [oom, oom]);
+    assert_eq!(votes(&error)[0], Vote::Granted);
+}
+
+#[test]
+fn a_master_that_was_not_asked_is_not_released() {
+    let mut world = World::of(3);
+    world.masters[2].reach = Reach::Refuses;
+    world.cut(0, 2);
+    world.pump();
+    let lock = world.hold(&one_try());
+    world.release(lock);
+    world.masters[2].reach = Reach::Accepts;
+    world.pass(ms(5_000));
+    assert_eq!(world.masters[2].count("RELEASE"), 0);
+}
+
+#[test]
+fn a_master_that_refused_after_the_grant_is_not_released() {
+    let mut world = World::of(3);
+    world.masters[2].hold_by_another(KEY, None);
+    world.masters[2].delay = ms(10);
+    let lock = world.hold(&one_try());
+    world.pass(ms(20));
+    world.release(lock);
+    world.pass(ms(100));
+    assert_eq!(world.masters[2].count("RELEASE"), 0);
+}
+
+/// Tokens until there are none.
+#[derive(Clone)]
+struct Few(u32);
+
+impl quorlock_core::Entropy for Few {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), quorlock_core::EntropyFailed> {
+        self.0 = self.0.checked_sub(1).ok_or(quorlock_core::EntropyFailed)?;
+        bytes.fill(7);
+        Ok(())
+    }
+}
+
+#[test]
+fn an_attempt_without_a_token_of_its_own_is_not_made() {
+    let config = settings(1).build().unwrap();
+    let (id, mut now) = (config.master_ids().next().unwrap(), quorlock_core::Instant::ORIGIN);
+    // One for the seed of the pauses, one for the first attempt.
+    let mut machine = quorlock_core::Machine::new(config, Few(2), now);
+    let lock = machine.acquire(&wanted(ms(10_000)), now).unwrap();
+    let mut told: Option<(LockId, AcquireError)> = None;
+    while told.is_none() {
+        match machine.poll_output() {
+            quorlock_core::Output::Connect { generation, .. } => {
+                machine.closed(id, generation, Cause::UnknownHost, now);
+            }
+            quorlock_core::Output::Event(Event::NotAcquired { lock, error }) => told = Some((lock, error)),
+            quorlock_core::Output::Wake(wake) => {
+                now = wake.unwrap().at;
+                machine.time_passed(now);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(told, Some((lock, AcquireError::Request(quorlock_core::RequestError::NoEntropy))));
+}
