@@ -55,4 +55,11 @@ mod tests {
         assert!(near(backoff.longest_pause(), 50));
         assert!(near(backoff.pause(), 50));
     }
+
+    #[test]
+    fn pauses_differ_from_client_to_client() {
+        let bounds = Duration::from_millis(10)..=Duration::from_millis(50);
+        let pauses = (0..10).map(|seed| Backoff::new(&bounds, Jitter::new(seed)).pause());
+        assert!(pauses.collect::<std::collections::BTreeSet<_>>().len() > 5);
+    }
 }

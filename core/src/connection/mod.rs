@@ -11,6 +11,8 @@ mod flight;
 mod handshake;
 mod replies;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;

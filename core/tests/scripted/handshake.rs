@@ -61,6 +61,18 @@ fn a_wrong_password_is_told_apart_with_and_without_hello() {
 fn a_missing_password_is_told() {
     let world = greeted_by("redis://a", |master| master.password = Some("secret"));
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoAuth))]);
+    assert_eq!(world.nodes[0].writes[0], 1, "there is nothing to try in a second flight");
+}
+
+#[test]
+fn a_server_that_asks_for_the_password_before_it_looks_at_hello_gets_it_in_a_second_flight() {
+    let mut world = greeted_by("redis://:secret@a", |master| {
+        master.fails("HELLO", "NOAUTH Authentication required.");
+        master.password = Some("secret");
+    });
+    assert_eq!(states(&world), [ready(&[])]);
+    assert_eq!(world.nodes[0].writes[0], 2);
+    world.hold(&one_try());
 }
 
 #[test]
@@ -94,6 +106,25 @@ fn a_replica_has_no_vote_whether_hello_or_info_tells() {
         });
         assert_eq!(states(&world), [MasterState::Down(Cause::Replica)]);
     }
+    // One of the two is enough.
+    let noperm = "NOPERM this user has no permissions to run this command";
+    for denied in ["INFO", "HELLO"] {
+        let world = greeted_by("redis://a", |master| {
+            master.role = "slave";
+            master.fails(denied, noperm);
+        });
+        assert_eq!(states(&world), [MasterState::Down(Cause::Replica)], "without {denied}");
+    }
+}
+
+#[test]
+fn a_replica_is_asked_seldom_whether_it_has_become_a_master() {
+    let mut world = greeted_by("redis://a", |master| master.role = "slave");
+    world.pass(ms(20_000));
+    assert!((8..=11).contains(&world.nodes[0].opened[0]), "{} connections", world.nodes[0].opened[0]);
+    world.masters[0].role = "master";
+    world.pass(ms(2_500));
+    assert_eq!(states(&world), [ready(&[])]);
 }
 
 #[test]

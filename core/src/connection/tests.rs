@@ -1,0 +1,268 @@
+//! One connection alone: what it answers and how often, and how much it keeps.
+
+use std::time::Duration;
+
+use super::*;
+use crate::machine::{Acquire, Entropy, EntropyFailed, Machine};
+use crate::protocol::{ConfigBuilder, Resource, Token, Ttl};
+use crate::wire::{RELEASE, UNDO};
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+struct Alone {
+    connection: Connection,
+    answers: Answers,
+    now: Instant,
+}
+
+impl Alone {
+    /// Before its master has said anything.
+    fn greeting(settings: ConfigBuilder) -> Self {
+        let config = settings.build().unwrap();
+        let id = config.master_ids().next().unwrap();
+        let now = Instant::from_nanos(1);
+        let mut connection = Connection::new(Arc::new(config), id, Jitter::new(1), now);
+        assert_eq!(connection.next_task(&mut BytesMut::new()), Some(Task::Open { generation: 1 }));
+        connection.connected(1, now);
+        assert_eq!(connection.next_task(&mut BytesMut::new()), Some(Task::Write { generation: 1 }));
+        assert!(!connection.has_task());
+        Self { connection, answers: Answers::new(), now }
+    }
+
+    fn ready(settings: ConfigBuilder) -> Self {
+        let mut alone = Self::greeting(settings);
+        alone.hear(&greeting(RELEASE.sha1_hex));
+        assert!(alone.connection.is_ready());
+        alone
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        self.connection.received(self.connection.generation, bytes, self.now, &mut self.answers);
+    }
+
+    fn submit(&mut self, action: Action, number: u8) {
+        self.connection.submit(request(action, number), self.now, &mut self.answers);
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.connection.time_passed(self.now, &mut self.answers);
+    }
+
+    /// What was answered since the last look.
+    fn answered(&mut self) -> Vec<Answer> {
+        self.answers.drain(..).map(|(_, _, answer)| answer).collect()
+    }
+
+    fn written(&mut self) -> String {
+        let mut bytes = BytesMut::new();
+        self.connection.next_task(&mut bytes);
+        bytes.escape_ascii().to_string()
+    }
+}
+
+fn one() -> ConfigBuilder {
+    Config::builder(["redis://a"])
+}
+
+/// All replies of a handshake in RESP 3, with this answer to the first script.
+fn greeting(first_sha: &str) -> Vec<u8> {
+    let mut replies = "%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$0\r\n\r\n$0\r\n\r\n".to_owned();
+    for sha in [first_sha, crate::wire::EXTEND.sha1_hex, UNDO.sha1_hex] {
+        replies += &format!("$40\r\n{sha}\r\n");
+    }
+    replies.into_bytes()
+}
+
+struct Zeros;
+
+impl Entropy for Zeros {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        bytes.fill(0);
+        Ok(())
+    }
+}
+
+/// A request whose token and round go by a number.
+fn request(action: Action, number: u8) -> Request {
+    let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
+    let wanted = Acquire { resource: resource.clone(), ttl, within: None, attempts: None, renew_for: None };
+    let mut machine = Machine::new(one().build().unwrap(), Zeros, Instant::ORIGIN);
+    let lock = machine.acquire(&wanted, Instant::ORIGIN).unwrap();
+    let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]));
+    Request { ticket: Some(Ticket { lock, round: u32::from(number) }), action, claim, ttl }
+}
+
+fn failed(answer: Answer) -> Option<(Cause, Fate)> {
+    match answer {
+        Answer::Failed { cause, fate, .. } => Some((cause, fate)),
+        _ => None,
+    }
+}
+
+const SIGN_OF_LIFE: &[u8] = b">1\r\n+push\r\n";
+
+#[test]
+fn a_request_that_was_reported_as_unanswered_is_not_reported_again_when_the_connection_ends() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.pass(ms(30));
+    alone.submit(Action::Acquire, 2);
+    alone.hear(SIGN_OF_LIFE);
+    alone.pass(ms(20));
+    let no_answer = Cause::NoAnswer { waited: ms(50) };
+    assert_eq!(
+        alone.answered().into_iter().map(failed).collect::<Vec<_>>(),
+        [Some((no_answer, Fate::Unknown))]
+    );
+    let Alone { connection, answers, now } = &mut alone;
+    connection.closed(1, Cause::Closed, *now, answers);
+    let rounds: Vec<_> = alone.answers.iter().map(|(_, ticket, _)| ticket.round).collect();
+    assert_eq!(rounds, [2]);
+    assert_eq!(failed(alone.answered()[0]), Some((Cause::Closed, Fate::Unknown)));
+}
+
+#[test]
+fn it_is_reported_again_when_a_release_was_written_behind_it() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.pass(ms(30));
+    alone.hear(SIGN_OF_LIFE);
+    alone.pass(ms(20));
+    assert_eq!(alone.answered().len(), 1);
+    alone.pass(ms(30));
+    let silent = Cause::NoAnswer { waited: ms(80) };
+    assert_eq!(alone.answered().into_iter().map(failed).collect::<Vec<_>>(), [Some((silent, Fate::Undone))]);
+}
+
+#[test]
+fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
+    let mut alone = Alone::ready(one());
+    for number in 1..=3 {
+        alone.submit(Action::Acquire, number);
+    }
+    alone.submit(Action::Undo, 2);
+    alone.submit(Action::Extend, 1);
+    alone.written();
+    alone.pass(ms(50));
+    let parting = alone.written();
+    let mut expected = BytesMut::new();
+    request(Action::Release, 1).encode(ScriptForm::ByText, &mut expected);
+    request(Action::Release, 3).encode(ScriptForm::BySha, &mut expected);
+    assert_eq!(parting, expected.escape_ascii().to_string());
+}
+
+#[test]
+fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
+    let size = request(Action::Acquire, 1).encode(ScriptForm::BySha, &mut BytesMut::new());
+    let release = request(Action::Release, 1).encode(ScriptForm::BySha, &mut BytesMut::new());
+    for (settings, acquisitions, releases) in [
+        (one().max_in_flight_requests(3), 3, 3),
+        (one().max_in_flight_bytes(3 * size), 3, (3 * size).div_ceil(release)),
+        (one().max_in_flight_bytes(3 * size + 1), 4, (2 * size + 2).div_ceil(release)),
+    ] {
+        let mut alone = Alone::ready(settings);
+        (0..10).for_each(|number| alone.submit(Action::Acquire, number));
+        assert_eq!(alone.connection.flight.requests(), acquisitions);
+        (0..10).for_each(|number| alone.submit(Action::Release, number));
+        assert_eq!(alone.connection.flight.requests(), acquisitions + releases);
+        // Each reply makes the room that its request took.
+        alone.answers.clear();
+        (0..acquisitions).for_each(|_| alone.hear(b"+OK\r\n"));
+        while !alone.connection.flight.is_empty() {
+            alone.hear(b":1\r\n");
+        }
+        assert_eq!((alone.connection.flight.bytes(), alone.connection.debts.len()), (0, 0));
+    }
+}
+
+#[test]
+fn what_is_owed_is_bounded_and_the_newest_stays() {
+    let mut alone = Alone::ready(one().max_in_flight_requests(2));
+    let Alone { connection, answers, now } = &mut alone;
+    connection.closed(1, Cause::Server(crate::wire::ServerError::Loading), *now, answers);
+    (1..=3).for_each(|number| alone.submit(Action::Release, number));
+    let owed: Vec<_> = alone.connection.debts.iter().map(|debt| debt.request.claim.clone()).collect();
+    assert_eq!(owed, [request(Action::Release, 2).claim, request(Action::Release, 3).claim]);
+}
+
+#[test]
+fn a_release_takes_back_only_its_own_acquisition_while_both_wait_for_the_connection() {
+    let mut alone = Alone::greeting(one());
+    alone.submit(Action::Acquire, 1);
+    alone.submit(Action::Extend, 2);
+    alone.submit(Action::Acquire, 2);
+    alone.submit(Action::Undo, 2);
+    let left: Vec<_> = alone.connection.queued.iter().map(|request| request.action).collect();
+    assert_eq!(left, [Action::Acquire, Action::Extend]);
+    assert_eq!(alone.connection.queued[0].claim, request(Action::Acquire, 1).claim);
+    assert_eq!(alone.answered(), [Answer::No]);
+}
+
+#[test]
+fn a_connection_is_in_flight_while_a_release_is_owed_that_may_soon_be_sent() {
+    let mut alone = Alone::ready(one());
+    assert!(!alone.connection.is_in_flight());
+    alone.submit(Action::Acquire, 1);
+    alone.hear(b"+OK\r\n");
+    alone.submit(Action::Release, 1);
+    assert!(alone.connection.is_in_flight());
+    let Alone { connection, answers, now } = &mut alone;
+    connection.closed(1, Cause::Closed, *now, answers);
+    assert!(alone.connection.is_in_flight(), "it carried an answer, so the next one is hoped for");
+    let Alone { connection, answers, now } = &mut alone;
+    connection.closed(2, Cause::UnknownHost, *now, answers);
+    assert!(!alone.connection.is_in_flight());
+}
+
+#[test]
+fn no_script_is_an_answer_to_what_is_no_script() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.written();
+    alone.hear(b"-NOSCRIPT x\r\n");
+    let no_script = Cause::Server(crate::wire::ServerError::NoScript);
+    assert_eq!(
+        alone.answered().into_iter().map(failed).collect::<Vec<_>>(),
+        [Some((no_script, Fate::Unknown))]
+    );
+    assert!(!alone.connection.has_task() && alone.connection.debts.is_empty());
+}
+
+#[test]
+fn a_server_that_stores_another_script_than_it_was_sent_is_left() {
+    let mut alone = Alone::greeting(one());
+    alone.hear(&greeting(UNDO.sha1_hex));
+    assert_eq!(alone.connection.fault(), Some(Cause::UnexpectedReply));
+}
+
+#[test]
+fn a_connection_that_talks_garbage_is_not_opened_again_at_once_although_it_carried_an_answer() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.hear(b"+OK\r\n");
+    alone.hear(b"garbage\r\n");
+    assert!(matches!(alone.connection.state, State::Resting { until } if until > alone.now));
+}
+
+#[test]
+fn a_buffer_that_was_needed_once_is_given_back_and_a_small_one_is_kept() {
+    for (payload, kept) in [(100, true), (8 * 1024, true), (60 * 1024, false)] {
+        let mut alone = Alone::ready(one());
+        let mut push = format!(">1\r\n${payload}\r\n").into_bytes();
+        push.resize(push.len() + payload, b'x');
+        alone.hear(&push);
+        assert_eq!(alone.connection.inbound.len(), push.len());
+        alone.hear(b"\r\n");
+        assert!(alone.connection.is_ready() && alone.connection.inbound.is_empty());
+        assert_eq!(alone.connection.inbound.capacity() > payload, kept, "{payload} bytes");
+        // What has begun already stays.
+        alone.hear(&push);
+        alone.hear(b"\r\n>1\r\n+pu");
+        alone.submit(Action::Acquire, 1);
+        alone.hear(b"sh\r\n+OK\r\n");
+        assert_eq!(alone.answered(), [Answer::Yes]);
+    }
+}
