@@ -4,11 +4,11 @@ use quorlock_core::sim::CommandKind;
 
 use crate::random::Random;
 
-pub type Arguments = Vec<Vec<u8>>;
+pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub const KEYS: [&[u8]; 6] = [b"a", b"invoice:42", b"c", b"d", b"with space", b"\x00\xff\r\n"];
-pub const DATABASES: [u32; 3] = [0, 1, 15];
+pub(crate) const KEYS: [&[u8]; 6] = [b"a", b"invoice:42", b"c", b"d", b"with space", b"\x00\xff\r\n"];
+pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
 /// Among them one longer than what UNDO makes its digest of, and what is a number.
 const TOKENS: [&[u8]; 7] = [
@@ -79,7 +79,7 @@ const MAKERS: &[(usize, Make)] = &[
 ];
 
 /// One command.
-pub fn command(random: &mut Random) -> Arguments {
+pub(crate) fn command(random: &mut Random) -> Arguments {
     let maker = random.weighted(MAKERS.iter().map(|(weight, _)| *weight));
     let mut arguments = MAKERS[maker].1(random);
     if random.one_in(60) {
@@ -96,7 +96,7 @@ pub fn command(random: &mut Random) -> Arguments {
 }
 
 /// Bytes that end the connection, or come near it.
-pub fn garbage(random: &mut Random) -> &'static [u8] {
+pub(crate) fn garbage(random: &mut Random) -> &'static [u8] {
     random.of(&[
         b"*1\r\n:5\r\n",
         b"*abc\r\n",
@@ -124,8 +124,8 @@ pub fn garbage(random: &mut Random) -> &'static [u8] {
 }
 
 /// The bytes of a command, now and then as a line that a person would type.
-pub fn encode(random: &mut Random, arguments: &[Vec<u8>]) -> Vec<u8> {
-    if random.one_in(20) && arguments.iter().all(|argument| argument.len() < 200) {
+pub(crate) fn encode(random: &mut Random, arguments: &[Vec<u8>], with_lines: bool) -> Vec<u8> {
+    if with_lines && random.one_in(20) && arguments.iter().all(|argument| argument.len() < 200) {
         let words: Vec<Vec<u8>> = arguments.iter().map(|argument| quoted(random, argument)).collect();
         return [words.join(&b' '), random.of(&[&b"\n"[..], b"\r\n"]).to_vec()].concat();
     }
@@ -188,7 +188,7 @@ fn set(random: &mut Random) -> Arguments {
                 let at = random.of(&[&b"1000"[..], b"4000000000000", b"9223372036854775807", b"0"]);
                 set.extend(arguments(&[random.of(&[&b"PXAT"[..], b"EXAT"]), at]));
             }
-            7 => set.push(random.of(&[&b"px"[..], b"nx", b"IFEQ", b"", b"PERSIST"]).to_vec()),
+            7 => set.push(random.of(&[&b"px"[..], b"nx", b"NOSUCH", b"", b"PERSIST"]).to_vec()),
             _ => set.extend(arguments(&[b"PX", life(random)])),
         }
     }

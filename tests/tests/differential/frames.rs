@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, ErrorKind, Read};
 
 /// Reads one whole reply of either protocol, as it came.
-pub fn read(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut frame = Vec::new();
     let mut missing = 1_usize;
     while missing > 0 {
@@ -29,7 +29,7 @@ pub fn read(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
 }
 
 /// The parts of one reply, each header or value by itself: `%7`, `server`, `redis`, …, values of strings without their header.
-pub fn parts(frame: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn parts(frame: &[u8]) -> Vec<Vec<u8>> {
     let (mut parts, mut rest) = (Vec::new(), frame);
     while !rest.is_empty() {
         let mut line = Vec::new();
@@ -48,7 +48,7 @@ pub fn parts(frame: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// How many whole replies these bytes are.
-pub fn count(mut bytes: &[u8]) -> usize {
+pub(crate) fn count(mut bytes: &[u8]) -> usize {
     let mut frames = 0;
     while !bytes.is_empty() {
         read(&mut bytes).expect("the model writes whole replies");

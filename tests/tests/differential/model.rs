@@ -19,27 +19,54 @@ struct State {
     at: u64,
 }
 
-pub struct States(Vec<State>);
+/// What becomes of a key in the millisecond of its end.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Ends {
+    /// It is there.
+    Late,
+    /// It is there until the server comes by.
+    MaybeEarly,
+}
+
+pub(crate) struct States(Vec<State>);
 
 /// The model's reply at one instant.
-pub struct Reply {
-    pub at: u64,
-    pub bytes: Vec<u8>,
+pub(crate) struct Reply {
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl State {
+    /// The master as it is at this instant; with [`Ends::MaybeEarly`] also without the keys that end in it.
+    fn masters_at(&self, at: u64, ends: Ends) -> Vec<Master> {
+        let mut masters = vec![self.master.clone()];
+        if ends == Ends::MaybeEarly {
+            let now = Duration::from_millis(at);
+            let mut without = self.master.clone();
+            for held in self.master.keys(now).filter(|held| held.expires_at == Some(now)) {
+                without.remove(held.database, held.key, now);
+            }
+            if without != self.master {
+                masters.push(without);
+            }
+        }
+        masters
+    }
 }
 
 impl States {
-    pub fn new(master: Master, session: Session, at: u64) -> Self {
+    pub(crate) fn new(master: Master, session: Session, at: u64) -> Self {
         Self(vec![State { master, session, at }])
     }
 
-    pub fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for state in &mut self.0 {
             state.session.feed(bytes);
         }
     }
 
     /// How bytes are read depends on no clock.
-    pub fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
+    pub(crate) fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
         let mut command = Ok(None);
         for state in &mut self.0 {
             command = state.master.next_command(&mut state.session);
@@ -51,23 +78,25 @@ impl States {
     ///
     /// # Errors
     /// The model's replies, if none fits.
-    pub fn execute(
+    pub(crate) fn execute(
         &mut self,
         command: &Command,
         end: u64,
+        ends: Ends,
         fits: impl Fn(&[u8]) -> bool,
     ) -> Result<Flow, Vec<Reply>> {
         let (mut kept, mut replies, mut flow) = (Vec::<State>::new(), Vec::new(), Flow::Open);
         for before in std::mem::take(&mut self.0) {
             for at in before.at..=end {
-                let State { mut master, mut session, .. } = before.clone();
-                let mut bytes = Vec::new();
-                flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
-                let is_new = || !kept.iter().any(|state| state.master == master && state.session == session);
-                if fits(&bytes) && is_new() {
-                    kept.push(State { master, session, at });
+                for mut master in before.masters_at(at, ends) {
+                    let (mut session, mut bytes) = (before.session.clone(), Vec::new());
+                    flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
+                    let is_same = |state: &State| state.master == master && state.session == session;
+                    if fits(&bytes) && !kept.iter().any(is_same) {
+                        kept.push(State { master, session, at });
+                    }
+                    replies.push(Reply { at, bytes });
                 }
-                replies.push(Reply { at, bytes });
             }
         }
         self.0 = kept;
@@ -75,30 +104,30 @@ impl States {
     }
 
     /// How many outcomes are left.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
     /// The only outcome that is left, or any of those whose keys live as long as the server's. Outcomes that differ in nothing but
     /// keys that have ended are the same from here on.
-    pub fn settle(self, survey: impl FnOnce() -> Survey) -> Option<(Master, Session)> {
+    pub(crate) fn settle(self, ends: Ends, survey: impl FnOnce() -> Survey) -> Option<(Master, Session)> {
         let mut states = self.0;
         if states.len() > 1 {
             let survey = survey();
-            states.retain(|state| agrees(&state.master, &survey));
+            states.retain(|state| agrees(&state.master, &survey, ends));
         }
         states.into_iter().next().map(|state| (state.master, state.session))
     }
 }
 
 /// Whether every key lives as long in the model as on the server.
-pub fn agrees(master: &Master, survey: &Survey) -> bool {
+pub(crate) fn agrees(master: &Master, survey: &Survey, ends: Ends) -> bool {
     let now = Duration::from_millis(survey.at);
     survey.lives.iter().all(|(database, key, left)| {
         let held = master.keys(now).find(|held| held.database == *database && held.key == *key);
         let expected = held.map_or(-2, |held| {
             held.expires_at.map_or(-1, |end| i64::try_from((end - now).as_millis()).unwrap())
         });
-        expected == *left
+        expected == *left || (ends == Ends::MaybeEarly && (expected, *left) == (0, -2))
     })
 }

@@ -12,12 +12,12 @@ use crate::frames;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection whose replies are taken as bytes.
-pub struct Line {
+pub(crate) struct Line {
     stream: BufReader<TcpStream>,
 }
 
 impl Line {
-    pub fn connect(address: SocketAddr) -> Self {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -25,48 +25,48 @@ impl Line {
     }
 
     /// Once the server has hung up nothing can be written, and what it said before is still to be read.
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.get_mut().write_all(bytes);
     }
 
     /// The next replies, fewer if the connection ends or falls silent.
-    pub fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
+    pub(crate) fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
         std::iter::repeat_with(|| frames::read(&mut self.stream)).take(count).map_while(Result::ok).collect()
     }
 
-    pub fn is_closed(&mut self) -> bool {
+    pub(crate) fn is_closed(&mut self) -> bool {
         let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
         frames::read(&mut self.stream).is_err_and(|error| ends.contains(&error.kind()))
     }
 }
 
 /// What is left of every key's life, at one instant.
-pub struct Survey {
-    pub at: u64,
-    pub lives: Vec<(u32, &'static [u8], i64)>,
+pub(crate) struct Survey {
+    pub(crate) at: u64,
+    pub(crate) lives: Vec<(u32, &'static [u8], i64)>,
 }
 
 /// The connection with which the server is looked at; no password stops it.
-pub struct Control {
+pub(crate) struct Control {
     client: RawClient,
 }
 
 impl Control {
-    pub fn of(server: &RedisServer) -> Self {
+    pub(crate) fn of(server: &RedisServer) -> Self {
         Self { client: server.client().unwrap() }
     }
 
-    pub fn command(&mut self, arguments: &[&str]) -> Value {
+    pub(crate) fn command(&mut self, arguments: &[&str]) -> Value {
         self.client.command(arguments)
     }
 
     /// Milliseconds since the Unix epoch on the server's clock.
-    pub fn time(&mut self) -> u64 {
+    pub(crate) fn time(&mut self) -> u64 {
         millis(&self.client.command(&["TIME"]))
     }
 
     /// All lives within one millisecond of the server's clock.
-    pub fn survey(&mut self) -> Survey {
+    pub(crate) fn survey(&mut self) -> Survey {
         let mut bytes = b"TIME\r\n".to_vec();
         for database in DATABASES {
             bytes.extend(format!("SELECT {database}\r\n").bytes());

@@ -5,9 +5,10 @@ use std::fmt;
 use quorlock_tests::Value;
 
 use crate::commands::Arguments;
+use crate::model::Ends;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Version {
+pub(crate) struct Version {
     is_valkey: bool,
     major: u32,
     minor: u32,
@@ -15,7 +16,7 @@ pub struct Version {
 
 impl Version {
     /// From `INFO server`.
-    pub fn of(info: &Value) -> Self {
+    pub(crate) fn of(info: &Value) -> Self {
         let info = info.text().unwrap();
         let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
         let valkey = field("valkey_version:");
@@ -24,25 +25,162 @@ impl Version {
         Self { is_valkey: valkey.is_some(), major: numbers.next().unwrap(), minor: numbers.next().unwrap() }
     }
 
-    pub fn is_modelled(self) -> bool {
+    pub(crate) fn is_modelled(self) -> bool {
         !self.is_valkey && (self.major, self.minor) == (7, 0)
     }
 
     /// Whether the command is not sent to this server, because it does something else there.
-    pub fn leaves_out(self, _arguments: &Arguments) -> bool {
-        false
+    pub(crate) fn leaves_out(self, arguments: &Arguments) -> bool {
+        let upper: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.to_ascii_uppercase()).collect();
+        let words: Vec<&[u8]> = upper.iter().map(Vec::as_slice).collect();
+        LEFT_OUT.iter().any(|(applies, is_meant)| applies(self) && is_meant(&words))
     }
 
     /// Whether this server words the same reply like this.
-    pub fn words_it_so(self, _model: &[u8], _real: &[u8]) -> bool {
-        false
+    pub(crate) fn words_it_so(self, model: &[u8], real: &[u8]) -> bool {
+        let starts = |reply: &[u8], start: &str| reply.starts_with(start.as_bytes());
+        WORDS
+            .iter()
+            .any(|(applies, ours, theirs)| applies(self) && starts(model, ours) && starts(real, theirs))
     }
 
-    /// Whether INFO has this field.
-    pub fn tells(self, _field: &str) -> bool {
-        true
+    /// Whether keys that have ended are gone on a replica. Before 7.0 scripts still saw them there.
+    pub(crate) fn hides_ended_keys_on_replicas(self) -> bool {
+        !self.is_before_7()
+    }
+
+    /// Whether lines that a person would type, and ends of arguments, are read as in Redis 7.0. Later servers read ahead in the
+    /// protocol of the last command, and take quotes that do not match.
+    pub(crate) fn reads_lines_alike(self) -> bool {
+        !self.is_after_7_0()
+    }
+
+    /// Whether a browser's request ends the connection before a password was given.
+    pub(crate) fn always_hangs_up_on_browsers(self) -> bool {
+        !self.is_before_7()
+    }
+
+    /// What becomes of a key in the millisecond of its end. Redis after 7.0 deletes it already then, in the background, but does not hide
+    /// it before.
+    pub(crate) fn ends(self) -> Ends {
+        if self.is_redis_after_7_0() { Ends::MaybeEarly } else { Ends::Late }
+    }
+
+    fn is_before_7(self) -> bool {
+        !self.is_valkey && self.major < 7
+    }
+
+    fn is_after_7_0(self) -> bool {
+        self.is_valkey || (self.major, self.minor) > (7, 0)
+    }
+
+    fn is_redis_after_7_0(self) -> bool {
+        !self.is_valkey && self.is_after_7_0()
+    }
+
+    fn is_valkey(self) -> bool {
+        self.is_valkey
     }
 }
+
+type Applies = fn(Version) -> bool;
+type IsMeant = fn(&[&[u8]]) -> bool;
+
+/// Commands, in capitals, that other servers do not know or read otherwise.
+const LEFT_OUT: &[(Applies, IsMeant)] = &[
+    // Commands and options that came with Redis 7.0.
+    (Version::is_before_7, |words| words[0] == b"PEXPIRETIME"),
+    (Version::is_before_7, |words| matches!(words[0], b"EXPIRE" | b"PEXPIRE") && words.len() != 3),
+    (Version::is_before_7, |words| {
+        words[0] == b"SET" && words.contains(&&b"NX"[..]) && words.contains(&&b"GET"[..])
+    }),
+    (Version::is_before_7, |words| match words {
+        [b"CONFIG", b"SET", _, _] => false,
+        _ => words[0] == b"CONFIG",
+    }),
+    (Version::is_before_7, |words| words[0] == b"INFO" && words.len() > 2),
+    (Version::is_before_7, |words| words[0] == b"SCRIPT" && words.len() == 2),
+    // Redis empties databases in the background; garbage that was sent behind such a command is never answered then.
+    (Version::is_redis_after_7_0, |words| matches!(words[0], b"FLUSHALL" | b"FLUSHDB")),
+    // Where a reply is still waiting to be sent, Redis answers a wrong password with nothing at all.
+    (Version::is_redis_after_7_0, |words| match words {
+        [b"AUTH"] | [b"AUTH", b"SECRET"] | [b"AUTH", b"DEFAULT", b"SECRET"] => false,
+        [b"AUTH", ..] => true,
+        [b"HELLO", _, b"AUTH", user, password, ..] => (*user, *password) != (b"DEFAULT", b"SECRET"),
+        _ => false,
+    }),
+    // All options of HELLO are read, and the password looked at, before a name is given.
+    (Version::is_after_7_0, |words| match words {
+        [b"HELLO", _] | [b"HELLO", _, b"AUTH", _, _] => false,
+        [b"HELLO", _, b"AUTH", b"DEFAULT", b"SECRET", b"SETNAME", name] => {
+            !name.iter().all(u8::is_ascii_graphic)
+        }
+        [b"HELLO", _, _, ..] => true,
+        _ => false,
+    }),
+    (Version::is_before_7, |words| words[0] == b"CLIENT" && words.get(1) == Some(&&b"NO-EVICT"[..])),
+];
+
+/// The same reply in other words: how the model's begins, and how the server's does.
+const WORDS: &[(Applies, &str, &str)] = &[
+    // Before 7.0, subcommands were not commands of their own.
+    (Version::is_before_7, "-ERR unknown command '", "-ERR unknown command `"),
+    (
+        Version::is_before_7,
+        "-ERR unknown subcommand '",
+        "-ERR Unknown subcommand or wrong number of arguments for '",
+    ),
+    (
+        Version::is_before_7,
+        "-ERR wrong number of arguments for '",
+        "-ERR Unknown subcommand or wrong number of arguments for '",
+    ),
+    (Version::is_before_7, "-ERR CONFIG SET failed (", "-ERR Invalid argument '"),
+    (Version::is_before_7, "-ERR Unknown option or number", "-ERR Unsupported CONFIG parameter: "),
+    (Version::is_before_7, "-ERR invalid expire time in 'set' command", "-ERR invalid expire time in set"),
+    (Version::is_before_7, "-ERR invalid expire time in '", "-ERR invalid expire time in "),
+    (Version::is_before_7, "-ERR unknown subcommand '", "-NOAUTH "),
+    (Version::is_before_7, "-ERR wrong number of arguments for '", "-NOAUTH "),
+    // Errors in scripts came wrapped.
+    (
+        Version::is_before_7,
+        "-ERR Lua redis lib command arguments",
+        "-@user_script: 1: Lua redis() command arguments",
+    ),
+    (Version::is_before_7, "-ERR user_script:", WRAPPED),
+    (Version::is_before_7, "-ERR value is not an integer or out of range script: ", WRAPPED),
+    (Version::is_before_7, "-ERR invalid expire time in 'pexpire' command script: ", WRAPPED),
+    (Version::is_before_7, "-READONLY You can't write against a read only replica. script: ", WRAPPED),
+    (
+        Version::is_valkey,
+        "-ERR Lua redis lib command arguments",
+        "-ERR Command arguments must be strings or integers",
+    ),
+    (Version::is_after_7_0, "-NOAUTH HELLO must be called", "-NOAUTH HELLO must be called"),
+    // Who is not known does not learn which commands there are.
+    (Version::is_valkey, "-ERR unknown ", "-NOAUTH "),
+    (Version::is_valkey, "-ERR wrong number of arguments for '", "-NOAUTH "),
+    (
+        Version::is_valkey,
+        "-ERR invalid expire time in 'pexpire' command script: ",
+        "-ERR invalid expire time in 'pexpire' command script: on @user_script:",
+    ),
+    // Valkey 9 does not name the script.
+    (
+        Version::is_valkey,
+        "-READONLY You can't write against a read only replica. script: ",
+        "-READONLY You can't write against a read only replica. script: on @user_script:",
+    ),
+    (
+        Version::is_valkey,
+        "-ERR value is not an integer or out of range script: ",
+        "-ERR value is not an integer or out of range script: on @user_script:",
+    ),
+    (Version::is_valkey, "-ERR user_script:4: attempt to compare", "-ERR user_script:4: attempt to compare"),
+    (Version::is_valkey, "-NOSCRIPT No matching script. Please use EVAL.", "-NOSCRIPT No matching script."),
+];
+
+const WRAPPED: &str = "-ERR Error running script (call to f_";
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -52,7 +52,6 @@ fn server(master: &Master, now: Millis) -> Vec<(&'static str, String)> {
     let uptime = now.saturating_sub(master.started.unwrap_or(now)).max(0) / 1000;
     vec![
         ("redis_version", VERSION.to_owned()),
-        ("redis_mode", "standalone".to_owned()),
         ("run_id", master.run_id.clone()),
         ("server_time_usec", now.saturating_mul(1000).to_string()),
         ("uptime_in_seconds", uptime.to_string()),
@@ -74,7 +73,7 @@ fn memory(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
 
 fn persistence(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
     let loading = u8::from(master.conditions.loading).to_string();
-    vec![("loading", loading), ("async_loading", "0".to_owned()), ("aof_enabled", "0".to_owned())]
+    vec![("loading", loading), ("aof_enabled", "0".to_owned())]
 }
 
 fn stats(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
