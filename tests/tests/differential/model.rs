@@ -91,9 +91,12 @@ impl States {
                 for mut master in before.masters_at(at, ends) {
                     let (mut session, mut bytes) = (before.session.clone(), Vec::new());
                     flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
-                    let is_same = |state: &State| state.master == master && state.session == session;
-                    if fits(&bytes) && !kept.iter().any(is_same) {
-                        kept.push(State { master, session, at });
+                    let is_same = |state: &&mut State| state.master == master && state.session == session;
+                    if fits(&bytes) {
+                        match kept.iter_mut().find(is_same) {
+                            Some(state) => state.at = state.at.min(at),
+                            None => kept.push(State { master, session, at }),
+                        }
                     }
                     replies.push(Reply { at, bytes });
                 }
