@@ -212,7 +212,7 @@ fn a_restarted_master_that_lost_its_keys_does_not_count_as_a_holder() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     for master in 0..2 {
-        world.masters[master].keys.clear();
+        world.masters[master].forget_keys();
         world.masters[master].forget_scripts();
         world.cut(0, master);
     }
@@ -231,7 +231,7 @@ fn all_connections_cut_at_once_do_not_lose_a_retrying_caller() {
         world.cut(0, master);
     }
     world.pass(ms(500));
-    world.each(|master| master.keys.clear());
+    world.each(|master| master.forget_keys());
     let event = world.next_event();
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
     assert!(!matches!(event, Event::NotAcquired { error: AcquireError::NoQuorum(_), .. }));
@@ -260,15 +260,15 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
 fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
     // Both connections come anew in the middle of everything, and the server's other address gets the vote.
     let mut world = World::cold(settings(3));
-    world.masters[1].run_id = world.masters[0].run_id.clone();
+    world.masters[1].server = world.masters[0].server.clone();
     world.masters[1].flow = Flow::RepliesHeld;
     let lock = world.acquire(&wanted(ms(10_000)));
     world.pump();
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
     assert!(world.hand_over(lock).is_some());
     // Masters 0 and 1 are one server: they have one set of keys.
-    world.masters[1].keys = world.masters[0].keys.clone();
-    world.masters[2].keys.clear();
+    world.masters[1].server = world.masters[0].server.clone();
+    world.masters[2].forget_keys();
     world.masters[0].flow = Flow::RepliesHeld;
     world.extend(lock, ms(60_000));
     world.deliver(0, 0);

@@ -19,7 +19,7 @@ fn held_on_three_of_five() -> (World, quorlock_core::LockId) {
         world.masters[master].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
     }
     let lock = world.hold(&wanted(ms(10_000)));
-    world.each(|master| master.errors.clear());
+    world.each(|master| master.server.mend());
     assert_eq!(world.holders(), [0, 1, 2]);
     (world, lock)
 }
@@ -44,14 +44,14 @@ fn the_keys_are_extended_by_as_much_as_the_guard_counts_on() {
     let sent = world.now;
     world.extend(lock, ms(60_000));
     assert!(extended(&world.next_event()));
-    assert!(world.masters.iter().all(|master| master.keys[KEY].expires == Some(sent + ms(60_000))));
+    assert!(world.masters.iter().all(|master| master.end(KEY, sent) == Some(sent + ms(60_000))));
 }
 
 #[test]
 fn an_extension_needs_a_quorum_of_all_masters_and_not_of_those_that_granted() {
     // Fault 9: two of the three that granted are a majority of three and no majority of five.
     let (mut world, lock) = held_on_three_of_five();
-    world.masters[2].keys.clear();
+    world.masters[2].forget_keys();
     world.extend(lock, ms(10_000));
     assert_eq!(world.events_now()[0], Event::Lost { lock, cause: LossCause::NotHeld });
 }
@@ -59,7 +59,7 @@ fn an_extension_needs_a_quorum_of_all_masters_and_not_of_those_that_granted() {
 #[test]
 fn an_extension_never_recreates_a_key() {
     let (mut world, lock) = held_on_three_of_five();
-    world.masters[0].keys.clear();
+    world.masters[0].forget_keys();
     world.masters[1].flow = Flow::Stopped;
     world.extend(lock, ms(10_000));
     world.next_event();
@@ -124,7 +124,7 @@ fn not_yours_from_a_majority_ends_the_guard_at_once_and_is_told() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     for master in 0..2 {
-        world.masters[master].keys.clear();
+        world.masters[master].forget_keys();
         world.masters[master].hold_by_another(KEY, None);
     }
     let start = world.now;
@@ -146,7 +146,7 @@ fn a_failed_extension_still_listens_for_masters_that_say_not_yours() {
     let mut world = World::of(5);
     let lock = world.hold(&wanted(ms(10_000)));
     world.each(|master| master.flow = Flow::RepliesHeld);
-    world.each(|master| master.keys.clear());
+    world.each(|master| master.forget_keys());
     world.extend(lock, ms(10_000));
     for master in 0..3 {
         world.masters[master].fails("EXTEND", "BUSY Redis is busy running a script.");
@@ -195,7 +195,7 @@ fn a_master_on_which_a_parting_release_was_written_is_never_counted() {
         assert!(world.jump());
     }
     world.masters[2].forget_scripts();
-    world.masters[0].keys.clear();
+    world.masters[0].forget_keys();
     // The new connection is served before the old one, on which the release waits.
     world.masters[2].flow = Flow::Free;
     world.extend(lock, ms(10_000));

@@ -21,7 +21,7 @@ fn greeted_by(url: &str, change: impl Fn(&mut super::world::Master)) -> World {
 
 #[test]
 fn the_handshake_is_one_write_with_everything_in_it() {
-    let world = greeted_by("redis://user:secret@a/5", |_| {});
+    let world = greeted_by("redis://user:secret@a/5", |master| master.server.add_user("user", "secret"));
     assert_eq!(world.nodes[0].writes[0], 1);
     let names: Vec<_> = world.masters[0].executed.iter().map(|(_, name, _)| *name).collect();
     assert_eq!(names, ["HELLO", "SELECT", "INFO", "INFO", "SCRIPT", "SCRIPT", "SCRIPT"]);
@@ -33,14 +33,14 @@ fn the_handshake_is_one_write_with_everything_in_it() {
 #[test]
 fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2() {
     let mut world = greeted_by("redis://:secret@a/5", |master| {
-        master.knows_hello = false;
-        master.password = Some("secret");
+        master.server.set_knows_hello(false);
+        master.server.set_password(Some("secret"));
     });
     assert_eq!(world.nodes[0].writes[0], 2);
     assert!(world.masters[0].count("AUTH") == 1 && world.masters[0].count("CLIENT") == 1);
     assert_eq!(states(&world), [ready(&[])]);
     // Its nulls are those of RESP 2.
-    world.masters[0].hold_by_another(super::world::KEY, None);
+    world.masters[0].server.hold(5, super::world::KEY.as_bytes(), b"somebody else's token", None);
     world.acquire(&one_try());
     let error = world.refusal();
     assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
@@ -50,8 +50,8 @@ fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2()
 fn a_wrong_password_is_told_apart_with_and_without_hello() {
     for knows_hello in [true, false] {
         let world = greeted_by("redis://:wrong@a", |master| {
-            master.knows_hello = knows_hello;
-            master.password = Some("secret");
+            master.server.set_knows_hello(knows_hello);
+            master.server.set_password(Some("secret"));
         });
         assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::WrongPass))]);
     }
@@ -59,7 +59,7 @@ fn a_wrong_password_is_told_apart_with_and_without_hello() {
 
 #[test]
 fn a_missing_password_is_told() {
-    let world = greeted_by("redis://a", |master| master.password = Some("secret"));
+    let world = greeted_by("redis://a", |master| master.server.set_password(Some("secret")));
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoAuth))]);
     assert_eq!(world.nodes[0].writes[0], 1, "there is nothing to try in a second flight");
 }
@@ -68,7 +68,7 @@ fn a_missing_password_is_told() {
 fn a_server_that_asks_for_the_password_before_it_looks_at_hello_gets_it_in_a_second_flight() {
     let mut world = greeted_by("redis://:secret@a", |master| {
         master.fails("HELLO", "NOAUTH Authentication required.");
-        master.password = Some("secret");
+        master.server.set_password(Some("secret"));
     });
     assert_eq!(states(&world), [ready(&[])]);
     assert_eq!(world.nodes[0].writes[0], 2);
@@ -91,7 +91,7 @@ fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
         assert!(world.holders().is_empty(), "with {command} denied");
     }
     let world = greeted_by("redis://a", |master| {
-        master.knows_hello = false;
+        master.server.set_knows_hello(false);
         master.fails("CLIENT", noperm);
     });
     assert_eq!(states(&world), [ready(&[Warning::ClientDenied])]);
@@ -101,8 +101,8 @@ fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
 fn a_replica_has_no_vote_whether_hello_or_info_tells() {
     for knows_hello in [true, false] {
         let world = greeted_by("redis://a", |master| {
-            master.knows_hello = knows_hello;
-            master.role = "slave";
+            master.server.set_knows_hello(knows_hello);
+            master.server.set_replica(true);
         });
         assert_eq!(states(&world), [MasterState::Down(Cause::Replica)]);
     }
@@ -110,7 +110,7 @@ fn a_replica_has_no_vote_whether_hello_or_info_tells() {
     let noperm = "NOPERM this user has no permissions to run this command";
     for denied in ["INFO", "HELLO"] {
         let world = greeted_by("redis://a", |master| {
-            master.role = "slave";
+            master.server.set_replica(true);
             master.fails(denied, noperm);
         });
         assert_eq!(states(&world), [MasterState::Down(Cause::Replica)], "without {denied}");
@@ -119,10 +119,10 @@ fn a_replica_has_no_vote_whether_hello_or_info_tells() {
 
 #[test]
 fn a_replica_is_asked_seldom_whether_it_has_become_a_master() {
-    let mut world = greeted_by("redis://a", |master| master.role = "slave");
+    let mut world = greeted_by("redis://a", |master| master.server.set_replica(true));
     world.pass(ms(20_000));
     assert!((8..=11).contains(&world.nodes[0].opened[0]), "{} connections", world.nodes[0].opened[0]);
-    world.masters[0].role = "master";
+    world.masters[0].server.set_replica(false);
     world.pass(ms(2_500));
     assert_eq!(states(&world), [ready(&[])]);
 }
@@ -130,7 +130,7 @@ fn a_replica_is_asked_seldom_whether_it_has_become_a_master() {
 #[test]
 fn one_server_behind_two_addresses_has_one_vote_and_the_error_names_both() {
     let mut world = World::cold(settings(3));
-    world.masters[1].run_id = world.masters[0].run_id.clone();
+    world.masters[1].server = world.masters[0].server.clone();
     world.masters[2].reach = super::world::Reach::Refuses;
     world.acquire(&one_try());
     let error = world.refusal();
@@ -143,8 +143,8 @@ fn one_server_behind_two_addresses_has_one_vote_and_the_error_names_both() {
 #[test]
 fn three_addresses_of_one_server_are_a_configuration_error() {
     let mut world = World::cold(settings(3));
-    let run_id = world.masters[0].run_id.clone();
-    world.each(|master| master.run_id.clone_from(&run_id));
+    let server = world.masters[0].server.clone();
+    world.each(|master| master.server.clone_from(&server));
     world.acquire(&one_try());
     let error = world.refusal();
     assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
@@ -156,7 +156,7 @@ fn a_server_that_is_loading_votes_when_it_has_loaded() {
     world.masters[0].fails("SCRIPT", "LOADING Redis is loading the dataset in memory");
     world.pump();
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::Loading))]);
-    world.masters[0].errors.clear();
+    world.masters[0].server.mend();
     world.pass(ms(2_500));
     world.hold(&one_try());
 }

@@ -11,7 +11,7 @@ fn an_answer_to_an_extension_is_no_answer_to_the_release_behind_it() {
     world.each(|master| master.flow = Flow::RepliesHeld);
     let extension = world.extend(lock, ms(10_000));
     world.pump();
-    world.each(|master| master.keys.clear());
+    world.each(|master| master.forget_keys());
     world.release(lock);
     for master in 0..3 {
         world.deliver(0, master);

@@ -44,7 +44,7 @@ fn releases_that_found_no_room_are_sent_as_soon_as_there_is_some() {
     world.each(|master| master.flow = Flow::Free);
     world.pump();
     assert_eq!(world.now, now);
-    assert!(world.masters.iter().all(|master| master.keys.is_empty()));
+    assert!(world.masters.iter().all(|master| master.is_empty(world.now)));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn releases_that_are_owed_meet_the_bound_too_and_all_are_sent_in_the_end() {
     assert!((1..=5).contains(&world.masters[0].count("RELEASE")), "{}", world.masters[0].count("RELEASE"));
     world.masters[0].flow = Flow::Free;
     world.pump();
-    assert!(world.masters[0].keys.is_empty());
+    assert!(world.masters[0].is_empty(world.now));
 }
 
 #[test]

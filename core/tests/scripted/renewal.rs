@@ -157,7 +157,7 @@ fn renewal_that_meets_another_holder_tells_the_loss_at_once() {
     let mut world = World::of(3);
     let lock = world.hold(&renewed_for(3_000, 60_000));
     for master in 1..3 {
-        world.masters[master].keys.clear();
+        world.masters[master].forget_keys();
         world.masters[master].hold_by_another(KEY, None);
     }
     let start = world.now;
@@ -170,7 +170,7 @@ fn a_grant_that_nobody_took_and_that_masters_lost_is_sought_further() {
     let mut world = World::of(3);
     let lock = world.acquire(&renewed_for(3_000, 60_000));
     assert!(matches!(world.next_event(), Event::Granted { .. }));
-    world.each(|master| master.keys.clear());
+    world.each(|master| master.forget_keys());
     let event = world.next_event();
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
     assert!(world.hand_over(lock).is_some());
@@ -181,7 +181,7 @@ fn a_grant_that_nobody_took_and_that_masters_lost_ends_with_what_they_said() {
     let mut world = World::of(3);
     world.acquire(&Acquire { attempts: Some(1), ..renewed_for(3_000, 60_000) });
     assert!(matches!(world.next_event(), Event::Granted { .. }));
-    world.each(|master| master.keys.clear());
+    world.each(|master| master.forget_keys());
     let error = world.refusal();
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use quorlock_core::{Acquire, AcquireError, Cause, Event, ReleaseOutcome, ServerError, Vote};
 
-use super::world::{Flow, KEY, Reach, World, master::Key, ms, one_try, settings, wanted};
+use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
 
 const ERRORS: [(&str, ServerError); 16] = [
     ("OOM command not allowed when used memory > 'maxmemory'.", ServerError::Oom),
@@ -56,9 +56,8 @@ fn an_error_on_a_minority_does_not_keep_the_lock_from_being_granted() {
 #[test]
 fn a_key_of_a_foreign_type_is_named_and_is_not_held_by_another() {
     let mut world = World::of(3);
-    let list = Key { value: String::new(), is_list: true, expires: None };
     for master in 0..2 {
-        world.masters[master].keys.insert(KEY.to_owned(), list.clone());
+        world.masters[master].server.hold_list(0, KEY.as_bytes(), None);
     }
     world.acquire(&one_try());
     let error = world.refusal();

@@ -35,7 +35,7 @@ fn prepare(world: &mut World, table: &[Says], command: &'static str) {
     for (master, says) in world.masters.iter_mut().zip(table) {
         master.flow = if *says == Says::Nothing { Flow::Stopped } else { Flow::RepliesHeld };
         match says {
-            Says::Held => master.keys.clear(),
+            Says::Held => master.forget_keys(),
             Says::Error => master.fails(command, "LOADING Redis is loading the dataset in memory"),
             Says::Granted | Says::Nothing => {}
         }

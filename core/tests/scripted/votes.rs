@@ -214,7 +214,7 @@ fn votes_that_come_after_the_grant_still_count_as_holders() {
     world.masters[2].delay = ms(20);
     let lock = world.hold(&wanted(ms(10_000)));
     world.pass(ms(30));
-    world.masters[0].keys.clear();
+    world.masters[0].forget_keys();
     world.extend(lock, ms(10_000));
     let event = world.next_event();
     assert!(matches!(event, Event::Extended { result: Ok(_), .. }), "{event:?}");

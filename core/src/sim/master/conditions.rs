@@ -39,6 +39,11 @@ impl Master {
         self.settings.password = password.map(|password| password.as_bytes().to_vec());
     }
 
+    /// Adds a user who may do everything, beside the user `default`.
+    pub fn add_user(&mut self, name: &str, password: &str) {
+        self.settings.users.insert(name.into(), password.into());
+    }
+
     /// Makes it a replica, which refuses writes (`READONLY`), or promotes it to a master, under another replication id then.
     pub fn set_replica(&mut self, is_replica: bool) {
         if !is_replica && self.conditions.role == Role::Replica {

@@ -1,5 +1,7 @@
 //! CONFIG GET and CONFIG SET for what locks depend on.
 
+use std::collections::BTreeMap;
+
 use super::call::Call;
 use super::reply::{Failure, SYNTAX};
 
@@ -7,6 +9,8 @@ use super::reply::{Failure, SYNTAX};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Settings {
     pub(super) password: Option<Vec<u8>>,
+    /// The passwords of the users beside `default`.
+    pub(super) users: BTreeMap<Vec<u8>, Vec<u8>>,
     /// In bytes; 0 for no limit.
     pub(super) max_memory: u64,
     /// Kept and shown. The model evicts nothing, whatever the policy says.
@@ -15,7 +19,7 @@ pub(super) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { password: None, max_memory: 0, policy: "noeviction" }
+        Self { password: None, users: BTreeMap::new(), max_memory: 0, policy: "noeviction" }
     }
 }
 

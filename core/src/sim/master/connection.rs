@@ -82,10 +82,14 @@ pub(super) fn auth(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// There is one user, `default`; without a password it takes any.
+/// Without a password the user `default` takes any.
 fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Failure> {
-    let wanted = call.master.settings.password.as_deref();
-    if user != b"default" || wanted.is_some_and(|wanted| wanted != password) {
+    let settings = &call.master.settings;
+    let is_right = match user {
+        b"default" => settings.password.as_deref().is_none_or(|wanted| wanted == password),
+        other => settings.users.get(other).is_some_and(|wanted| wanted == password),
+    };
+    if !is_right {
         return Err(Failure::new("WRONGPASS invalid username-password pair or user is disabled."));
     }
     call.session.trusted = Some(true);

@@ -2,7 +2,6 @@
 
 pub mod master;
 mod network;
-pub mod resp;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -10,10 +9,8 @@ use std::time::Duration;
 pub use master::{Flow, Master, Reach};
 use quorlock_core::{
     Acquire, AcquireError, Config, ConfigBuilder, Entropy, EntropyFailed, Event, ExtensionId, Instant,
-    LockId, Machine, MasterId, Resource, Ttl, Wake,
+    LockId, Machine, MasterId, Resource, Ttl, Wake, sim::Session,
 };
-
-use master::Session;
 
 pub const KEY: &str = "invoice:42";
 

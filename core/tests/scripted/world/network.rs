@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock_core::{Cause, Instant, Output};
+use quorlock_core::{Cause, Instant, Output, sim::Session};
 
-use super::master::Session;
-use super::{Flow, Link, Reach, Stage, World, resp};
+use super::{Flow, Link, Reach, Stage, World};
 
 impl World {
     /// Everything that happens at this very instant, without any time passing.
@@ -136,7 +135,8 @@ impl World {
         let server = &mut self.masters[master];
         let link = &mut self.nodes[node].links[master][place];
         let mut notes = Vec::new();
-        while let Some(command) = resp::take_command(&mut link.unread) {
+        link.session.feed(&std::mem::take(&mut link.unread));
+        while let Some(command) = server.server.next_command(&mut link.session).unwrap() {
             let reply = server.execute(&mut link.session, &command, self.now);
             let (_, name, token) = server.executed.last().unwrap();
             let token = token.get(..6).unwrap_or_default();
