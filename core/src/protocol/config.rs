@@ -318,6 +318,53 @@ mod tests {
     }
 
     #[test]
+    fn what_is_set_is_what_is_used() {
+        let hour = Duration::from_secs(3600);
+        let fourth = "redis://d".parse().unwrap();
+        let config = three()
+            .master(fourth)
+            .ttl(20_000 * MILLI)
+            .within(hour)
+            .longest_hold(2 * hour)
+            .request_timeout(30 * MILLI)
+            .connect_timeout(Ttl::MAX)
+            .retry_delay(MILLI..=Ttl::MAX)
+            .reconnect_delay(Ttl::MAX..=Ttl::MAX)
+            .max_in_flight_requests(1)
+            .max_in_flight_bytes(2)
+            .max_locks(3)
+            .client_name("quorlock-1!")
+            .build()
+            .unwrap();
+        assert_eq!(config.masters().last().map(ToString::to_string), Some("d:6379".to_owned()));
+        assert_eq!(config.master_ids().map(MasterId::index).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!((config.quorum().masters(), config.quorum().needed()), (4, 3));
+        assert_eq!(config.ttl().as_millis(), 20_000);
+        assert_eq!((config.within, config.longest_hold), (Some(hour), 2 * hour));
+        assert_eq!((config.request_timeout(), config.connect_timeout), (30 * MILLI, Ttl::MAX));
+        assert_eq!(config.retry_delay, MILLI..=Ttl::MAX);
+        assert_eq!(config.reconnect_delay, Ttl::MAX..=Ttl::MAX);
+        assert_eq!((config.max_in_flight_requests, config.max_in_flight_bytes, config.max_locks), (1, 2, 3));
+        assert_eq!(config.client_name.as_deref(), Some("quorlock-1!"));
+        assert_eq!(three().within(None).build().unwrap().within, None);
+        assert_eq!(three().client_name("").build().unwrap_err(), ConfigError::UnusableClientName);
+    }
+
+    #[test]
+    fn a_ttl_outlasts_its_drift_and_one_time_out_by_whatever_little() {
+        let ttl = Ttl::new(100 * MILLI).unwrap();
+        assert_eq!(check_ttl(ttl, 97 * MILLI - Duration::from_nanos(1)), Ok(()));
+        let more_than = 100 * MILLI;
+        let too_short = ConfigError::TtlTooShort { ttl: 100 * MILLI, more_than };
+        assert_eq!(check_ttl(ttl, 97 * MILLI), Err(too_short.clone()));
+        let said = too_short.to_string();
+        assert!(
+            said.starts_with("a TTL of 100 ms leaves no validity; it must be more than 100 ms"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn one_master_and_even_numbers_of_masters_work() {
         assert_eq!(Config::new(["redis://a"]).unwrap().quorum().needed(), 1);
         assert_eq!(Config::new(["redis://a", "valkey://b"]).unwrap().quorum().needed(), 2);

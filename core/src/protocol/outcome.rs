@@ -254,3 +254,72 @@ pub enum ReleaseOutcome {
     /// Too few masters answered to say. Keys that could not be deleted expire by themselves.
     Unknown(Box<Ballot>),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cause, ConfigError};
+    use super::*;
+
+    fn ballot(votes: [Vote; 3]) -> Ballot {
+        let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
+        let resource = Resource::new("job").unwrap();
+        Ballot { resource, masters: masters.into(), votes: votes.to_vec(), attempts: 3 }
+    }
+
+    #[test]
+    fn a_ballot_tells_each_vote_and_how_many_were_needed() {
+        let ballot = ballot([Vote::Granted, Vote::NotHeld, Vote::Outstanding]);
+        assert_eq!((ballot.granted(), ballot.needed(), ballot.attempts()), (1, 2, 3));
+        assert_eq!(ballot.resource().to_string(), "job");
+        assert_eq!(ballot.votes().count(), 3);
+        assert_eq!(
+            ballot.to_string(),
+            "1 of 3 votes, 2 needed (a:6379 granted, b:6379 holds it no longer, c:6379 not heard yet)"
+        );
+    }
+
+    #[test]
+    fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
+        let held = Vote::HeldByAnother { remaining: None, holder: None };
+        let closed = Vote::Failed(Cause::Closed);
+        let duplicate =
+            Vote::Failed(Cause::SameServer { other: super::super::MasterId::all(1).next().unwrap() });
+        let error = |votes| AcquireError::from_ballot(ballot(votes), Quorum::of(3).unwrap());
+        assert!(matches!(error([Vote::Granted, Vote::Granted, held]), AcquireError::TooLate(_)));
+        assert!(matches!(error([Vote::Granted, held, closed]), AcquireError::HeldByAnother(_)));
+        assert!(matches!(error([duplicate, duplicate, held]), AcquireError::Misconfigured(_)));
+        let no_quorum = error([held, closed, closed]);
+        assert!(matches!(no_quorum, AcquireError::NoQuorum(_)));
+        assert_eq!(no_quorum.ballot().map(Ballot::granted), Some(0));
+        assert_eq!(AcquireError::DriverEnded.ballot(), None);
+    }
+
+    #[test]
+    fn errors_say_what_happened_and_to_which_lock() {
+        let boxed = || Box::new(ballot([Vote::Granted; 3]));
+        let votes = boxed().to_string();
+        let request = || RequestError::TooManyLocks { limit: 5 };
+        let limit = "5 locks are alive or being sought already; release some, or raise the limit";
+        for (error, said) in [
+            (AcquireError::NoQuorum(boxed()).to_string(), format!("job not acquired: {votes}")),
+            (
+                AcquireError::TooLate(boxed()).to_string(),
+                format!("job not acquired: the votes came after its validity had run out: {votes}"),
+            ),
+            (AcquireError::from(request()).to_string(), limit.to_owned()),
+            (AcquireError::DriverEnded.to_string(), "the I/O loop of this locker has ended".to_owned()),
+            (
+                ExtendError::Lost(LossCause::NotHeld).to_string(),
+                "not extended: a quorum of masters no longer holds the lock".to_owned(),
+            ),
+            (ExtendError::NoQuorum(boxed()).to_string(), format!("job not extended: {votes}")),
+            (ExtendError::Request(request()).to_string(), format!("not extended: {limit}")),
+            (LossCause::Expired.to_string(), "the lock's validity ran out".to_owned()),
+            (RequestError::from(ConfigError::ZeroTtl).to_string(), ConfigError::ZeroTtl.to_string()),
+        ] {
+            assert_eq!(error, said);
+        }
+        assert!(AcquireError::from(request()).source().is_some_and(|error| error.to_string() == limit));
+        assert!(AcquireError::NoQuorum(boxed()).source().is_none());
+    }
+}

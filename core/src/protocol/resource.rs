@@ -65,6 +65,7 @@ mod tests {
         let long = vec![b'x'; Resource::MAX_BYTES + 1];
         assert_eq!(Resource::new(&long), Err(ConfigError::OversizedResource { bytes: long.len() }));
         assert!(Resource::new(&long[1..]).is_ok());
+        assert_eq!(Resource::MAX_BYTES, 16_384);
     }
 
     #[test]

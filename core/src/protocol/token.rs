@@ -27,7 +27,7 @@ impl Token {
         let mut bytes = [0; Self::BYTES];
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
             for digit in pair {
-                *byte = *byte << 4 | u8::try_from(char::from(*digit).to_digit(16)?).ok()?;
+                *byte = *byte * 16 + u8::try_from(char::from(*digit).to_digit(16)?).ok()?;
             }
         }
         Some(Self(bytes))

@@ -83,5 +83,6 @@ mod tests {
         assert_eq!(Ttl::new(Duration::from_micros(999)), Err(ConfigError::ZeroTtl));
         assert!(matches!(Ttl::new(Duration::MAX), Err(ConfigError::OversizedTtl { .. })));
         assert!(Ttl::new(Ttl::MAX).is_ok());
+        assert_eq!(Ttl::MAX.as_secs(), 31_622_400);
     }
 }

@@ -34,4 +34,11 @@ mod tests {
         assert_eq!(said(180_000), "3 min");
         assert_eq!(Span(Duration::from_micros(3)).to_string(), "less than 1 ms");
     }
+
+    #[test]
+    fn units_change_where_a_person_would_change_them() {
+        let said = |millis| Span(Duration::from_millis(millis)).to_string();
+        let spans = [1, 999, 1_000, 1_099, 1_100, 119_999, 120_000].map(said);
+        assert_eq!(spans, ["1 ms", "999 ms", "1 s", "1 s", "1.1 s", "119.9 s", "2 min"]);
+    }
 }

@@ -156,3 +156,99 @@ impl Tally {
         quorum.masters() - self.misconfigured < quorum.needed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn votes(kinds: [(usize, Vote); 6]) -> Vec<Vote> {
+        kinds.into_iter().flat_map(|(many, vote)| std::iter::repeat_n(vote, many)).collect()
+    }
+
+    #[test]
+    fn votes_are_counted_by_kind() {
+        let held = Vote::HeldByAnother { remaining: None, holder: None };
+        let other = MasterId::all(1).next().unwrap();
+        let tally = Tally::of(&votes([
+            (2, Vote::Granted),
+            (3, held),
+            (4, Vote::NotHeld),
+            (5, Vote::Outstanding),
+            (6, Vote::Failed(Cause::SameServer { other })),
+            (7, Vote::Failed(Cause::Closed)),
+        ]));
+        let counted = (tally.granted, tally.held, tally.not_held, tally.outstanding, tally.misconfigured);
+        assert_eq!(counted, (2, 3, 4, 5, 6));
+    }
+
+    /// Held by another: a quorum answered, and somebody refused. Misconfigured: those that are in order are no quorum.
+    #[test]
+    fn what_votes_amount_to_is_counted_over_all_masters() {
+        for masters in 1..=7 {
+            let quorum = Quorum::of(masters).unwrap();
+            for (granted, held) in (0..=masters).flat_map(|n| (0..=masters - n).map(move |m| (n, m))) {
+                let tally = Tally { granted, held, ..Tally::default() };
+                let expected = held > 0 && 2 * (granted + held) > masters;
+                assert_eq!(tally.is_held_by_another(quorum), expected, "{granted} and {held} of {masters}");
+            }
+            for misconfigured in 0..=masters {
+                let tally = Tally { misconfigured, ..Tally::default() };
+                let expected = 2 * (masters - misconfigured) <= masters;
+                assert_eq!(tally.is_misconfigured(quorum), expected, "{misconfigured} of {masters}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_cause_says_what_is_the_matter() {
+        struct Said(Cause);
+        impl fmt::Display for Said {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.describe(&["redis://a".parse().map_err(|_| fmt::Error)?], f)
+            }
+        }
+        let waited = Duration::from_millis(50);
+        let [first, second] = [0, 1].map(|place| MasterId::all(2).nth(place).unwrap());
+        for (cause, said) in [
+            (Cause::NoAnswer { waited }, "no answer in 50 ms"),
+            (Cause::NoConnection { waited }, "no connection in 50 ms"),
+            (Cause::Connect(io::ErrorKind::ConnectionRefused), "connection refused"),
+            (Cause::Connect(io::ErrorKind::NotFound), "no such socket"),
+            (Cause::Connect(io::ErrorKind::TimedOut), "no connection: timed out"),
+            (Cause::UnknownHost, "host name not found"),
+            (Cause::Closed, "connection closed"),
+            (Cause::Server(ServerError::Oom), "out of memory (OOM)"),
+            (
+                Cause::Garbage(WireFault::Streamed),
+                "does not speak Redis's protocol: a value of unknown length",
+            ),
+            (Cause::UnexpectedReply, "does not speak Redis's protocol: an answer that nobody asked for"),
+            (Cause::Replica, "is a replica, and only masters vote"),
+            (Cause::SameServer { other: first }, "is the same server as a:6379"),
+            (Cause::SameServer { other: second }, "is the same server as another address"),
+            (Cause::TooManyInFlight, "not asked: too many requests in flight"),
+        ] {
+            assert_eq!(Said(cause).to_string(), said);
+        }
+    }
+
+    #[test]
+    fn what_a_person_has_to_put_right_is_configuration() {
+        let other = MasterId::all(1).next().unwrap();
+        assert!(Cause::SameServer { other }.is_configuration());
+        assert!(Cause::Server(ServerError::NoAuth).is_configuration());
+        assert!(!Cause::Server(ServerError::Oom).is_configuration());
+        assert!(!Cause::Closed.is_configuration() && !Cause::Replica.is_configuration());
+    }
+
+    #[test]
+    fn the_other_sides_going_is_told_apart_from_what_the_system_says() {
+        let cause = |kind: io::ErrorKind| Cause::from(&io::Error::from(kind));
+        for gone in [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof]
+        {
+            assert_eq!(cause(gone), Cause::Closed);
+        }
+        let kind = io::ErrorKind::ConnectionRefused;
+        assert_eq!(cause(kind), Cause::Connect(kind));
+    }
+}
