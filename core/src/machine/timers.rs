@@ -50,16 +50,90 @@ impl Timers {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::machine::{Acquire, Entropy, EntropyFailed, Machine};
+    use crate::protocol::{Config, Resource, Ttl};
+
+    fn nanos(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
 
     #[test]
-    fn entries_that_are_left_behind_do_not_pile_up() {
-        let mut timers = Timers::default();
-        let master = MasterId::all(1).next().unwrap();
-        for nanos in 0..10_000 {
-            timers.arm(Owner::Master(master), Some(Instant::from_nanos(nanos)), &mut None);
-            timers.tidy(1, |at, _| at == Instant::from_nanos(nanos));
+    fn an_owner_has_one_entry_as_long_as_its_deadline_does_not_come_nearer() {
+        let (mut timers, mut armed) = (Timers::default(), None);
+        let owner = Owner::Master(MasterId::all(1).next().unwrap());
+        for deadline in [Some(nanos(5)), Some(nanos(5)), Some(nanos(6)), None] {
+            timers.arm(owner, deadline, &mut armed);
+            assert_eq!((timers.heap.len(), armed), (1, Some(nanos(5))));
         }
-        assert!(timers.heap.len() <= 68);
+        timers.arm(owner, Some(nanos(4)), &mut armed);
+        assert_eq!((timers.heap.len(), armed, timers.first()), (2, Some(nanos(4)), Some((nanos(4), owner))));
+    }
+
+    #[test]
+    fn entries_that_are_left_behind_are_dropped_when_there_are_far_more_than_owners() {
+        let mut timers = Timers::default();
+        let owner = Owner::Master(MasterId::all(1).next().unwrap());
+        for at in 1..=104 {
+            timers.arm(owner, Some(nanos(at)), &mut None);
+            timers.tidy(10, |_, _| false);
+        }
+        assert_eq!(timers.heap.len(), 64 + 4 * 10);
+        timers.arm(owner, Some(nanos(105)), &mut None);
+        timers.tidy(10, |at, _| at == nanos(7));
+        assert_eq!((timers.heap.len(), timers.first()), (1, Some((nanos(7), owner))));
+    }
+
+    struct Zeros;
+
+    impl Entropy for Zeros {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+            bytes.fill(0);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn locks_that_come_and_go_leave_a_bounded_number_of_entries() {
+        let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
+        let mut machine = Machine::new(config, Zeros, Instant::ORIGIN);
+        let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(Duration::from_secs(10)).unwrap());
+        for number in 0..3_000 {
+            let now = nanos(number);
+            let within = Some(Duration::from_secs(10));
+            let wanted = Acquire { resource: resource.clone(), ttl, within, attempts: None, renew_for: None };
+            let lock = machine.acquire(&wanted, now).unwrap();
+            if number >= 100 {
+                machine.cancel(lock, now);
+            }
+        }
+        assert!(machine.timers.heap.len() <= 64 + 4 * (100 + 3), "{}", machine.timers.heap.len());
+        // And those that are alive have theirs.
+        for slot in (0..100).map(|index| LockId { index, generation: 0 }) {
+            let armed = machine.locks.get(slot).unwrap().armed;
+            assert!(
+                machine
+                    .timers
+                    .heap
+                    .iter()
+                    .any(|entry| Some(entry.0.0) == armed && entry.0.1 == Owner::Lock(slot))
+            );
+        }
+    }
+
+    #[test]
+    fn a_master_with_tasks_stands_in_the_queue_once_and_one_without_does_not() {
+        let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
+        let mut machine = Machine::new(config, Zeros, Instant::ORIGIN);
+        let masters: Vec<_> = MasterId::all(3).collect();
+        for master in &masters {
+            machine.touched(*master);
+        }
+        assert_eq!(machine.busy, masters);
+        while !matches!(machine.poll_output(), crate::machine::Output::Wake(_)) {}
+        machine.touched(masters[0]);
+        assert!(machine.busy.is_empty());
     }
 }

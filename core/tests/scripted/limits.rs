@@ -176,3 +176,25 @@ fn a_lock_that_is_cancelled_behind_its_last_event_keeps_its_number_until_that_is
     let second = machine.acquire(&wanted(ms(10_000)), now).unwrap();
     assert_ne!(first.index(), second.index());
 }
+
+#[test]
+fn thousands_of_locks_that_come_and_go_leave_the_deadlines_of_the_others_as_they_were() {
+    let mut world = World::of(3);
+    world.masters[2].reach = super::world::Reach::Refuses;
+    world.cut(0, 2);
+    world.pass(ms(1_000));
+    let start = world.now;
+    let lock = world.hold(&wanted(ms(10_000)));
+    for number in 0..1_000 {
+        let lock = world.hold(&numbered(number));
+        world.release(lock);
+        world.events_now();
+        world.now = world.now + std::time::Duration::from_micros(1);
+    }
+    world.masters[2].reach = super::world::Reach::Accepts;
+    world.pass(ms(2_500));
+    let (_, state) = world.nodes[0].machine.masters().last().unwrap();
+    assert!(matches!(state, quorlock_core::MasterState::Ready { .. }), "{state:?}");
+    assert!(matches!(world.next_event(), Event::Lost { lock: lost, .. } if lost == lock));
+    assert_eq!(world.now, start + ms(10_000 - 102 - 2));
+}
