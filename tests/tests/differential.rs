@@ -1,7 +1,7 @@
 //! The model master answers as a real server does: the same random commands go to both, and every reply is compared.
 
 // Helpers of tests fail as tests do.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
 
 #[path = "differential/commands.rs"]
 mod commands;
