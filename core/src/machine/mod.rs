@@ -52,6 +52,10 @@ impl LockId {
     pub const fn index(self) -> usize {
         self.index as usize
     }
+
+    /// The first lock of a machine, for whoever drives a lock without one.
+    #[cfg(feature = "sim")]
+    pub(crate) const FIRST: Self = Self { index: 0, generation: 0 };
 }
 
 impl fmt::Debug for LockId {
@@ -63,6 +67,14 @@ impl fmt::Debug for LockId {
 /// One extension that a caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExtensionId(u64);
+
+#[cfg(feature = "sim")]
+impl ExtensionId {
+    /// The extension of this number, for whoever drives a lock without a machine.
+    pub(crate) const fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+}
 
 /// What is wanted of [`Machine::acquire`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

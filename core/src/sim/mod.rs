@@ -83,6 +83,7 @@ mod plan;
 mod process;
 mod program;
 mod random;
+pub mod search;
 mod state;
 #[cfg(feature = "proptest")]
 pub mod strategies;

@@ -1,0 +1,195 @@
+//! What can happen next.
+
+use super::book::Book;
+use super::row::Item;
+use super::scenario::Scenario;
+use super::state::{CLIENTS, Link, MASTERS, Mode, Stage, State};
+
+/// One thing that happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    Begin {
+        client: usize,
+    },
+    HandOver {
+        client: usize,
+    },
+    Extend {
+        client: usize,
+        ttl: u8,
+    },
+    Release {
+        client: usize,
+    },
+    Cancel {
+        client: usize,
+    },
+    /// A timer of the client fires, in time or late.
+    Wake {
+        client: usize,
+    },
+    /// The master executes the next request of the connection.
+    Execute {
+        client: usize,
+        master: usize,
+    },
+    /// Its oldest answer arrives.
+    Deliver {
+        client: usize,
+        master: usize,
+    },
+    /// The next answer is reported as late, and may come yet.
+    Overdue {
+        client: usize,
+        master: usize,
+    },
+    /// The silent connection is given up.
+    GiveUp {
+        client: usize,
+        master: usize,
+        stale: bool,
+    },
+    /// The connection ends without a word.
+    Close {
+        client: usize,
+        master: usize,
+        stale: bool,
+    },
+    /// The opening of the next connection takes too long.
+    OpeningFails {
+        client: usize,
+        master: usize,
+    },
+    /// The next connection stands.
+    Connected {
+        client: usize,
+        master: usize,
+    },
+    /// A request that was left behind is executed: the first of that connection's.
+    Late {
+        client: usize,
+        master: usize,
+        place: usize,
+        twice: bool,
+    },
+    /// A key ends within the drift.
+    Expire {
+        master: usize,
+    },
+    Crash {
+        master: usize,
+    },
+    Tick,
+}
+
+/// Everything that can happen in this state, always in the same order.
+pub(super) fn enabled(state: &State, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
+    actions.clear();
+    for client in 0..CLIENTS {
+        of_client(state, client, scenario, book, actions);
+    }
+    for master in 0..MASTERS {
+        for client in 0..CLIENTS {
+            of_link(state, client, master, scenario, actions);
+        }
+        if state.master(master).key.is_some_and(|key| key.life <= scenario.late + scenario.early) {
+            actions.push(Action::Expire { master });
+        }
+        if state.crashes > 0 && matters(state, master) {
+            actions.push(Action::Crash { master });
+        }
+    }
+    actions.push(Action::Tick);
+}
+
+fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
+    let it = state.client(client);
+    match it.stage {
+        Stage::Waiting => return actions.push(Action::Begin { client }),
+        Stage::Ended => return,
+        Stage::Alive => {}
+    }
+    if book.deadline(it.lock).is_some_and(|deadline| deadline <= it.now) {
+        actions.push(Action::Wake { client });
+    }
+    if book.is_held(it.lock) {
+        if it.guard == 0 {
+            actions.push(Action::HandOver { client });
+        } else {
+            let allowed = scenario.extensions.get(client).copied().unwrap_or(0);
+            if it.extended < allowed {
+                let ttls = scenario.extension_ttls.iter();
+                actions.extend(ttls.map(|&ttl| Action::Extend { client, ttl }));
+            }
+            if scenario.releases {
+                actions.push(Action::Release { client });
+            }
+        }
+    }
+    if scenario.cancels {
+        actions.push(Action::Cancel { client });
+    }
+}
+
+fn of_link(state: &State, client: usize, master: usize, scenario: &Scenario, actions: &mut Vec<Action>) {
+    let link = state.link(client, master);
+    match link.mode {
+        Mode::Ready => {
+            let answered = executed(link);
+            if answered < link.flight.len() {
+                actions.push(Action::Execute { client, master });
+            }
+            if answered > 0 {
+                actions.push(Action::Deliver { client, master });
+            }
+            if scenario.overdue && usize::from(link.reported) < link.flight.len() {
+                actions.push(Action::Overdue { client, master });
+            }
+            // A connection that nobody will ever use again may as well stay.
+            let matters = !link.flight.is_empty() || state.client(client).stage != Stage::Ended;
+            if state.losses > 0 && matters {
+                let ages = if scenario.stale { &[false, true][..] } else { &[false] };
+                for &stale in ages {
+                    if scenario.gives_up && !link.flight.is_empty() {
+                        actions.push(Action::GiveUp { client, master, stale });
+                    }
+                    if scenario.closes && (!stale || !link.flight.is_empty()) {
+                        actions.push(Action::Close { client, master, stale });
+                    }
+                }
+            }
+        }
+        Mode::Hoping => {
+            actions.push(Action::OpeningFails { client, master });
+            actions.push(Action::Connected { client, master });
+        }
+        Mode::Down => actions.push(Action::Connected { client, master }),
+    }
+    for (place, item) in link.behind.iter().enumerate() {
+        if item.is_first() {
+            actions.push(Action::Late { client, master, place, twice: false });
+            if state.duplicates > 0 && !item.is_again() {
+                actions.push(Action::Late { client, master, place, twice: true });
+            }
+        }
+    }
+}
+
+/// How many requests of the flight the master has executed: they come first.
+pub(super) fn executed(link: &Link) -> usize {
+    link.flight.iter().take_while(|item| item.said().is_some()).count()
+}
+
+/// Whether a crash of this master changes anything.
+fn matters(state: &State, master: usize) -> bool {
+    let master = state.master(master);
+    let is_used = |link: &Link| !link.is_idle() || !link.behind.is_empty();
+    master.key.is_some()
+        || master.links.iter().any(is_used)
+        || state.clients.iter().any(|client| client.stage != Stage::Ended)
+}
+
+/// Whether an item still puts its token there.
+pub(super) fn acquires(item: Item, attempt: u8) -> bool {
+    item.action() == crate::connection::Action::Acquire && item.attempt() == attempt && item.said().is_none()
+}

@@ -1,0 +1,79 @@
+//! One representative for all states that differ only in the names of masters and clients.
+
+use super::book::Book;
+use super::state::{CLIENTS, MASTERS, State};
+
+/// In what order the masters may stand: `order[place]` is the master that comes to that place.
+const ORDERS: [[u8; MASTERS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+/// Which symmetries are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Symmetry {
+    pub(super) masters: bool,
+    pub(super) clients: bool,
+}
+
+/// Buffers for finding representatives.
+#[derive(Default)]
+pub(super) struct Canon {
+    best: Vec<u8>,
+    candidate: Vec<u8>,
+    columns: [Vec<u8>; MASTERS],
+}
+
+impl Canon {
+    /// The bytes of the state's representative: the least of all that a renaming of masters and of clients gives.
+    pub(super) fn bytes(&mut self, state: &State, symmetry: Symmetry, book: &mut Book) -> &[u8] {
+        self.best.clear();
+        let swaps: &[bool] = if symmetry.clients { &[false, true] } else { &[false] };
+        for &is_swapped in swaps {
+            self.candidate.clear();
+            state.write_heads(is_swapped, &mut self.candidate);
+            let heads = self.candidate.len();
+            if is_swapped && self.best.get(..heads).is_some_and(|best| best < self.candidate.as_slice()) {
+                break;
+            }
+            self.write_masters(state, is_swapped, symmetry.masters, book);
+            if self.best.is_empty() || self.candidate < self.best {
+                std::mem::swap(&mut self.best, &mut self.candidate);
+            }
+        }
+        &self.best
+    }
+
+    fn write_masters(&mut self, state: &State, is_swapped: bool, is_symmetric: bool, book: &mut Book) {
+        for (master, column) in self.columns.iter_mut().enumerate() {
+            column.clear();
+            state.write_master(master, is_swapped, column);
+        }
+        let columns = &self.columns;
+        let column = |master: u8| columns.get(usize::from(master));
+        // Only the least order of the columns counts, and among equal columns the least numbers of the locks.
+        let orders = if is_symmetric { ORDERS.as_slice() } else { &ORDERS[..1] };
+        let key = |order: &[u8; MASTERS]| order.map(column);
+        let least = orders.iter().map(key).min().unwrap_or_default();
+        let mut locks = [u32::MAX; CLIENTS];
+        for order in orders.iter().filter(|order| key(order) == least) {
+            locks = locks.min(turned_locks(state, is_swapped, *order, book));
+        }
+        least.iter().flatten().for_each(|column| self.candidate.extend_from_slice(column));
+        locks.iter().for_each(|lock| self.candidate.extend_from_slice(&lock.to_le_bytes()));
+    }
+}
+
+fn turned_locks(state: &State, is_swapped: bool, order: [u8; MASTERS], book: &mut Book) -> [u32; CLIENTS] {
+    let mut locks = state.clients.map(|client| client.lock);
+    if is_swapped {
+        locks.reverse();
+    }
+    if order == [0, 1, 2] {
+        return locks;
+    }
+    let mut places = [0; MASTERS];
+    for (place, master) in (0u8..).zip(order) {
+        if let Some(slot) = places.get_mut(usize::from(master)) {
+            *slot = place;
+        }
+    }
+    locks.map(|lock| if lock == 0 { 0 } else { book.turned(lock, places) })
+}

@@ -1,0 +1,221 @@
+//! An exhaustive search of the shipped lock: every interleaving of two clients and three masters.
+
+mod actions;
+mod book;
+mod canon;
+mod properties;
+mod row;
+mod scenario;
+mod state;
+mod story;
+mod visited;
+mod world;
+
+use std::fmt;
+
+use self::actions::enabled;
+use self::canon::{Canon, Symmetry};
+pub use self::properties::Violation;
+pub use self::scenario::Scenario;
+use self::state::State;
+use self::story::Story;
+use self::visited::{Origins, Seen, fingerprint};
+use self::world::World;
+
+/// A search that has yet to be run.
+#[derive(Clone, Debug)]
+#[must_use = "a search does nothing until `run`"]
+pub struct Search {
+    scenario: Scenario,
+    states: usize,
+    symmetry: Symmetry,
+}
+
+/// What a search found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Different states that were met, one for each class of states that differ in names only.
+    pub states: usize,
+    /// Steps between them.
+    pub steps: u64,
+    /// How many steps the furthest state is away from the beginning.
+    pub depth: usize,
+    /// Whether there is no state left that was not met.
+    pub complete: bool,
+    /// States of a single lock that were met.
+    pub locks: usize,
+    /// Steps of the shipped lock that were run, each once.
+    pub lock_steps: usize,
+    /// The shortest way to a state that must not be, if there is one.
+    pub counterexample: Option<Counterexample>,
+}
+
+/// The shortest way to a state that must not be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counterexample {
+    violation: Violation,
+    steps: usize,
+    story: Story,
+}
+
+impl Counterexample {
+    /// What does not hold at its end.
+    pub fn violation(&self) -> Violation {
+        self.violation
+    }
+
+    /// How many steps it takes.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// As a Mermaid sequence diagram.
+    pub fn as_mermaid(&self) -> String {
+        self.story.as_mermaid()
+    }
+}
+
+/// As a timeline: one line for each thing that happens, with the time, who, and what.
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.story.as_text())?;
+        writeln!(f, "        => {}", self.violation)
+    }
+}
+
+impl Search {
+    /// A search of this scenario, without a bound.
+    pub fn new(scenario: Scenario) -> Self {
+        let symmetry = Symmetry { masters: true, clients: scenario.clients_are_alike() };
+        Self { scenario, states: usize::MAX, symmetry }
+    }
+
+    /// Ends the search when so many states have been met.
+    pub fn states(mut self, bound: usize) -> Self {
+        self.states = bound;
+        self
+    }
+
+    /// Tells masters and clients apart by name. The same states are met as often as they have names.
+    pub fn without_symmetry(mut self) -> Self {
+        self.symmetry = Symmetry { masters: false, clients: false };
+        self
+    }
+
+    /// Goes through the states, nearest first, until there are none left, one must not be, or the bound is reached.
+    ///
+    /// `progress` is called now and then with the depth and the number of states so far.
+    pub fn run(&self, mut progress: impl FnMut(usize, usize)) -> Report {
+        let mut world = World::new(&self.scenario);
+        let mut canon = Canon::default();
+        let (mut seen, mut origins) = (Seen::new(), Origins::new());
+        let mut actions = Vec::new();
+        let initial = world.initial();
+        let mut level = Level::default();
+        let bytes = canon.bytes(&initial, self.symmetry, &mut world.book);
+        seen.insert(fingerprint(bytes));
+        level.push(bytes);
+        let mut found = None;
+        let (mut steps, mut depth, mut number) = (0u64, 0, 0u32);
+        let (mut complete, mut after) = (true, initial);
+        'search: while level.len() > 0 {
+            let mut next = Level::default();
+            for bytes in level.iter() {
+                let state = State::read(bytes);
+                enabled(&state, &self.scenario, &world.book, &mut actions);
+                for (ordinal, action) in (0u8..).zip(actions.iter().copied()) {
+                    steps += 1;
+                    if let Err(violation) = world.step(&state, action, &mut after) {
+                        let mut path = origins.steps_to(number);
+                        path.push(ordinal);
+                        found = Some((path, violation));
+                        complete = false;
+                        depth += 1;
+                        break 'search;
+                    }
+                    let bytes = canon.bytes(&after, self.symmetry, &mut world.book);
+                    if seen.insert(fingerprint(bytes)) {
+                        origins.push(number, ordinal);
+                        next.push(bytes);
+                    }
+                }
+                if origins.len() >= self.states {
+                    complete = false;
+                    break 'search;
+                }
+                number += 1;
+            }
+            if next.len() > 0 {
+                depth += 1;
+            }
+            progress(depth, origins.len());
+            level = next;
+        }
+        let (locks, lock_steps, states) = (world.book.locks(), world.book.steps(), origins.len());
+        let counterexample =
+            found.map(|(path, violation)| self.retell(&mut world, &mut canon, &path, violation));
+        Report { states, steps, depth, complete, locks, lock_steps, counterexample }
+    }
+
+    /// Goes the way again with the names that the parties had at the beginning.
+    fn retell(
+        &self,
+        world: &mut World,
+        canon: &mut Canon,
+        path: &[u8],
+        violation: Violation,
+    ) -> Counterexample {
+        let mut actions = Vec::new();
+        // The states on the way, each as the representative that the search met.
+        let mut marks = Vec::new();
+        let mut state = world.initial();
+        for &ordinal in path {
+            let bytes = canon.bytes(&state, self.symmetry, &mut world.book);
+            let representative = State::read(bytes);
+            enabled(&representative, &self.scenario, &world.book, &mut actions);
+            let Some(&action) = actions.get(usize::from(ordinal)) else { break };
+            // The last step is the one that must not be.
+            let _ = world.step(&representative, action, &mut state);
+            marks.push(canon.bytes(&state, self.symmetry, &mut world.book).to_vec());
+        }
+        world.story.listen();
+        let mut state = world.initial();
+        let mut after = state;
+        for mark in &marks {
+            enabled(&state, &self.scenario, &world.book, &mut actions);
+            for &action in &actions {
+                let (lines, tick) = (world.story.mark(), world.story.ticks());
+                let _ = world.step(&state, action, &mut after);
+                if canon.bytes(&after, self.symmetry, &mut world.book) == mark {
+                    state = after;
+                    break;
+                }
+                world.story.back_to(lines, tick);
+            }
+        }
+        Counterexample { violation, steps: path.len(), story: world.story.stop() }
+    }
+}
+
+/// The states of one depth, one behind the other as bytes.
+#[derive(Default)]
+struct Level {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Level {
+    fn push(&mut self, state: &[u8]) {
+        self.bytes.extend_from_slice(state);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| self.bytes.get(start..end).unwrap_or_default())
+    }
+}

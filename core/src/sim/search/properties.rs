@@ -1,0 +1,124 @@
+//! What must be true, checked after every step.
+
+use std::fmt;
+
+use super::book::{Book, Told};
+use super::scenario::Scenario;
+use super::state::{Client, Link, MASTERS, State};
+use crate::protocol::Quorum;
+
+/// A property that does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Both clients' own clocks call their guards valid.
+    TwoHolders,
+    /// A guard is valid, and fewer than a quorum of masters hold its token.
+    GuardWithoutKeys,
+    /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the drift, allows.
+    ValidForTooLong,
+    /// A grant was told or handed over when its validity had ended already.
+    GrantedTooLate,
+    /// An extension made a guard valid that was not any more.
+    Revived,
+    /// An extension took validity away.
+    Shortened,
+    /// A token that is done with stands on a master that answers, and no request will take it away.
+    KeyLeft,
+    /// A lock waits, and there is nothing that it could wait for.
+    Stuck,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TwoHolders => "two guards are valid at once",
+            Self::GuardWithoutKeys => "a guard is valid without a quorum of keys",
+            Self::ValidForTooLong => "a guard is valid for longer than first send + TTL - drift",
+            Self::GrantedTooLate => "a grant was told when its validity had ended",
+            Self::Revived => "an extension revived a guard whose validity had ended",
+            Self::Shortened => "an extension shortened a guard's validity",
+            Self::KeyLeft => "a key stays on a master that answers, and nothing will release it",
+            Self::Stuck => "a lock waits for nothing",
+        })
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Looks at a state.
+pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(), Violation> {
+    if state.clients.iter().all(Client::has_valid_guard) {
+        return Err(Violation::TwoHolders);
+    }
+    for (client, it) in state.clients.iter().enumerate() {
+        let attempt = it.is_alive().then(|| book.attempt(it.lock));
+        let has = |master: &&super::state::Master| {
+            master.key.is_some_and(|key| usize::from(key.client) == client && Some(key.attempt) == attempt)
+        };
+        let quorum = Quorum::of(MASTERS).map_or(MASTERS, Quorum::needed);
+        let holders = state.masters.iter().filter(has).count();
+        if scenario.guards_have_keys && it.has_valid_guard() && holders < quorum {
+            return Err(Violation::GuardWithoutKeys);
+        }
+        for master in &state.masters {
+            let link = master.link(client);
+            let stands = master.key.filter(|key| usize::from(key.client) == client && !key.is_late);
+            // A master whose clock is slow may keep a key for a little longer than its release is owed.
+            let left = stands.filter(|key| Some(key.attempt) != attempt && key.life > scenario.late);
+            if left.is_some_and(|key| !will_be_released(link, key.attempt)) {
+                return Err(Violation::KeyLeft);
+            }
+        }
+        if it.is_alive() && book.deadline(it.lock).is_none() && !is_awaited(state, client) {
+            return Err(Violation::Stuck);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a release of this attempt's token is on its way, waits, or is owed.
+fn will_be_released(link: &Link, attempt: u8) -> bool {
+    let clears = |item: super::row::Item| item.action().clears() && item.attempt() == attempt;
+    link.flight.iter().chain(link.queued.iter()).any(clears)
+        || link.debts.iter().any(|debt| debt.attempt == attempt)
+}
+
+/// Whether an answer can come to one of the client's rounds.
+fn is_awaited(state: &State, client: usize) -> bool {
+    let asks = |link: &Link| {
+        let unreported = link.flight.iter().skip(usize::from(link.reported));
+        unreported.chain(link.queued.iter()).any(|item| item.round() > 0)
+    };
+    state.masters.iter().any(|master| asks(master.link(client)))
+}
+
+/// A guard was handed over.
+pub(super) fn granted(client: &Client, until: u8) -> Option<Violation> {
+    if until > client.bound {
+        Some(Violation::ValidForTooLong)
+    } else if until <= client.now {
+        Some(Violation::GrantedTooLate)
+    } else {
+        None
+    }
+}
+
+/// The client was told something.
+pub(super) fn told(client: &Client, told: Told) -> Option<Violation> {
+    match told {
+        Told::Granted { until } => granted(client, until),
+        Told::Extended { until: Some(until) } => {
+            if until > client.bound {
+                Some(Violation::ValidForTooLong)
+            } else if client.guard == 0 {
+                None
+            } else if client.now >= client.guard {
+                Some(Violation::Revived)
+            } else {
+                (until < client.guard).then_some(Violation::Shortened)
+            }
+        }
+        Told::Extended { until: None } | Told::NotAcquired | Told::Lost | Told::Released => None,
+    }
+}

@@ -1,0 +1,166 @@
+//! What may happen in a search, and how often.
+
+use std::time::Duration;
+
+/// The length of a tick: one NOTICE, and a little less than the drift of any short TTL (TTL × 0.01 + 2 ms).
+pub(super) const TICK: Duration = Duration::from_millis(2);
+
+/// What may happen in a search, and how often. Spans are in ticks of 2 ms.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scenario {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it shows, in a sentence.
+    pub about: &'static str,
+    /// The TTL of both clients' locks.
+    pub ttl: u8,
+    /// How many attempts each client makes; up to four.
+    pub attempts: [u8; 2],
+    /// How long a lock is sought; `None` for as long as it takes.
+    pub within: Option<u8>,
+    /// How many extensions each client asks for.
+    pub extensions: [u8; 2],
+    /// The TTLs that an extension may have.
+    pub extension_ttls: &'static [u8],
+    /// Whether locks are renewed in the background.
+    pub renews: bool,
+    /// Whether a holder may release, and wait for the outcome.
+    pub releases: bool,
+    /// Whether a client may give its lock up at any time, sought or held, without waiting for anything.
+    pub cancels: bool,
+    /// How often connections may end or be given up; `None` for any number of times.
+    pub losses: Option<u8>,
+    /// Whether a silent connection may be given up, with releases written behind the unanswered acquisitions.
+    pub gives_up: bool,
+    /// Whether a connection may end without a word.
+    pub closes: bool,
+    /// Whether answers may be reported as late on a connection that is kept, and come after all.
+    pub overdue: bool,
+    /// Whether a connection that ends may have been quiet for long before, so that the attempt is repeated.
+    pub stale: bool,
+    /// How often a master may crash and start again.
+    pub crashes: u8,
+    /// Whether it has its keys when it starts again.
+    pub crash_keeps_data: bool,
+    /// How often a request that was left behind may be executed twice.
+    pub duplicates: u8,
+    /// By how many ticks a master may expire a key too early, by its client's clock.
+    pub early: u8,
+    /// By how many ticks a master may expire a key too late.
+    pub late: u8,
+    /// Whether a valid guard must have a quorum of keys: true while the assumptions hold.
+    pub guards_have_keys: bool,
+}
+
+impl Scenario {
+    /// Two clients, one attempt each, a network that neither loses nor closes anything but is as slow as it likes.
+    pub const DELAY: Self = Self {
+        name: "delay",
+        about: "two clients, one attempt each, unbounded delay, no loss",
+        ttl: 4,
+        attempts: [1, 1],
+        within: None,
+        extensions: [0, 0],
+        extension_ttls: &[],
+        renews: false,
+        releases: true,
+        cancels: false,
+        losses: Some(0),
+        gives_up: true,
+        closes: true,
+        overdue: false,
+        stale: false,
+        crashes: 0,
+        crash_keeps_data: true,
+        duplicates: 0,
+        early: 1,
+        late: 0,
+        guards_have_keys: true,
+    };
+
+    /// The same, and connections end or are given up once.
+    pub const ONE_LOSS: Self = Self {
+        name: "one-loss",
+        about: "two clients, one attempt each, and one connection that ends or is given up at any time",
+        ttl: 3,
+        losses: Some(1),
+        ..Self::DELAY
+    };
+
+    /// Any number of connections end or are given up, any number of times.
+    pub const LOSS: Self = Self {
+        name: "loss",
+        about: "two clients, one attempt each, unbounded delay, and connections that end or are given up as often as they like",
+        ttl: 3,
+        losses: None,
+        ..Self::DELAY
+    };
+
+    /// A crash of a master that keeps its keys.
+    pub const CRASH: Self = Self {
+        name: "crash",
+        about: "two clients, one attempt each, a lost connection, and a crash of a master that keeps its keys",
+        crashes: 1,
+        ..Self::ONE_LOSS
+    };
+
+    /// A crash of a master that loses its keys: outside what the protocol assumes.
+    pub const AMNESIA: Self = Self {
+        name: "amnesia",
+        about: "a crash of a master that loses its keys: outside the assumptions, and two guards are valid at once",
+        crashes: 1,
+        crash_keeps_data: false,
+        guards_have_keys: false,
+        ..Self::DELAY
+    };
+
+    /// Clocks that are further apart than the drift: outside what the protocol assumes.
+    pub const DRIFT: Self = Self {
+        name: "drift",
+        about: "masters' clocks faster than the drift allows: outside the assumptions, and two guards are valid at once",
+        early: 2,
+        guards_have_keys: false,
+        ..Self::DELAY
+    };
+
+    /// A request that was left behind is executed twice.
+    pub const TWICE: Self = Self {
+        name: "twice",
+        about: "two clients, one attempt each, a lost connection, and a request left behind on it that is executed twice",
+        duplicates: 1,
+        ..Self::ONE_LOSS
+    };
+
+    /// Extensions, shorter and longer than the lock's own TTL, and releases.
+    pub const EXTEND: Self = Self {
+        name: "extend",
+        about: "one client extends with a shorter and a longer TTL and releases, the other seeks the lock",
+        ttl: 3,
+        extensions: [1, 0],
+        extension_ttls: &[2, 4],
+        ..Self::DELAY
+    };
+
+    /// Every scenario that has a name.
+    pub const NAMED: &'static [Self] = &[
+        Self::DELAY,
+        Self::ONE_LOSS,
+        Self::LOSS,
+        Self::CRASH,
+        Self::AMNESIA,
+        Self::DRIFT,
+        Self::TWICE,
+        Self::EXTEND,
+    ];
+
+    /// The scenario of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMED.iter().find(|scenario| scenario.name == name).cloned()
+    }
+
+    /// Whether the two clients may be exchanged.
+    pub(super) fn clients_are_alike(&self) -> bool {
+        let ([a, b], [c, d]) = (self.attempts, self.extensions);
+        a == b && c == d
+    }
+}
