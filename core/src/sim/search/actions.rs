@@ -76,6 +76,10 @@ pub(super) enum Action {
     Expire {
         master: usize,
     },
+    /// The client that is looked at apart takes a key.
+    Other {
+        master: usize,
+    },
     Crash {
         master: usize,
     },
@@ -90,10 +94,14 @@ pub(super) fn enabled(state: &State, scenario: &Scenario, book: &Book, actions: 
     }
     for master in 0..MASTERS {
         for client in 0..CLIENTS {
-            of_link(state, client, master, scenario, actions);
+            of_link(state, client, master, scenario, book, actions);
         }
-        if state.master(master).key.is_some_and(|key| key.life <= scenario.late + scenario.early) {
-            actions.push(Action::Expire { master });
+        match state.master(master).key {
+            Some(key) if key.is_nobodys() || key.life <= scenario.late + scenario.early => {
+                actions.push(Action::Expire { master });
+            }
+            None if may_be_taken(state, master) => actions.push(Action::Other { master }),
+            _ => {}
         }
         if state.crashes > 0 && matters(state, master) {
             actions.push(Action::Crash { master });
@@ -106,7 +114,7 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
     let it = state.client(client);
     match it.stage {
         Stage::Waiting => return actions.push(Action::Begin { client }),
-        Stage::Ended => return,
+        Stage::Ended | Stage::Absent => return,
         Stage::Alive => {}
     }
     if book.deadline(it.lock).is_some_and(|deadline| deadline <= it.now) {
@@ -131,8 +139,18 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
     }
 }
 
-fn of_link(state: &State, client: usize, master: usize, scenario: &Scenario, actions: &mut Vec<Action>) {
+fn of_link(
+    state: &State,
+    client: usize,
+    master: usize,
+    scenario: &Scenario,
+    book: &Book,
+    actions: &mut Vec<Action>,
+) {
     let link = state.link(client, master);
+    if state.client(client).is_absent() {
+        return;
+    }
     match link.mode {
         Mode::Ready => {
             let answered = executed(link);
@@ -146,7 +164,8 @@ fn of_link(state: &State, client: usize, master: usize, scenario: &Scenario, act
                 actions.push(Action::Overdue { client, master });
             }
             // A connection that nobody will ever use again may as well stay.
-            let matters = !link.flight.is_empty() || state.client(client).stage != Stage::Ended;
+            let is_unused = is_done(state, client, book) || scenario.losses.is_none();
+            let matters = !link.flight.is_empty() || !is_unused;
             if state.losses > 0 && matters {
                 let ages = if scenario.stale { &[false, true][..] } else { &[false] };
                 for &stale in ages {
@@ -159,11 +178,14 @@ fn of_link(state: &State, client: usize, master: usize, scenario: &Scenario, act
                 }
             }
         }
-        Mode::Hoping => {
-            actions.push(Action::OpeningFails { client, master });
-            actions.push(Action::Connected { client, master });
+        Mode::Opening => {
+            if !link.queued.is_empty() {
+                actions.push(Action::OpeningFails { client, master });
+            }
+            if scenario.losses.is_some() || !link.is_idle() {
+                actions.push(Action::Connected { client, master });
+            }
         }
-        Mode::Down => actions.push(Action::Connected { client, master }),
     }
     for (place, item) in link.behind.iter().enumerate() {
         if item.is_first() {
@@ -180,13 +202,25 @@ pub(super) fn executed(link: &Link) -> usize {
     link.flight.iter().take_while(|item| item.said().is_some()).count()
 }
 
+/// Whether a client has sent all that it will ever send, but what is owed.
+pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
+    let it = state.client(client);
+    it.stage == Stage::Ended || (it.is_alive() && book.is_parting(it.lock))
+}
+
+/// Whether an absent client may take this master's key, and that makes a difference.
+fn may_be_taken(state: &State, master: usize) -> bool {
+    let is_absent = |client: usize| state.client(client).is_absent();
+    (0..CLIENTS).any(|client| is_absent(client) && !state.link(client, master).behind.is_empty())
+}
+
 /// Whether a crash of this master changes anything.
 fn matters(state: &State, master: usize) -> bool {
     let master = state.master(master);
     let is_used = |link: &Link| !link.is_idle() || !link.behind.is_empty();
     master.key.is_some()
         || master.links.iter().any(is_used)
-        || state.clients.iter().any(|client| client.stage != Stage::Ended)
+        || state.clients.iter().any(|client| matches!(client.stage, Stage::Waiting | Stage::Alive))
 }
 
 /// Whether an item still puts its token there.

@@ -123,7 +123,7 @@ impl Search {
             for bytes in level.iter() {
                 let state = State::read(bytes);
                 enabled(&state, &self.scenario, &world.book, &mut actions);
-                for (ordinal, action) in (0u8..).zip(actions.iter().copied()) {
+                for (ordinal, action) in (0u8..).step_by(2).zip(actions.iter().copied()) {
                     steps += 1;
                     if let Err(violation) = world.step(&state, action, &mut after) {
                         let mut path = origins.steps_to(number);
@@ -133,10 +133,13 @@ impl Search {
                         depth += 1;
                         break 'search;
                     }
-                    let bytes = canon.bytes(&after, self.symmetry, &mut world.book);
-                    if seen.insert(fingerprint(bytes)) {
-                        origins.push(number, ordinal);
-                        next.push(bytes);
+                    let alone = world.part(&mut after);
+                    for (ordinal, part) in (ordinal..).zip(std::iter::once(&after).chain(&alone)) {
+                        let bytes = canon.bytes(part, self.symmetry, &mut world.book);
+                        if seen.insert(fingerprint(bytes)) {
+                            origins.push(number, ordinal);
+                            next.push(bytes);
+                        }
                     }
                 }
                 if origins.len() >= self.states {
@@ -173,9 +176,12 @@ impl Search {
             let bytes = canon.bytes(&state, self.symmetry, &mut world.book);
             let representative = State::read(bytes);
             enabled(&representative, &self.scenario, &world.book, &mut actions);
-            let Some(&action) = actions.get(usize::from(ordinal)) else { break };
+            let Some(&action) = actions.get(usize::from(ordinal / 2)) else { break };
             // The last step is the one that must not be.
-            let _ = world.step(&representative, action, &mut state);
+            if world.step(&representative, action, &mut state).is_ok() {
+                let alone = world.part(&mut state);
+                state = alone.filter(|_| ordinal % 2 == 1).unwrap_or(state);
+            }
             marks.push(canon.bytes(&state, self.symmetry, &mut world.book).to_vec());
         }
         world.story.listen();
@@ -185,9 +191,13 @@ impl Search {
             enabled(&state, &self.scenario, &world.book, &mut actions);
             for &action in &actions {
                 let (lines, tick) = (world.story.mark(), world.story.ticks());
-                let _ = world.step(&state, action, &mut after);
-                if canon.bytes(&after, self.symmetry, &mut world.book) == mark {
-                    state = after;
+                let done = world.step(&state, action, &mut after);
+                let alone = done.is_ok().then(|| world.part(&mut after)).flatten();
+                let mut parts = std::iter::once(after).chain(alone);
+                let is_meant =
+                    |part: &State| canon.bytes(part, self.symmetry, &mut world.book) == mark.as_slice();
+                if let Some(part) = parts.find(is_meant) {
+                    state = part;
                     break;
                 }
                 world.story.back_to(lines, tick);

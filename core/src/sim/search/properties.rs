@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::book::{Book, Told};
 use super::scenario::Scenario;
-use super::state::{Client, Link, MASTERS, State};
+use super::state::{Client, Key, Link, MASTERS, State};
+use crate::connection::Action;
 use crate::protocol::Quorum;
 
 /// A property that does not hold.
@@ -23,6 +24,8 @@ pub enum Violation {
     Revived,
     /// An extension took validity away.
     Shortened,
+    /// A request touched a key with another token than its own, or put one where it must not.
+    TouchedForeignKey,
     /// A token that is done with stands on a master that answers, and no request will take it away.
     KeyLeft,
     /// A lock waits, and there is nothing that it could wait for.
@@ -38,6 +41,7 @@ impl fmt::Display for Violation {
             Self::GrantedTooLate => "a grant was told when its validity had ended",
             Self::Revived => "an extension revived a guard whose validity had ended",
             Self::Shortened => "an extension shortened a guard's validity",
+            Self::TouchedForeignKey => "a request touched a key that is not its own",
             Self::KeyLeft => "a key stays on a master that answers, and nothing will release it",
             Self::Stuck => "a lock waits for nothing",
         })
@@ -91,6 +95,22 @@ fn is_awaited(state: &State, client: usize) -> bool {
         unreported.chain(link.queued.iter()).any(|item| item.round() > 0)
     };
     state.masters.iter().any(|master| asks(master.link(client)))
+}
+
+/// A master executed a request. Only an acquisition makes a key, only where there is none, and nothing else touches a key with
+/// another token: that is what allows a client that will never hold the lock again to be looked at apart.
+pub(super) fn executed(
+    before: Option<Key>,
+    after: Option<Key>,
+    action: Action,
+    is_own: impl Fn(Key) -> bool,
+) -> Option<Violation> {
+    let is_fine = match (before, after) {
+        (None, None) => true,
+        (None, Some(made)) => action == Action::Acquire && is_own(made),
+        (Some(was), now) => is_own(was) || now == Some(was),
+    };
+    (!is_fine).then_some(Violation::TouchedForeignKey)
 }
 
 /// A guard was handed over.

@@ -134,11 +134,70 @@ impl Scenario {
     /// Extensions, shorter and longer than the lock's own TTL, and releases.
     pub const EXTEND: Self = Self {
         name: "extend",
-        about: "one client extends with a shorter and a longer TTL and releases, the other seeks the lock",
+        about: "one client extends with a shorter or a longer TTL and releases, the other seeks the lock",
         ttl: 3,
         extensions: [1, 0],
         extension_ttls: &[2, 4],
         ..Self::DELAY
+    };
+
+    /// Extensions over connections that end.
+    pub const EXTEND_LOSS: Self = Self {
+        name: "extend-loss",
+        about: "the same, and one connection that ends or is given up at any time",
+        losses: Some(1),
+        ..Self::EXTEND
+    };
+
+    /// Two extensions under way at once.
+    pub const EXTEND_TWICE: Self = Self {
+        name: "extend-twice",
+        about: "one client extends twice, shorter or longer, the other seeks the lock",
+        extensions: [2, 0],
+        extension_ttls: &[3, 4],
+        ..Self::EXTEND
+    };
+
+    /// A second attempt behind a lost first one.
+    pub const RETRY: Self = Self {
+        name: "retry",
+        about: "one client makes two attempts, each with its own token, the other one; unbounded delay",
+        ttl: 3,
+        attempts: [2, 1],
+        ..Self::DELAY
+    };
+
+    /// A second attempt over connections that end.
+    pub const RETRY_LOSS: Self = Self {
+        name: "retry-loss",
+        about: "the same, and one connection that ends or is given up at any time",
+        losses: Some(1),
+        ..Self::RETRY
+    };
+
+    /// Callers that give up.
+    pub const CANCEL: Self = Self {
+        name: "cancel",
+        about: "clients that give their locks up at any time, and one connection that ends or is given up",
+        cancels: true,
+        ..Self::ONE_LOSS
+    };
+
+    /// Answers that are reported as late and come after all, and keys that live longer than they should.
+    pub const OVERDUE: Self = Self {
+        name: "overdue",
+        about: "answers that are reported as late and come yet, one lost connection, masters whose clocks are slow or fast",
+        overdue: true,
+        late: 1,
+        ..Self::ONE_LOSS
+    };
+
+    /// Connections that were quiet for long: the attempt is repeated.
+    pub const STALE: Self = Self {
+        name: "stale",
+        about: "one connection that turns out to have been dead for long, for which the attempt is repeated",
+        stale: true,
+        ..Self::ONE_LOSS
     };
 
     /// Every scenario that has a name.
@@ -147,10 +206,17 @@ impl Scenario {
         Self::ONE_LOSS,
         Self::LOSS,
         Self::CRASH,
+        Self::TWICE,
+        Self::CANCEL,
+        Self::OVERDUE,
+        Self::STALE,
+        Self::RETRY,
+        Self::RETRY_LOSS,
+        Self::EXTEND,
+        Self::EXTEND_LOSS,
+        Self::EXTEND_TWICE,
         Self::AMNESIA,
         Self::DRIFT,
-        Self::TWICE,
-        Self::EXTEND,
     ];
 
     /// The scenario of this name.

@@ -13,6 +13,8 @@ pub(super) enum Stage {
     Waiting,
     Alive,
     Ended,
+    /// It is looked at apart: here it is whatever it may be.
+    Absent,
 }
 
 /// One client: its lock by number, its clock since it began, and what its guard promises.
@@ -43,6 +45,14 @@ impl Client {
         self.stage == Stage::Alive
     }
 
+    pub(super) fn is_absent(&self) -> bool {
+        self.stage == Stage::Absent
+    }
+
+    pub(super) fn leave(&mut self) {
+        *self = Self { stage: Stage::Absent, ..Self::WAITING };
+    }
+
     pub(super) fn end(&mut self) {
         *self = Self { stage: Stage::Ended, ..Self::WAITING };
     }
@@ -53,6 +63,7 @@ impl Client {
             Stage::Waiting => 0,
             Stage::Alive => 1,
             Stage::Ended => 2,
+            Stage::Absent => 3,
         };
         [stage, self.now, self.guard, self.bound, self.extended]
     }
@@ -67,15 +78,24 @@ pub(super) struct Key {
     pub(super) is_late: bool,
 }
 
+impl Key {
+    /// A key of an absent client: it ends when it likes.
+    pub(super) fn of_nobody(client: u8) -> Self {
+        Self { client, attempt: 0, life: 0, is_late: true }
+    }
+
+    pub(super) fn is_nobodys(self) -> bool {
+        self.life == 0
+    }
+}
+
 /// A client's connection to a master, as `connection` keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     /// Requests are sent.
     Ready,
-    /// It is being opened with good hope: requests wait.
-    Hoping,
-    /// Requests are refused.
-    Down,
+    /// There is none: requests wait until it stands, or until they are refused.
+    Opening,
 }
 
 /// A release that is owed: the attempt, and for how many ticks.
@@ -93,14 +113,14 @@ pub(super) struct Link {
     pub(super) reported: u8,
     /// Requests without a delivered answer; those that the master has executed come first and carry what it said.
     pub(super) flight: Row<Item, 8>,
-    pub(super) queued: Row<Item, 4>,
+    pub(super) queued: Row<Item, 5>,
     pub(super) debts: Row<Debt, 4>,
     /// Requests that were left behind on former connections, connection after connection.
     pub(super) behind: Row<Item, 12>,
 }
 
 impl Link {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             mode: Mode::Ready,
             reported: 0,
@@ -119,8 +139,7 @@ impl Link {
     fn write(&self, out: &mut Vec<u8>) {
         let mode = match self.mode {
             Mode::Ready => 0,
-            Mode::Hoping => 1,
-            Mode::Down => 2,
+            Mode::Opening => 1,
         };
         let lengths = [self.flight.len(), self.queued.len(), self.debts.len(), self.behind.len()];
         let [flight, queued, debts, behind] = lengths.map(|len| u8::try_from(len).unwrap_or(u8::MAX));
@@ -135,11 +154,7 @@ impl Link {
     fn read(input: &mut Input<'_>) -> Self {
         let [modes, lengths, more] = input.take();
         let mut link = Self::new();
-        link.mode = match modes & 3 {
-            0 => Mode::Ready,
-            1 => Mode::Hoping,
-            _ => Mode::Down,
-        };
+        link.mode = if modes & 3 == 0 { Mode::Ready } else { Mode::Opening };
         link.reported = modes >> 2;
         (0..lengths & 15).for_each(|_| link.flight.push(Item(u16::from_le_bytes(input.take()))));
         (0..lengths >> 4).for_each(|_| link.queued.push(Item(u16::from_le_bytes(input.take()))));
@@ -266,7 +281,8 @@ impl Client {
         let stage = match stage {
             0 => Stage::Waiting,
             1 => Stage::Alive,
-            _ => Stage::Ended,
+            2 => Stage::Ended,
+            _ => Stage::Absent,
         };
         Self { stage, lock: 0, now, guard, bound, extended }
     }

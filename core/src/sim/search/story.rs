@@ -90,6 +90,7 @@ impl Story {
                 return;
             }
             Action::Expire { master } => (Party::Master(master), "its key expires".to_owned()),
+            Action::Other { master } => (Party::Master(master), "somebody else takes its key".to_owned()),
             Action::Crash { master } => (Party::Master(master), "crashes and starts again".to_owned()),
             Action::GiveUp { client, master, .. } => {
                 (Party::Client(client), format!("gives up the silent connection to m{}", master + 1))

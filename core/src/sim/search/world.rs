@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::actions::{Action, acquires, executed};
+use super::actions::{Action, acquires, executed, is_done};
 use super::book::{Book, Heard, Input, Ordered, Told, validity_of};
 use super::properties::{self, Violation};
 use super::row::{Item, Row, Said};
 use super::scenario::Scenario;
-use super::state::{CLIENTS, Debt, Key, Link, MASTERS, Mode, Stage, State};
+use super::state::{CLIENTS, Client, Debt, Key, Link, MASTERS, Mode, Stage, State};
 use super::story::{Party, Story};
 use crate::connection::{Action as Does, Fate};
 
@@ -42,10 +42,6 @@ impl World {
         self.story.happens(action);
         self.act(next, action)?;
         self.tidy(next);
-        while let Some(action) = self.foregone(next) {
-            self.act(next, action)?;
-            self.tidy(next);
-        }
         properties::check(next, &self.scenario, &self.book)
     }
 
@@ -76,7 +72,7 @@ impl World {
                 let link = state.link_mut(client, master);
                 let place = executed(link);
                 let Some(item) = link.flight.as_slice().get(place).copied() else { return Ok(()) };
-                let said = self.execute(state, client, master, item, false);
+                let said = self.execute(state, client, master, item, false)?;
                 if let Some(slot) = state.link_mut(client, master).flight.as_mut_slice().get_mut(place) {
                     *slot = item.executed(said);
                 }
@@ -110,11 +106,7 @@ impl World {
                 self.settle(state, client)
             }
             Action::OpeningFails { client, master } => {
-                let link = state.link_mut(client, master);
-                link.mode = Mode::Down;
-                for item in link.queued.take().iter() {
-                    self.submit(state, client, master, item);
-                }
+                self.refuse_queued(state, client, master);
                 self.settle(state, client)
             }
             Action::Connected { client, master } => {
@@ -129,11 +121,15 @@ impl World {
                 self.settle(state, client)
             }
             Action::Late { client, master, place, twice } => {
-                self.execute_late(state, client, master, place, twice);
-                Ok(())
+                self.execute_late(state, client, master, place, twice)
             }
             Action::Expire { master } => {
                 state.master_mut(master).key = None;
+                Ok(())
+            }
+            Action::Other { master } => {
+                let client = u8::from(!state.client(0).is_absent());
+                state.master_mut(master).key = Some(Key::of_nobody(client));
                 Ok(())
             }
             Action::Crash { master } => {
@@ -232,7 +228,7 @@ impl World {
                 link.flight.push(item);
                 self.story.sends(client, master, item);
             }
-            Mode::Hoping => {
+            Mode::Opening => {
                 let unsent = |other: &Item| acquires(*other, item.attempt());
                 let place = link.queued.as_slice().iter().position(unsent);
                 match place.filter(|_| item.action().clears()) {
@@ -244,12 +240,17 @@ impl World {
                     None => link.queued.push(item),
                 }
             }
-            Mode::Down => {
-                if item.action().clears() {
-                    link.debts.push(Debt { attempt: item.attempt(), life: item.ttl() });
-                }
-                self.answer(client, master, item, Heard::Failed { fate: Fate::NotSent, stale: false });
+        }
+    }
+
+    /// As `Connection::fail_queued` and `refuse`.
+    fn refuse_queued(&mut self, state: &mut State, client: usize, master: usize) {
+        let link = state.link_mut(client, master);
+        for item in link.queued.take().iter() {
+            if item.action().clears() {
+                link.debts.push(Debt { attempt: item.attempt(), life: item.ttl() });
             }
+            self.answer(client, master, item, Heard::Failed { fate: Fate::NotSent, stale: false });
         }
     }
 
@@ -268,10 +269,10 @@ impl World {
         }
         leave_behind(&mut link.behind, behind.as_slice());
         self.fail_flight(state, client, master, Fate::Undone, stale);
-        state.link_mut(client, master).mode = if stale { Mode::Hoping } else { Mode::Down };
+        state.link_mut(client, master).mode = Mode::Opening;
     }
 
-    /// As `Connection::lose`. Where the next connection is not even hoped for, `OpeningFails` follows at once.
+    /// As `Connection::lose`.
     fn close(&mut self, state: &mut State, client: usize, master: usize, stale: bool, may_come_late: bool) {
         let link = state.link_mut(client, master);
         if link.mode != Mode::Ready {
@@ -284,7 +285,7 @@ impl World {
             leave_behind(&mut link.behind, behind.as_slice());
         }
         self.fail_flight(state, client, master, Fate::Unknown, stale);
-        state.link_mut(client, master).mode = Mode::Hoping;
+        state.link_mut(client, master).mode = Mode::Opening;
     }
 
     /// As `Connection::fail_flight`.
@@ -312,10 +313,12 @@ impl World {
         master: usize,
         item: Item,
         is_late: bool,
-    ) -> Said {
+    ) -> Result<Said, Violation> {
         let late = self.scenario.late;
         let owner = u8::try_from(client).unwrap_or(u8::MAX);
         let key = &mut state.master_mut(master).key;
+        let before = *key;
+        let is_own = |key: Key| (key.client, key.attempt) == (owner, item.attempt());
         let life = item.ttl() + late;
         let said = match (item.action(), &mut *key) {
             (Does::Acquire, None) => {
@@ -323,7 +326,7 @@ impl World {
                 Said::Yes
             }
             (Does::Acquire, Some(_)) => Said::No,
-            (action, Some(held)) if (held.client, held.attempt) == (owner, item.attempt()) => {
+            (action, Some(held)) if is_own(*held) => {
                 match action {
                     Does::Extend => held.life = held.life.max(life),
                     _ => *key = None,
@@ -333,13 +336,22 @@ impl World {
             (Does::Undo, Some(_)) => Said::Holder,
             _ => Said::No,
         };
+        let after = *key;
         self.story.executes(client, master, item, said, is_late);
-        said
+        properties::executed(before, after, item.action(), is_own).map_or(Ok(said), Err)
     }
 
-    fn execute_late(&mut self, state: &mut State, client: usize, master: usize, place: usize, twice: bool) {
-        let Some(item) = state.link(client, master).behind.as_slice().get(place).copied() else { return };
-        self.execute(state, client, master, item, true);
+    fn execute_late(
+        &mut self,
+        state: &mut State,
+        client: usize,
+        master: usize,
+        place: usize,
+        twice: bool,
+    ) -> Result<(), Violation> {
+        let Some(item) = state.link(client, master).behind.as_slice().get(place).copied() else {
+            return Ok(());
+        };
         if twice {
             state.duplicates -= 1;
         } else if !item.is_again() {
@@ -349,6 +361,7 @@ impl World {
                 *next = next.as_first(true);
             }
         }
+        self.execute(state, client, master, item, true).map(|_| ())
     }
 
     /// A tick of all clocks. A client's clock that nothing depends on any more stands still, so that there is an end of states.
@@ -360,7 +373,7 @@ impl World {
             }
         }
         for master in &mut state.masters {
-            if let Some(key) = &mut master.key {
+            if let Some(key) = master.key.as_mut().filter(|key| !key.is_nobodys()) {
                 key.life -= 1;
             }
             master.key = master.key.filter(|key| key.life > 0);
@@ -374,53 +387,31 @@ impl World {
 
     // What makes no difference any more.
 
-    /// A step that changes nothing for anybody but a client that is parting: it may as well be the next one.
-    fn foregone(&self, state: &State) -> Option<Action> {
-        for client in 0..CLIENTS {
-            let it = state.client(client);
-            let is_parting = it.is_alive() && self.book.is_parting(it.lock);
-            if !is_parting && it.stage != Stage::Ended {
-                continue;
-            }
-            for master in 0..MASTERS {
-                let link = state.link(client, master);
-                let place = executed(link);
-                if is_parting && place > 0 {
-                    return Some(Action::Deliver { client, master });
-                }
-                let next = link.flight.as_slice().get(place).filter(|item| item.action().clears());
-                let owner = u8::try_from(client).unwrap_or(u8::MAX);
-                let stands = |attempt| {
-                    let key = state.master(master).key;
-                    key.is_some_and(|key| (key.client, key.attempt) == (owner, attempt))
-                        || link.behind.iter().any(|item| acquires(item, attempt))
-                };
-                if next.is_some_and(|item| !stands(item.attempt())) {
-                    return Some(Action::Execute { client, master });
-                }
-            }
-        }
-        None
-    }
-
     /// Brings states together that cannot be told apart from now on. Each rule is argued for in the module's documentation.
     fn tidy(&self, state: &mut State) {
         for client in 0..CLIENTS {
-            let has_ended = state.client(client).stage == Stage::Ended;
+            let it = *state.client(client);
+            let is_done = is_done(state, client, &self.book);
+            let owner = u8::try_from(client).unwrap_or(u8::MAX);
             for master in 0..MASTERS {
-                let owner = u8::try_from(client).unwrap_or(u8::MAX);
+                if it.is_absent() {
+                    self.tidy_absent(state, client, master);
+                    continue;
+                }
                 let key = state.master(master).key.filter(|key| key.client == owner);
                 let link = state.link_mut(client, master);
-                if has_ended {
+                if it.stage == Stage::Ended {
                     while link.flight.as_slice().first().is_some_and(|item| item.said().is_some()) {
                         link.flight.remove(0);
                     }
                     link.flight.as_mut_slice().iter_mut().for_each(|item| *item = item.for_nobody());
                     link.queued.as_mut_slice().iter_mut().for_each(|item| *item = item.for_nobody());
                     link.reported = 0;
-                    if link.is_idle() {
-                        link.mode = Mode::Ready;
-                    }
+                }
+                if link.is_idle() && is_done {
+                    link.mode = Mode::Ready;
+                } else if link.is_idle() && self.scenario.losses.is_none() {
+                    link.mode = Mode::Opening;
                 }
                 if !link.behind.is_empty() {
                     tidy_behind(link, key);
@@ -428,6 +419,58 @@ impl World {
             }
         }
     }
+
+    /// What an absent client does to a master matters only to an acquisition of the other that is yet to come.
+    fn tidy_absent(&self, state: &mut State, client: usize, master: usize) {
+        let other = 1 - client;
+        let it = state.client(other);
+        let may_try_again = match it.stage {
+            Stage::Waiting => true,
+            Stage::Alive => {
+                let attempts = self.scenario.attempts.get(other).copied().unwrap_or(1);
+                !self.book.is_parting(it.lock)
+                    && (self.scenario.stale || self.book.attempt(it.lock) + 1 < attempts)
+            }
+            Stage::Ended | Stage::Absent => false,
+        };
+        let link = state.link(other, master);
+        let may_touch = is_done(state, other, &self.book) && !(link.is_idle() && link.behind.is_empty());
+        let is_concerned = may_try_again || may_acquire(link) || may_touch;
+        let mut left = Link::new();
+        if is_concerned && may_acquire(state.link(client, master)) {
+            left.behind.push(Item::new(Does::Acquire, 0, 0, 0).as_first(true).again());
+        }
+        *state.link_mut(client, master) = left;
+        let key = &mut state.master_mut(master).key;
+        if let Some(held) = key.filter(|key| usize::from(key.client) == client) {
+            *key = is_concerned.then_some(Key::of_nobody(held.client));
+        }
+    }
+
+    /// A client that will never hold the lock again is looked at apart: in the state itself it becomes whatever may take and
+    /// lose keys where it may still do so, and in the state that is returned it stands alone, and the other becomes that.
+    pub(super) fn part(&self, state: &mut State) -> Option<State> {
+        if state.clients.iter().any(Client::is_absent) {
+            return None;
+        }
+        let client = (0..CLIENTS).find(|&client| is_done(state, client, &self.book))?;
+        let mut alone = *state;
+        let other = 1 - client;
+        for master in 0..MASTERS {
+            alone.link_mut(other, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));
+        }
+        alone.client_mut(other).leave();
+        self.tidy(&mut alone);
+        state.client_mut(client).leave();
+        self.tidy(state);
+        Some(alone)
+    }
+}
+
+/// Whether an acquisition is on this way that has not been executed.
+fn may_acquire(link: &Link) -> bool {
+    let rows = link.flight.iter().chain(link.queued.iter()).chain(link.behind.iter());
+    rows.into_iter().any(|item| item.action() == Does::Acquire && item.said().is_none())
 }
 
 fn spend(budget: &mut u8) {
