@@ -3,11 +3,14 @@
 mod actions;
 mod book;
 mod canon;
+mod links;
+mod masters;
 mod properties;
 mod row;
 mod scenario;
 mod state;
 mod story;
+mod tidy;
 mod visited;
 mod world;
 

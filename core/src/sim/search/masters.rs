@@ -1,0 +1,89 @@
+//! The masters: `SET NX PX`, the scripts of `wire::script`, and the clocks.
+
+use super::properties::{self, Violation};
+use super::row::{Item, Said};
+use super::state::{Key, State};
+use super::world::World;
+use crate::connection::Action as Does;
+
+impl World {
+    /// `SET NX PX` and the scripts of `wire::script`.
+    pub(super) fn execute(
+        &mut self,
+        state: &mut State,
+        client: usize,
+        master: usize,
+        item: Item,
+        is_late: bool,
+    ) -> Result<Said, Violation> {
+        let late = self.scenario.late;
+        let owner = u8::try_from(client).unwrap_or(u8::MAX);
+        let key = &mut state.master_mut(master).key;
+        let before = *key;
+        let is_own = |key: Key| (key.client, key.attempt) == (owner, item.attempt());
+        let life = item.ttl() + late;
+        let said = match (item.action(), &mut *key) {
+            (Does::Acquire, None) => {
+                *key = Some(Key { client: owner, attempt: item.attempt(), life, is_late });
+                Said::Yes
+            }
+            (Does::Acquire, Some(_)) => Said::No,
+            (action, Some(held)) if is_own(*held) => {
+                match action {
+                    Does::Extend => held.life = held.life.max(life),
+                    _ => *key = None,
+                }
+                Said::Yes
+            }
+            (Does::Undo, Some(_)) => Said::Holder,
+            _ => Said::No,
+        };
+        let after = *key;
+        self.story.executes(client, master, item, said, is_late);
+        properties::executed(before, after, item.action(), is_own).map_or(Ok(said), Err)
+    }
+
+    pub(super) fn execute_late(
+        &mut self,
+        state: &mut State,
+        client: usize,
+        master: usize,
+        place: usize,
+        twice: bool,
+    ) -> Result<(), Violation> {
+        let Some(item) = state.link(client, master).behind.as_slice().get(place).copied() else {
+            return Ok(());
+        };
+        if twice {
+            state.duplicates -= 1;
+        } else if !item.is_again() {
+            let behind = &mut state.link_mut(client, master).behind;
+            behind.remove(place);
+            if let Some(next) = behind.as_mut_slice().get_mut(place).filter(|next| !next.is_first()) {
+                *next = next.as_first(true);
+            }
+        }
+        self.execute(state, client, master, item, true).map(|_| ())
+    }
+
+    /// A tick of all clocks. A client's clock that nothing depends on any more stands still, so that there is an end of states.
+    pub(super) fn tick(&mut self, state: &mut State) {
+        for client in state.clients.iter_mut().filter(|client| client.is_alive()) {
+            let is_awaited = self.book.deadline(client.lock).is_some_and(|deadline| client.now < deadline);
+            if is_awaited || client.now < client.bound {
+                client.now += 1;
+            }
+        }
+        for master in &mut state.masters {
+            if let Some(key) = master.key.as_mut().filter(|key| !key.is_nobodys()) {
+                key.life -= 1;
+            }
+            master.key = master.key.filter(|key| key.life > 0);
+            for link in &mut master.links {
+                link.debts.as_mut_slice().iter_mut().for_each(|debt| debt.life -= 1);
+                let debts = link.debts.take();
+                debts.iter().filter(|debt| debt.life > 0).for_each(|debt| link.debts.push(debt));
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What makes no difference any more is forgotten, so that states which cannot be told apart are one.
+
+use super::actions::{acquires, is_done};
+use super::row::{Item, Row};
+use super::state::{CLIENTS, Client, Key, Link, MASTERS, Mode, Stage, State};
+use super::world::World;
+use crate::connection::Action as Does;
+
+impl World {
+    /// Brings states together that cannot be told apart from now on. Each rule is argued for in the module's documentation.
+    pub(super) fn tidy(&self, state: &mut State) {
+        for client in 0..CLIENTS {
+            let it = *state.client(client);
+            let is_done = is_done(state, client, &self.book);
+            let owner = u8::try_from(client).unwrap_or(u8::MAX);
+            for master in 0..MASTERS {
+                if it.is_absent() {
+                    self.tidy_absent(state, client, master);
+                    continue;
+                }
+                let key = state.master(master).key.filter(|key| key.client == owner);
+                let link = state.link_mut(client, master);
+                if it.stage == Stage::Ended {
+                    while link.flight.as_slice().first().is_some_and(|item| item.said().is_some()) {
+                        link.flight.remove(0);
+                    }
+                    link.flight.as_mut_slice().iter_mut().for_each(|item| *item = item.for_nobody());
+                    link.queued.as_mut_slice().iter_mut().for_each(|item| *item = item.for_nobody());
+                    link.reported = 0;
+                }
+                if link.is_idle() && is_done {
+                    link.mode = Mode::Ready;
+                } else if link.is_idle() && self.scenario.losses.is_none() {
+                    link.mode = Mode::Opening;
+                }
+                if !link.behind.is_empty() {
+                    tidy_behind(link, key);
+                }
+            }
+        }
+    }
+
+    /// What an absent client does to a master matters only to an acquisition of the other that is yet to come.
+    fn tidy_absent(&self, state: &mut State, client: usize, master: usize) {
+        let other = 1 - client;
+        let it = state.client(other);
+        let may_try_again = match it.stage {
+            Stage::Waiting => true,
+            Stage::Alive => {
+                let attempts = self.scenario.attempts.get(other).copied().unwrap_or(1);
+                !self.book.is_parting(it.lock)
+                    && (self.scenario.stale || self.book.attempt(it.lock) + 1 < attempts)
+            }
+            Stage::Ended | Stage::Absent => false,
+        };
+        let link = state.link(other, master);
+        let may_touch = is_done(state, other, &self.book) && !(link.is_idle() && link.behind.is_empty());
+        let is_concerned = may_try_again || may_acquire(link) || may_touch;
+        let mut left = Link::new();
+        if is_concerned && may_acquire(state.link(client, master)) {
+            left.behind.push(Item::new(Does::Acquire, 0, 0, 0).as_first(true).again());
+        }
+        *state.link_mut(client, master) = left;
+        let key = &mut state.master_mut(master).key;
+        if let Some(held) = key.filter(|key| usize::from(key.client) == client) {
+            *key = is_concerned.then_some(Key::of_nobody(held.client));
+        }
+    }
+
+    /// A client that will never hold the lock again is looked at apart: in the state itself it becomes whatever may take and
+    /// lose keys where it may still do so, and in the state that is returned it stands alone, and the other becomes that.
+    pub(super) fn part(&self, state: &mut State) -> Option<State> {
+        if state.clients.iter().any(Client::is_absent) {
+            return None;
+        }
+        let client = (0..CLIENTS).find(|&client| is_done(state, client, &self.book))?;
+        let mut alone = *state;
+        let other = 1 - client;
+        for master in 0..MASTERS {
+            alone.link_mut(other, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));
+        }
+        alone.client_mut(other).leave();
+        self.tidy(&mut alone);
+        state.client_mut(client).leave();
+        self.tidy(state);
+        Some(alone)
+    }
+}
+
+/// Whether an acquisition is on this way that has not been executed.
+fn may_acquire(link: &Link) -> bool {
+    let rows = link.flight.iter().chain(link.queued.iter()).chain(link.behind.iter());
+    rows.into_iter().any(|item| item.action() == Does::Acquire && item.said().is_none())
+}
+
+/// Forgets what was left behind and can change nothing, and puts connections in one order.
+fn tidy_behind(link: &mut Link, key: Option<Key>) {
+    let unexecuted = |row: &[Item], attempt| row.iter().any(|item| acquires(*item, attempt));
+    let may_stand = |attempt| {
+        key.is_some_and(|key| key.attempt == attempt)
+            || unexecuted(link.flight.as_slice(), attempt)
+            || unexecuted(link.queued.as_slice(), attempt)
+            || unexecuted(link.behind.as_slice(), attempt)
+    };
+    let mut connections: Row<Row<Item, 8>, 8> = Row::new();
+    let mut starts = true;
+    for item in link.behind.iter() {
+        starts |= item.is_first();
+        if item.action() == Does::Acquire || may_stand(item.attempt()) {
+            if starts {
+                connections.push(Row::new());
+            }
+            if let Some(last) = connections.as_mut_slice().last_mut() {
+                last.push(item.as_first(starts));
+            }
+            starts = false;
+        }
+    }
+    connections.as_mut_slice().sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
+    link.behind = Row::new();
+    let mut last: Option<Row<Item, 8>> = None;
+    for connection in connections.iter() {
+        let once = |item: &Item| item.as_once();
+        let is_release = matches!(connection.as_slice(), [item] if item.action().clears());
+        let is_again = is_release
+            && last.is_some_and(|last| last.iter().map(|i| once(&i)).eq(connection.iter().map(|i| once(&i))));
+        if is_again {
+            if let Some(item) = link.behind.as_mut_slice().last_mut() {
+                *item = item.again();
+            }
+        } else {
+            connection.iter().for_each(|item| link.behind.push(item));
+        }
+        last = Some(connection);
+    }
+}
