@@ -13,6 +13,8 @@ mod faults;
 mod holding;
 #[path = "command/loss.rs"]
 mod loss;
+#[path = "command/master.rs"]
+mod master;
 #[path = "command/output.rs"]
 mod output;
 #[path = "command/running.rs"]

@@ -22,6 +22,8 @@
 //! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod connect;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod lead;
 mod reactor;
 mod socket;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lexopt::{Arg, Parser};
 
 use crate::duration;
+use crate::master::{self, MasterArguments};
 use crate::output::Verbosity;
 
 /// The environment variable that names the masters when no `-m` does.
@@ -21,6 +22,10 @@ pub(crate) enum Request {
     Version,
     /// Run a command under a lock.
     Run(Box<RunArguments>),
+    /// Print the help of `quorlock master`.
+    MasterHelp,
+    /// Serve embedded masters.
+    Master(MasterArguments),
 }
 
 /// How long to wait for a lock that another holds.
@@ -94,9 +99,12 @@ pub(crate) fn parse(
         Some(Arg::Short('h') | Arg::Long("help")) => Ok(Request::Help),
         Some(Arg::Short('V') | Arg::Long("version")) => Ok(Request::Version),
         Some(Arg::Value(value)) if value == "run" => parse_run(parser, masters_variable),
-        Some(Arg::Value(_)) => {
-            Err("The only subcommand is run: write quorlock run [OPTIONS] RESOURCE COMMAND.".to_owned())
-        }
+        Some(Arg::Value(value)) if value == "master" => master::parse(parser),
+        Some(Arg::Value(_)) => Err(
+            "The subcommands are run and master: write quorlock run [OPTIONS] RESOURCE COMMAND, or quorlock \
+                 master [OPTIONS] --port PORT."
+                .to_owned(),
+        ),
         Some(other) => Err(match option_name(&other).as_str() {
             name if is_run_option(&other) => format!("Write {name} behind run: quorlock run {name} ..."),
             name => format!("There is no option {name}; quorlock --help lists what there is."),
@@ -216,7 +224,7 @@ fn read_option(read: &mut Collected, name: &str, parser: &mut Parser) -> Result<
 }
 
 /// The value of an option, or `None` if it is not UTF-8.
-fn text(name: &str, parser: &mut Parser) -> Result<Option<String>, String> {
+pub(crate) fn text(name: &str, parser: &mut Parser) -> Result<Option<String>, String> {
     let value = parser
         .value()
         .map_err(|_| format!("{name} needs a value behind it; quorlock --help shows which."))?;
@@ -263,11 +271,7 @@ fn finish(
         (false, Some(longest)) => Wait::UpTo(longest),
         (false, None) => Wait::Forever,
     };
-    let verbosity = match (read.quiet, read.verbose) {
-        (true, 0) => Verbosity::Quiet,
-        (true, _) => return Err("-q and -v contradict each other: give one of them.".to_owned()),
-        (false, more) => Verbosity::Normal(more),
-    };
+    let verbosity = verbosity(read.quiet, read.verbose)?;
     Ok(RunArguments {
         masters: masters(read.masters, masters_variable)?,
         resource: resource.into_vec(),
@@ -281,6 +285,14 @@ fn finish(
         json: read.json,
         command,
     })
+}
+
+pub(crate) fn verbosity(quiet: bool, more: u8) -> Result<Verbosity, String> {
+    match (quiet, more) {
+        (true, 0) => Ok(Verbosity::Quiet),
+        (true, _) => Err("-q and -v contradict each other: give one of them.".to_owned()),
+        (false, more) => Ok(Verbosity::Normal(more)),
+    }
 }
 
 /// The masters of the options, or else of the environment.
@@ -305,7 +317,7 @@ fn masters(given: Vec<String>, variable: Option<OsString>) -> Result<Vec<String>
     Ok(named)
 }
 
-fn option_name(option: &Arg<'_>) -> String {
+pub(crate) fn option_name(option: &Arg<'_>) -> String {
     match option {
         Arg::Short(letter) => format!("-{}", letter.escape_debug()),
         Arg::Long(name) => format!("--{}", name.escape_debug()),
@@ -314,7 +326,7 @@ fn option_name(option: &Arg<'_>) -> String {
 }
 
 /// The parser's error as a sentence of ours, without the value that the parser's own would repeat.
-fn sentence(error: &lexopt::Error) -> String {
+pub(crate) fn sentence(error: &lexopt::Error) -> String {
     match error {
         lexopt::Error::UnexpectedValue { option, .. } => {
             format!("{} takes no value.", option.escape_debug())

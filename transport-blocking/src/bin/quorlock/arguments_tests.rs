@@ -147,14 +147,19 @@ fn outside_of_run() {
         (&["--version"], Request::Version),
         (&["run", "--help"], Request::Help),
         (&["run", "job", "-V"], Request::Version),
+        (&["master", "--port", "1", "--help"], Request::MasterHelp),
+        (&["master", "-V"], Request::Version),
     ] {
         assert_eq!(read(written, None), Ok(request), "{written:?}");
     }
     for (written, says) in [
         (&[][..], "Nothing to do"),
-        (&["redis://:hunter2@b"], "only subcommand"),
+        (&["redis://:hunter2@b"], "quorlock master"),
         (&["-m", "redis://:hunter2@b", "run"], "behind run"),
         (&["--frob"], "no option --frob"),
+        (&["master", "redis://:hunter2@b"], "--port PORT"),
+        (&["master", "--bind", "redis://:hunter2@b"], "--bind"),
+        (&["master", "--port", "redis://:hunter2@b"], "--port"),
     ] {
         let error = read(written, None).expect_err("refused");
         assert!(error.contains(says) && !error.contains("hunter2"), "{written:?}: {error}");

@@ -1,9 +1,11 @@
-//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted.
+//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted; and serves embedded masters to
+//! try that on.
 
 mod arguments;
 mod child;
 mod duration;
 mod lock;
+mod master;
 mod output;
 mod run;
 mod signals;
@@ -19,6 +21,9 @@ use crate::signals::Signals;
 use crate::terminal::Terminal;
 
 const HELP: &str = include_str!("help.txt");
+const MASTER_HELP: &str = include_str!("help-master.txt");
+/// Exit code: the system does not give what is needed. `EX_OSERR` of sysexits.h.
+const SYSTEM: u8 = 71;
 
 fn main() -> ExitCode {
     match arguments::parse(std::env::args_os(), std::env::var_os(MASTERS_VARIABLE)) {
@@ -33,10 +38,15 @@ fn main() -> ExitCode {
                     // Not reached unless the system refuses; 130 is how a shell would show it.
                     ExitCode::from(130)
                 }
-                Err(error) => {
-                    output.message(Level::Error, &format!("signals cannot be received: {error}"));
-                    ExitCode::from(71)
-                }
+                Err(error) => no_signals(&error, &output),
+            }
+        }
+        Ok(Request::MasterHelp) => print(MASTER_HELP),
+        Ok(Request::Master(arguments)) => {
+            let output = arguments.output();
+            match Signals::install() {
+                Ok(signals) => ExitCode::from(master::serve(&arguments, &signals, &output)),
+                Err(error) => no_signals(&error, &output),
             }
         }
         Err(sentence) => {
@@ -53,6 +63,11 @@ fn run_command(arguments: &RunArguments, output: &Output) -> io::Result<Finish> 
         Ok(lock) => run::run(arguments, lock, &signals, terminal, output),
         Err(refusal) => run::refuse(arguments, &refusal, output),
     })
+}
+
+fn no_signals(error: &io::Error, output: &Output) -> ExitCode {
+    output.message(Level::Error, &format!("signals cannot be received: {error}"));
+    ExitCode::from(SYSTEM)
 }
 
 /// Prints `text`. That nobody reads it, as in `quorlock --help | head -1`, is no failure.

@@ -1,0 +1,171 @@
+//! What one embedded master consists of: the model, a listener and its connections, taken a turn at a time.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Registry, Token};
+use quorlock_core::sim::{self, Command, CommandKind, Flow, Session};
+
+use super::client::{Client, Next};
+use super::now;
+
+/// Connections have the smaller numbers as theirs, and no number comes twice: an event of one that has gone means nobody else.
+pub(super) const WAKE: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
+
+/// The model, and how often it was asked what.
+pub(super) struct Executor<'a> {
+    model: &'a mut sim::Master,
+    executed: &'a mut BTreeMap<CommandKind, u64>,
+    now: Duration,
+}
+
+impl Executor<'_> {
+    /// Executes the next whole command of this session: `None` if there is none.
+    pub(super) fn execute(&mut self, session: &mut Session, replies: &mut Vec<u8>) -> Option<Flow> {
+        match self.model.next_command(session) {
+            Ok(command) => command.map(|command| self.run(session, &command, replies)),
+            Err(error) => {
+                error.write(replies);
+                Some(Flow::Close)
+            }
+        }
+    }
+
+    fn run(&mut self, session: &mut Session, command: &Command, replies: &mut Vec<u8>) -> Flow {
+        *self.executed.entry(command.kind()).or_default() += 1;
+        self.model.execute(session, command, self.now, replies)
+    }
+}
+
+/// An embedded master without its thread.
+pub(super) struct Server {
+    pub(super) model: sim::Master,
+    pub(super) is_paused: bool,
+    pub(super) has_ended: bool,
+    registry: Registry,
+    listener: Option<TcpListener>,
+    /// There may be connections to accept.
+    accepts: bool,
+    clients: BTreeMap<usize, Client>,
+    next_number: usize,
+    executed: BTreeMap<CommandKind, u64>,
+    buffer: Box<[u8]>,
+}
+
+impl Server {
+    pub(super) fn new(model: sim::Master, registry: Registry) -> Self {
+        Self {
+            model,
+            is_paused: false,
+            has_ended: false,
+            registry,
+            listener: None,
+            accepts: false,
+            clients: BTreeMap::new(),
+            next_number: 0,
+            executed: BTreeMap::new(),
+            buffer: vec![0; BUFFER_BYTES].into(),
+        }
+    }
+
+    pub(super) fn listen(&mut self, mut listener: TcpListener) -> io::Result<()> {
+        self.registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    pub(super) fn is_listening(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.clients.len()
+    }
+
+    pub(super) fn executed(&self, kind: CommandKind) -> u64 {
+        self.executed.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Closes every socket. A pause has nothing left to hold back.
+    pub(super) fn close(&mut self) {
+        // Closing a socket takes it out of the poll, for there is no second handle of it.
+        self.listener = None;
+        self.clients.clear();
+        self.accepts = false;
+        self.is_paused = false;
+    }
+
+    /// Does what these events ask for, and says for how long the poll may sleep.
+    pub(super) fn turn(&mut self, events: &Events) -> Option<Duration> {
+        for event in events {
+            match event.token() {
+                WAKE => {}
+                LISTENER => self.accepts = true,
+                Token(number) => {
+                    if let Some(client) = self.clients.get_mut(&number) {
+                        client.is_ready = true;
+                    }
+                }
+            }
+        }
+        let accepting = self.accept();
+        let mut executor = Executor { model: &mut self.model, executed: &mut self.executed, now: now() };
+        self.clients.retain(|_, client| {
+            if !client.is_ready {
+                return true;
+            }
+            let next = client.turn(&mut executor, &mut self.buffer);
+            client.is_ready = next == Next::Again;
+            next != Next::Gone
+        });
+        let more = self.clients.values().any(|client| client.is_ready);
+        if more { Some(Duration::ZERO) } else { accepting }
+    }
+
+    /// Accepts who waits. For how long the poll may sleep before this is tried again.
+    fn accept(&mut self) -> Option<Duration> {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let listener = self.listener.as_ref().filter(|_| self.accepts)?;
+            match listener.accept() {
+                Ok((stream, _)) => self.admit(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.accepts = false,
+                // Whoever waited has gone again.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                    ) => {}
+                // No file descriptor is left; no event tells when one is.
+                Err(_) => return Some(EXHAUSTED_PAUSE),
+            }
+        }
+        Some(Duration::ZERO)
+    }
+
+    fn admit(&mut self, mut stream: TcpStream) {
+        if self.clients.len() >= MAX_CLIENTS {
+            // As in Redis: said if the socket takes it at once, and hung up.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            return;
+        }
+        let number = self.next_number;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        // Replies are small and wait for nothing that would fill a segment. Whatever fails here ends this connection only.
+        if stream.set_nodelay(true).is_ok()
+            && self.registry.register(&mut stream, Token(number), interest).is_ok()
+        {
+            self.next_number += 1;
+            self.clients.insert(number, Client::new(stream, self.model.accept()));
+        }
+    }
+}
+
+const BUFFER_BYTES: usize = 16 << 10;
+/// With what one connection may occupy, a bound on what all of them may.
+pub(super) const MAX_CLIENTS: usize = 1024;
+/// So that those who are connected are served while others come in a flood.
+const ACCEPTS_PER_TURN: usize = 64;
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
