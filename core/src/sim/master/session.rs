@@ -200,6 +200,10 @@ impl Session {
             self.searched = length;
             return if length > MAX_LINE_BYTES { Err(too_long) } else { Ok(None) };
         };
+        // A server looks when it has read so much, which may be a little later; here it is the same in every split.
+        if place > MAX_LINE_BYTES {
+            return Err(too_long);
+        }
         let line_end = if end == b'\r' { LINE_END_BYTES } else { 1 };
         if rest.len() < place + line_end {
             return Ok(None);

@@ -156,6 +156,9 @@ fn commands_that_are_too_large_end_the_connection() {
         (format!("*{too_much}\r\n"), ProtocolError::Count),
         (format!("*{}", "1".repeat(70_000)), ProtocolError::LongCount),
         ("x".repeat(70_000), ProtocolError::LongInline),
+        // Its end is there already.
+        (format!("*{}\r\n", "1".repeat(70_000)), ProtocolError::LongCount),
+        (format!("{}\r\n", "x".repeat(70_000)), ProtocolError::LongInline),
     ] {
         let (mut session, mut replies) = (Session::new(), Vec::new());
         let flow = Master::new(1).serve(&mut session, bytes.as_bytes(), Duration::ZERO, &mut replies);
