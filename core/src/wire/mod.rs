@@ -26,4 +26,6 @@ pub(crate) use script::{EXTEND, RELEASE, Script, UNDO};
 pub use server_error::{Code, ServerError};
 
 #[cfg(test)]
+mod corpus_tests;
+#[cfg(test)]
 mod hostile_tests;

@@ -1,0 +1,16 @@
+//! The fuzzer's corpus through the guard, without a fuzzer.
+
+#[path = "../../../tests/fuzz/src/guard.rs"]
+mod guard;
+#[path = "../../../tests/fuzz/src/input.rs"]
+#[allow(dead_code)]
+mod input;
+#[path = "../../../tests/fuzz/src/oracle.rs"]
+mod oracle;
+#[path = "../../../tests/fuzz/src/replay.rs"]
+mod replay;
+
+#[test]
+fn the_guard_stands_the_corpus_and_mutations_of_it() {
+    replay::replay("wire", 1_000, guard::run);
+}
