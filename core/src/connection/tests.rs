@@ -171,6 +171,8 @@ fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
         // Each reply makes the room that its request took.
         alone.answers.clear();
         (0..acquisitions).for_each(|_| alone.hear(b"+OK\r\n"));
+        let flight = &alone.connection.flight;
+        assert_eq!(flight.bytes(), flight.requests() * release);
         while !alone.connection.flight.is_empty() {
             alone.hear(b":1\r\n");
         }
@@ -265,4 +267,16 @@ fn a_buffer_that_was_needed_once_is_given_back_and_a_small_one_is_kept() {
         alone.hear(b"sh\r\n+OK\r\n");
         assert_eq!(alone.answered(), [Answer::Yes]);
     }
+}
+
+#[test]
+fn a_look_at_the_clock_that_comes_late_finds_what_was_due() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.pass(ms(500));
+    assert_eq!(alone.answered().len(), 1);
+    let mut alone = Alone::greeting(one());
+    alone.submit(Action::Acquire, 1);
+    alone.pass(ms(500));
+    assert_eq!(alone.answered().len(), 1);
 }
