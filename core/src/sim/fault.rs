@@ -129,6 +129,14 @@ pub enum When {
     /// When so many things have happened in the world. Much happens while requests are on their way and little in between, so that random
     /// numbers hit the moments that matter.
     AfterEvents(u64),
+    /// So long after the grant of that number, counted from 0 over all masters, has been executed; with no delay before its answer leaves.
+    /// The fault's client and master are counted from those of the grant.
+    AtGrant {
+        /// Which grant.
+        number: u64,
+        /// How long after it, in true time.
+        delay: Duration,
+    },
 }
 
 impl When {
@@ -136,7 +144,7 @@ impl When {
     pub(super) fn at_latest(self, busy_for: Duration) -> Duration {
         match self {
             Self::At(at) => at,
-            Self::AfterEvents(_) => busy_for,
+            Self::AfterEvents(_) | Self::AtGrant { .. } => busy_for,
         }
     }
 }
@@ -185,6 +193,31 @@ impl Fault {
             Self::MasterJump { .. } => false,
             _ => true,
         }
+    }
+
+    /// With its numbers counted from these.
+    pub(super) fn counted_from(mut self, from_client: usize, from_master: usize) -> Self {
+        match &mut self {
+            Self::Hang { master, .. }
+            | Self::Crash { master, .. }
+            | Self::Refuse { master, .. }
+            | Self::ForgetScripts { master }
+            | Self::MasterDrift { master, .. }
+            | Self::MasterJump { master, .. } => *master += from_master,
+            Self::Cut { client, master }
+            | Self::HangUp { client, master }
+            | Self::HalfOpen { client, master }
+            | Self::Partition { client, master, .. }
+            | Self::Slow { client, master, .. } => {
+                *client += from_client;
+                *master += from_master;
+            }
+            Self::Pause { client, .. }
+            | Self::Kill { client }
+            | Self::ClientJump { client, .. }
+            | Self::ClientDrift { client, .. } => *client += from_client,
+        }
+        self
     }
 
     /// How long it lasts by itself; nothing for those that happen at once or for good.

@@ -32,6 +32,8 @@ pub(super) struct Link {
     pub(super) last_up: TrueTime,
     pub(super) last_down: TrueTime,
     pub(super) unread: Vec<Unread>,
+    /// Tokens whose releases were sent on it and have not been executed.
+    pub(super) parting: std::collections::BTreeSet<Vec<u8>>,
 }
 
 impl Link {
@@ -48,6 +50,7 @@ impl Link {
             last_up: 0,
             last_down: 0,
             unread: Vec::new(),
+            parting: std::collections::BTreeSet::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::link::{Link, LinkId, Unread};
-use super::master::{Command, Flow};
+use super::master::{Command, CommandKind, Flow};
 use super::observer::summary;
 use super::random::nanos;
 use super::state::{Event, Inbound, State};
@@ -46,6 +46,16 @@ impl State {
         let path = self.path(client, master);
         let slowness = if self.now < path.slow_until { path.slowness } else { 0 };
         (self.now.max(path.blocked_until) + nanos(travel) + slowness).max(not_before)
+    }
+
+    /// What was lost in a partition is sent again by the system, which asks more and more rarely: an old connection may learn of the
+    /// partition's end after as long again, while a new one gets through at once (RFC 6298, 5.5).
+    fn backed_off(&mut self, client: usize, master: usize) -> u64 {
+        let outage = self.path(client, master).blocked_until.saturating_sub(self.now);
+        if outage == 0 || self.random.one_in(2) {
+            return 0;
+        }
+        nanos(self.random.within(Duration::ZERO..=Duration::from_nanos(outage)))
     }
 
     // From the client to the master.
@@ -96,7 +106,11 @@ impl State {
         let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return };
         link.sent.feed(bytes);
         while let Ok(Some(command)) = link.sent.next_command() {
-            self.observer.sent(client, &command, local);
+            if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token())
+            {
+                link.parting.insert(token.to_vec());
+            }
+            self.observer.sent(client, master, &command, local);
             self.timeline.note(now, Actor::Client(client), None, || {
                 format!("sends master{master} {}", self.observer.name(&command))
             });
@@ -114,7 +128,8 @@ impl State {
             rest = behind;
             let Some(link) = self.link(id).filter(|link| !link.forgotten) else { return };
             let last = if is_up { link.last_up } else { link.last_down };
-            let at = self.arrival(link.client, link.master, last);
+            let (client, master) = (link.client, link.master);
+            let at = self.arrival(client, master, last) + self.backed_off(client, master);
             let Some(link) = self.link_mut(id) else { return };
             *(if is_up { &mut link.last_up } else { &mut link.last_down }) = at;
             self.schedule(at, event(id, piece.to_vec()));
@@ -181,12 +196,18 @@ impl State {
         let flow = node.model.execute(&mut link.session, command, server_now, replies);
         let answer = replies.get(before..).unwrap_or_default();
         let is_late = !link.client_end_open;
-        self.observer.executed(link.master, command, answer, is_late);
+        if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token()) {
+            link.parting.remove(token);
+        }
+        self.observer.executed(link.master, command, answer, is_late.then_some(id));
         let (client, master) = (link.client, link.master);
         self.timeline.note(self.now, Actor::Client(client), Actor::Master(master), || {
             let late = if is_late { ", after its sender has left" } else { "" };
             format!("{}: {}{late}", self.observer.name(command), summary(answer))
         });
+        if command.kind() == CommandKind::Set && answer.starts_with(b"+") {
+            self.grant_happens(client, master);
+        }
         flow
     }
 

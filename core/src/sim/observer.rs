@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::clock::TrueTime;
+use super::link::LinkId;
 use super::master::{Command, CommandKind};
 use super::random::nanos;
 use super::state::State;
@@ -34,7 +35,7 @@ struct Known {
     /// By which the timeline calls it.
     number: usize,
     /// When its requests were sent on the client's clock, and what life they ask for.
-    promises: Vec<(u64, Ttl)>,
+    promises: Vec<(usize, u64, Ttl)>,
 }
 
 /// What the observer keeps in mind.
@@ -44,7 +45,8 @@ pub(super) struct Observer {
     held: Vec<Held>,
     known: BTreeMap<Vec<u8>, Known>,
     /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
-    late: BTreeSet<(usize, Vec<u8>)>,
+    late: BTreeMap<(usize, Vec<u8>), LinkId>,
+    ended: BTreeSet<(usize, LockId)>,
     dead: BTreeSet<usize>,
     within_assumptions: bool,
     is_stale: bool,
@@ -64,7 +66,8 @@ impl Observer {
             quorum: masters / 2 + 1,
             held: Vec::new(),
             known: BTreeMap::new(),
-            late: BTreeSet::new(),
+            late: BTreeMap::new(),
+            ended: BTreeSet::new(),
             dead: BTreeSet::new(),
             within_assumptions: true,
             is_stale: false,
@@ -110,7 +113,7 @@ impl Observer {
     }
 
     /// A client sends a command, at this time on its clock.
-    pub(super) fn sent(&mut self, client: usize, command: &Command, local: u64) {
+    pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, local: u64) {
         if let (CommandKind::Set | CommandKind::Extend, Some(token), Some(ttl)) =
             (command.kind(), command.token(), ttl_millis(command))
         {
@@ -122,19 +125,23 @@ impl Observer {
             });
             if let Ok(ttl) = Ttl::new(Duration::from_millis(ttl)) {
                 // One round's commands go to all masters at one time, mostly.
-                if known.promises.last() != Some(&(local, ttl)) {
-                    known.promises.push((local, ttl));
-                }
+                known.promises.push((master, local, ttl));
             }
         }
     }
 
     /// A master has executed a command and gave this answer. `is_late` tells that its sender had left by then.
-    pub(super) fn executed(&mut self, master: usize, command: &Command, answer: &[u8], is_late: bool) {
+    pub(super) fn executed(
+        &mut self,
+        master: usize,
+        command: &Command,
+        answer: &[u8],
+        late_on: Option<LinkId>,
+    ) {
         let Some(token) = command.token() else { return };
         self.is_stale = true;
-        if is_late && command.kind() == CommandKind::Set && answer.starts_with(b"+") {
-            self.late.insert((master, token.to_vec()));
+        if let (Some(link), CommandKind::Set, true) = (late_on, command.kind(), answer.starts_with(b"+")) {
+            self.late.insert((master, token.to_vec()), link);
         }
     }
 
@@ -170,7 +177,14 @@ impl Observer {
 
     /// Those that were not seen are gone.
     pub(super) fn look_ends(&mut self, client: usize) {
-        self.held.retain(|held| held.client != client || held.is_seen);
+        let Self { held, ended, .. } = self;
+        held.retain(|held| {
+            let stays = held.client != client || held.is_seen;
+            if !stays {
+                ended.insert((client, held.lock));
+            }
+            stays
+        });
     }
 }
 
@@ -200,6 +214,9 @@ impl State {
             }
             (held.valid_until, held.ends) = (valid_until, ends);
         } else {
+            if observer.ended.contains(&(client, lock)) {
+                observer.verdict.get_or_insert(Violation::Revived { client });
+            }
             observer.granted += 1;
             let (resource, token) = (resource.clone(), token.to_hex());
             observer.held.push(Held { client, lock, resource, token, valid_until, ends, is_seen: true });
@@ -207,12 +224,18 @@ impl State {
         observer.is_stale = true;
         let hex = token.to_hex();
         let known = observer.known.get(hex.as_slice());
-        let promised = known
-            .into_iter()
-            .flat_map(|known| &known.promises)
-            .map(|(sent, ttl)| ttl.valid_until(Instant::from_nanos(*sent)).as_nanos())
-            .max()
-            .unwrap_or(0);
+        let promised = known.into_iter().flat_map(|known| &known.promises).fold(
+            BTreeMap::new(),
+            |mut best: BTreeMap<usize, u64>, (master, sent, ttl)| {
+                let end = ttl.valid_until(Instant::from_nanos(*sent)).as_nanos();
+                let place = best.entry(*master).or_default();
+                *place = end.max(*place);
+                best
+            },
+        );
+        let mut promised: Vec<u64> = promised.into_values().collect();
+        promised.sort_unstable_by(|a, b| b.cmp(a));
+        let promised = promised.get(observer.quorum - 1).copied().unwrap_or(0);
         let number = known.map_or(0, |known| known.number);
         if valid_until > promised {
             let by = Duration::from_nanos(valid_until - promised);
@@ -274,7 +297,10 @@ impl State {
                 let (key, token) = (held.key, held.value.unwrap_or_default());
                 let Some(known) = self.observer.known.get(token) else { continue };
                 let is_excused = self.observer.dead.contains(&known.client)
-                    || self.observer.late.contains(&(master, token.to_vec()))
+                    || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
+                        // Its release was sent behind it and lost with the connection.
+                        self.link(*link).is_some_and(|link| link.parting.contains(token))
+                    })
                     || self.observer.held.iter().any(|held| held.token == token);
                 if let (false, Ok(resource)) = (is_excused, Resource::new(key)) {
                     found = Some(Violation::KeyLeft { master, resource });

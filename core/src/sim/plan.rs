@@ -107,7 +107,75 @@ impl Plan {
                 (when, random_fault(&mut random))
             })
             .collect();
+        if random.one_in(2) {
+            plan.focus(&mut random);
+        }
         plan
+    }
+
+    /// One client extends a long lock over and over while several things go wrong at once, with spans around its time-out.
+    fn focus(&mut self, random: &mut Random) {
+        let unit = self.request_timeout;
+        let mut steps = Vec::new();
+        for _ in 0..2 + random.below(4) {
+            let ttl = random.spread(unit * 8..=unit * 8 + ms(5_000));
+            let renewed = random.one_in(2);
+            steps.push(Step::Lock { resource: 0, ttl, within: ms(3_000), renewed, dropped_after: None });
+            for _ in 0..4 + random.below(10) {
+                steps.push(Step::Hold(random.spread(ms(1)..=unit * 2)));
+                steps.push(Step::Extend { ttl, dropped_after: None });
+            }
+            steps.push(Step::Release);
+        }
+        let steps_count = steps.len() as u64;
+        let events = steps.len() as u64 * EVENTS_A_STEP;
+        let holder = random.below(self.clients.len());
+        if let Some(client) = self.clients.get_mut(holder) {
+            client.steps = steps;
+        }
+        self.faults.truncate(random.below(6));
+        for _ in 0..1 + random.below(8) {
+            let (start, first) = (random.next() % events, random.below(8));
+            if !random.one_in(3) {
+                // What was granted is not learnt, and then another master fails.
+                let number = random.next() % (steps_count / 4).max(4);
+                let at = |delay| When::AtGrant { number, delay };
+                let span = random.spread(unit / 2..=unit * 8);
+                self.faults.push((
+                    at(Duration::ZERO),
+                    match random.below(4) {
+                        0 => Fault::HalfOpen { client: 0, master: 0 },
+                        1 => Fault::Cut { client: 0, master: 0 },
+                        _ => Fault::Partition { client: 0, master: 0, span },
+                    },
+                ));
+                let delay = random.within(ms(1)..=span * 2);
+                let span = random.spread(unit..=unit * 16);
+                self.faults.push((
+                    at(delay),
+                    match random.below(3) {
+                        0 => Fault::Hang { master: 1, span },
+                        1 => Fault::Crash { master: 1, span, keep: Keep::Everything },
+                        _ => Fault::Partition { client: 0, master: 1, span },
+                    },
+                ));
+                continue;
+            }
+            for place in 0..2 + random.below(2) {
+                let when = When::AfterEvents(start + random.next() % 60);
+                let span = random.spread(unit / 2..=unit * 16);
+                let (client, master) = (holder, first + place);
+                let fault = match random.below(10) {
+                    0..=3 => Fault::Partition { client, master, span },
+                    4 => Fault::Slow { client, master, delay: random.spread(unit / 4..=unit * 2), span },
+                    5..=6 => Fault::Hang { master, span },
+                    7 => Fault::Crash { master, span, keep: Keep::Everything },
+                    8 => Fault::HalfOpen { client, master },
+                    _ => Fault::Cut { client, master },
+                };
+                self.faults.push((when, fault));
+            }
+        }
     }
 
     /// Carries it out.
@@ -209,6 +277,7 @@ impl Plan {
         let last_fault = self.faults.iter().map(|(when, fault)| when.at_latest(longest) + fault.span()).max();
         let last_fault = last_fault.unwrap_or_default();
         world.run((longest + last_fault) * 2 + PATIENCE)?;
+        world.forget_faults();
         world.heal();
         let within = self.longest_ttl() + LONGEST_RECONNECT + Duration::from_secs(2) * (1 + crowd(&clients));
         for client in &clients {

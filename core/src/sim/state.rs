@@ -153,6 +153,9 @@ pub(super) struct State {
     pub(super) steps: u64,
     /// Faults that come about when so many have.
     counted: BTreeMap<u64, Vec<Fault>>,
+    /// Faults that come about so long after that grant.
+    granted: BTreeMap<u64, Vec<(u64, Fault)>>,
+    grants: u64,
 }
 
 impl State {
@@ -180,6 +183,8 @@ impl State {
             timeline: Timeline::new(keeps_timeline),
             steps: 0,
             counted: BTreeMap::new(),
+            granted: BTreeMap::new(),
+            grants: 0,
         }
     }
 
@@ -220,6 +225,25 @@ impl State {
         self.counted.entry(number).or_default().push(fault);
     }
 
+    /// Schedules a fault for so long after that grant.
+    pub(super) fn schedule_at_grant(&mut self, number: u64, delay: u64, fault: Fault) {
+        self.granted.entry(number).or_default().push((delay, fault));
+    }
+
+    /// A master has executed a request for a lock and granted it.
+    pub(super) fn grant_happens(&mut self, client: usize, master: usize) {
+        let due = self.granted.remove(&self.grants);
+        self.grants += 1;
+        for (delay, fault) in due.into_iter().flatten() {
+            let fault = fault.counted_from(client, master);
+            if delay == 0 && !matches!(fault, Fault::Kill { .. }) {
+                self.inject(fault);
+            } else {
+                self.schedule(self.now + delay, Event::Fault(fault));
+            }
+        }
+    }
+
     /// Makes it the time of the next event.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         while let Some(due) = self.counted.first_entry().filter(|due| *due.key() <= self.steps) {
@@ -231,6 +255,13 @@ impl State {
         self.now = next.at;
         self.steps += 1;
         Some(next.event)
+    }
+
+    /// Whatever was to go wrong later does not.
+    pub(super) fn forget_faults(&mut self) {
+        self.counted.clear();
+        self.granted.clear();
+        self.queue.retain(|Reverse(next)| !matches!(next.event, Event::Fault(_)));
     }
 
     pub(super) fn note(&mut self, from: Actor, text: impl FnOnce() -> String) {

@@ -139,6 +139,7 @@ impl World {
         match when.into() {
             When::At(at) => state.schedule(nanos(at), Event::Fault(fault)),
             When::AfterEvents(number) => state.schedule_after_events(number, fault),
+            When::AtGrant { number, delay } => state.schedule_at_grant(number, nanos(delay), fault),
         }
     }
 
@@ -213,6 +214,11 @@ impl World {
     /// What has happened so far.
     pub fn timeline(&self) -> Timeline {
         lock(&self.state).timeline.clone()
+    }
+
+    /// Faults that have not come about yet never will.
+    pub(super) fn forget_faults(&mut self) {
+        lock(&self.state).forget_faults();
     }
 
     fn next_at(&self) -> Option<u64> {
