@@ -20,9 +20,10 @@ impl Connection {
             && self.flight.bytes() < room * self.config.max_in_flight_bytes
     }
 
-    pub(super) fn send(&mut self, request: Request, form: ScriptForm, now: Instant) {
+    /// Sends a request whose answer is waited for since that instant.
+    pub(super) fn send(&mut self, request: Request, form: ScriptForm, since: Instant) {
         let bytes = request.encode(form, &mut self.outbound);
-        self.flight.push(request, form, now, bytes);
+        self.flight.push(request, form, since, bytes);
     }
 
     /// Keeps a request for the connection that is being opened.
@@ -164,8 +165,8 @@ impl Connection {
         if is_no_script(reply) && request.action != Action::Acquire && sent.form == ScriptForm::BySha {
             // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every script
             // compares the token first, so that it may come later than it was meant to. Once: whoever does not know
-            // the text either will not learn it.
-            self.send(request, ScriptForm::ByText, now);
+            // the text either will not learn it. Who asked has waited since then.
+            self.send(request, ScriptForm::ByText, sent.at);
             return Ok(());
         }
         let meaning = interpret(request.action, reply)?;

@@ -13,6 +13,7 @@ use super::link::LinkId;
 use super::random::nanos;
 use super::state::{Event, Inbound, State};
 use super::timeline::Actor;
+use super::violation::Violation;
 use crate::front::{Demand, Host, Locker, Port};
 use crate::machine::EntropyFailed;
 use crate::protocol::MasterId;
@@ -57,25 +58,32 @@ impl Client {
     /// Waits for so long by its clock, or a little longer.
     pub fn sleep(&self, span: Duration) -> Sleep {
         let until = lock(&self.state).local(self.number).saturating_add(nanos(span));
-        Sleep { client: self.number, state: Arc::clone(&self.state), until, alarm_at: None }
+        Sleep { client: self.number, state: Arc::clone(&self.state), until, alarm: None }
     }
 
     /// Writes a line into the world's timeline.
     pub fn note(&self, text: impl Into<String>) {
-        lock(&self.state).note(Actor::Client(self.number), || text.into());
+        // Not with the state locked: the text is made by code that may ask for the time.
+        let text = text.into();
+        lock(&self.state).note(Actor::Client(self.number), || text);
     }
 
     /// Ends the run with a failure of this description: what was promised by the code under test did not hold.
     pub fn report(&self, what: impl Into<String>) {
-        lock(&self.state).observer.report(super::Violation::Reported(what.into()));
+        self.find(Violation::Reported(what.into()));
     }
 
-    /// How long its process has been paused in all, by true time.
-    pub(super) fn paused_for(&self) -> Duration {
-        lock(&self.state).clients.get(self.number).map_or(Duration::ZERO, |node| node.paused_for)
+    /// Until when its process last stood still, on its clock.
+    pub(super) fn stood_until(&self) -> Instant {
+        Instant::from_nanos(lock(&self.state).clients.get(self.number).map_or(0, |node| node.stood_until))
     }
 
-    pub(super) fn find(&self, violation: super::Violation) {
+    /// By how much its clock has leapt forward in all, which no timer notices.
+    pub(super) fn leapt(&self) -> Duration {
+        lock(&self.state).clients.get(self.number).map_or(Duration::ZERO, |node| node.leapt)
+    }
+
+    pub(super) fn find(&self, violation: Violation) {
         lock(&self.state).observer.report(violation);
     }
 }
@@ -92,8 +100,8 @@ pub struct Sleep {
     client: usize,
     state: SharedState,
     until: u64,
-    /// For when the alarm is set, in true time.
-    alarm_at: Option<u64>,
+    /// For when the alarm is set, in true time, and whom it wakes.
+    alarm: Option<(u64, Waker)>,
 }
 
 impl Future for Sleep {
@@ -105,12 +113,16 @@ impl Future for Sleep {
         if state.local(this.client) >= this.until {
             return Poll::Ready(());
         }
-        // Polled for another reason meanwhile, the alarm stands; a clock that has been slowed down since needs another.
-        if this.alarm_at.is_none_or(|at| at <= state.now) {
-            this.alarm_at = state.alarm_time(this.client, this.until);
-            if let Some(at) = this.alarm_at {
-                state.schedule(at, Event::Alarm(cx.waker().clone()));
+        // Polled for another reason meanwhile, the alarm stands; a clock that has been slowed down since needs another, and so does
+        // whoever else waits now.
+        let now = state.now;
+        if this.alarm.as_ref().is_none_or(|(at, waker)| *at <= now || !waker.will_wake(cx.waker())) {
+            let alarm = state.alarm_time(this.client, this.until).map(|at| (at, cx.waker().clone()));
+            if let Some((at, waker)) = &alarm {
+                state.schedule(*at, Event::Alarm(waker.clone()));
             }
+            drop(state);
+            this.alarm = alarm;
         }
         Poll::Pending
     }
@@ -153,8 +165,10 @@ struct Sink {
 
 impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        lock(&self.state).send(self.link, bytes);
-        Ok(bytes.len())
+        match lock(&self.state).send(self.link, bytes) {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            taken => Ok(taken),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -246,8 +260,11 @@ impl Process {
     pub(super) fn turn(&mut self) {
         let Some(port) = &mut self.port else { return };
         port.register(&self.waker);
+        let writes = lock(&self.state).writes;
+        let mut was_idle = true;
         loop {
             let next = lock(&self.state).clients.get_mut(self.number).and_then(|node| node.inbox.pop_front());
+            was_idle &= next.is_none();
             match next {
                 Some(Inbound::Opened(link)) => {
                     if let Some((master, generation)) = place_of(&self.state, link) {
@@ -267,8 +284,15 @@ impl Process {
                 None => break,
             }
         }
+        let masters = lock(&self.state).masters.len();
+        for master in MasterId::all(masters) {
+            if port.is_blocked(master) && lock(&self.state).has_room(self.number, master.index()) {
+                port.retry_write(master);
+            }
+        }
         port.tick();
         while let Some(demand) = port.next_demand() {
+            was_idle = false;
             let mut state = lock(&self.state);
             match demand {
                 Demand::Connect { master, generation } => {
@@ -281,8 +305,14 @@ impl Process {
                 }
             }
         }
+        {
+            let mut state = lock(&self.state);
+            was_idle &= writes == state.writes;
+            state.turn_ended(self.number, was_idle);
+        }
         if port.is_finished() {
             self.port = None;
+            lock(&self.state).close_all(self.number);
             return;
         }
         if let Some(span) = port.sleep() {

@@ -66,6 +66,24 @@ pub enum Fault {
         /// For how long.
         span: Duration,
     },
+    /// Nothing that the master says gets through for a while, though it hears everything; what it said meanwhile arrives after it.
+    Mute {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+        /// For how long.
+        span: Duration,
+    },
+    /// The client's sockets to this master take a few bytes more and then none for a while.
+    Clog {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+        /// For how long.
+        span: Duration,
+    },
     /// Everything takes longer for a while.
     Slow {
         /// Between this client
@@ -197,27 +215,37 @@ impl Fault {
 
     /// With its numbers counted from these.
     pub(super) fn counted_from(mut self, from_client: usize, from_master: usize) -> Self {
-        match &mut self {
+        let (client, master) = self.numbers_mut();
+        if let Some(client) = client {
+            *client += from_client;
+        }
+        if let Some(master) = master {
+            *master += from_master;
+        }
+        self
+    }
+
+    /// The client and the master that it is about.
+    pub(super) fn numbers_mut(&mut self) -> (Option<&mut usize>, Option<&mut usize>) {
+        match self {
             Self::Hang { master, .. }
             | Self::Crash { master, .. }
             | Self::Refuse { master, .. }
             | Self::ForgetScripts { master }
             | Self::MasterDrift { master, .. }
-            | Self::MasterJump { master, .. } => *master += from_master,
+            | Self::MasterJump { master, .. } => (None, Some(master)),
             Self::Cut { client, master }
             | Self::HangUp { client, master }
             | Self::HalfOpen { client, master }
             | Self::Partition { client, master, .. }
-            | Self::Slow { client, master, .. } => {
-                *client += from_client;
-                *master += from_master;
-            }
+            | Self::Mute { client, master, .. }
+            | Self::Clog { client, master, .. }
+            | Self::Slow { client, master, .. } => (Some(client), Some(master)),
             Self::Pause { client, .. }
             | Self::Kill { client }
             | Self::ClientJump { client, .. }
-            | Self::ClientDrift { client, .. } => *client += from_client,
+            | Self::ClientDrift { client, .. } => (Some(client), None),
         }
-        self
     }
 
     /// How long it lasts by itself; nothing for those that happen at once or for good.
@@ -227,6 +255,8 @@ impl Fault {
             | Self::Crash { span, .. }
             | Self::Refuse { span, .. }
             | Self::Partition { span, .. }
+            | Self::Mute { span, .. }
+            | Self::Clog { span, .. }
             | Self::Slow { span, .. }
             | Self::Pause { span, .. } => *span,
             _ => Duration::ZERO,

@@ -15,6 +15,7 @@ impl State {
         if !fault.is_assumed() {
             self.observer.leaves_assumptions();
         }
+        self.is_calm = false;
         let now = self.now;
         match fault {
             Fault::Hang { master, span } => {
@@ -71,12 +72,24 @@ impl State {
                 }
             }
             Fault::Partition { client, master, span } => {
-                if let Some(path) = self.clients.get_mut(client).and_then(|node| node.paths.get_mut(master)) {
+                if let Some(path) = self.path_mut(client, master) {
                     path.blocked_until = path.blocked_until.max(now + nanos(span));
                 }
             }
+            Fault::Mute { client, master, span } => {
+                if let Some(path) = self.path_mut(client, master) {
+                    path.mute_until = path.mute_until.max(now + nanos(span));
+                }
+            }
+            Fault::Clog { client, master, span } => {
+                let until = now + nanos(span);
+                if let Some(path) = self.path_mut(client, master) {
+                    path.clogged_until = path.clogged_until.max(until);
+                }
+                self.schedule(until, Event::Room { client });
+            }
             Fault::Slow { client, master, delay, span } => {
-                if let Some(path) = self.clients.get_mut(client).and_then(|node| node.paths.get_mut(master)) {
+                if let Some(path) = self.path_mut(client, master) {
                     path.slow_until = now + nanos(span);
                     path.slowness = nanos(delay);
                 }
@@ -93,11 +106,9 @@ impl State {
             Fault::ClientJump { client, by } => {
                 if let Some(node) = self.clients.get_mut(client) {
                     node.clock.jump(now, i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
-                    // To the process it is as if it had stood still.
-                    node.paused_for += by;
+                    node.leapt += by;
                 }
                 self.observer.clocks_changed();
-                self.rouse(client);
             }
             Fault::MasterDrift { master, gain_ppm } => {
                 if let Some(node) = self.masters.get_mut(master) {
@@ -116,26 +127,12 @@ impl State {
 
     /// Numbers beyond the last are counted around, so that a fault fits every world.
     fn counted_around(&self, mut fault: Fault) -> Fault {
-        let (clients, masters) = (self.clients.len().max(1), self.masters.len().max(1));
-        match &mut fault {
-            Fault::Hang { master, .. }
-            | Fault::Crash { master, .. }
-            | Fault::Refuse { master, .. }
-            | Fault::ForgetScripts { master }
-            | Fault::MasterDrift { master, .. }
-            | Fault::MasterJump { master, .. } => *master %= masters,
-            Fault::Cut { client, master }
-            | Fault::HangUp { client, master }
-            | Fault::HalfOpen { client, master }
-            | Fault::Partition { client, master, .. }
-            | Fault::Slow { client, master, .. } => {
-                *client %= clients;
-                *master %= masters;
-            }
-            Fault::Pause { client, .. }
-            | Fault::Kill { client }
-            | Fault::ClientJump { client, .. }
-            | Fault::ClientDrift { client, .. } => *client %= clients,
+        let (client, master) = fault.numbers_mut();
+        if let Some(client) = client {
+            *client %= self.clients.len().max(1);
+        }
+        if let Some(master) = master {
+            *master %= self.masters.len().max(1);
         }
         fault
     }
@@ -183,6 +180,7 @@ impl State {
     /// From now on all is well: nobody hangs, is away or refuses, and everything gets through.
     pub(super) fn heal(&mut self) {
         self.note(Actor::World, || "all faults end".into());
+        self.is_calm = true;
         let now = self.now;
         for master in 0..self.masters.len() {
             for reason in [Refusal::OutOfMemory, Refusal::ReadOnly, Refusal::Loading, Refusal::NoAuth] {
@@ -202,13 +200,15 @@ impl State {
             for path in &mut node.paths {
                 path.blocked_until = path.blocked_until.min(now);
                 path.slow_until = path.slow_until.min(now);
+                path.mute_until = path.mute_until.min(now);
+                path.clogged_until = path.clogged_until.min(now);
             }
             if now < node.paused_until {
-                node.paused_for =
-                    node.paused_for.saturating_sub(std::time::Duration::from_nanos(node.paused_until - now));
                 node.paused_until = now;
                 self.resume(client);
             }
+            // There may be room in its sockets again.
+            self.rouse(client);
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Link {
     pub(super) last_up: TrueTime,
     pub(super) last_down: TrueTime,
     pub(super) unread: Vec<Unread>,
+    /// The socket has not taken all that was to be written; so it may be closed.
+    pub(super) is_full: bool,
     /// Tokens whose releases were sent on it and have not been executed.
     pub(super) parting: std::collections::BTreeSet<Vec<u8>>,
 }
@@ -50,6 +52,7 @@ impl Link {
             last_up: 0,
             last_down: 0,
             unread: Vec::new(),
+            is_full: false,
             parting: std::collections::BTreeSet::new(),
         }
     }
@@ -60,6 +63,10 @@ impl Link {
 pub(super) struct Path {
     /// Nothing arrives before this.
     pub(super) blocked_until: TrueTime,
+    /// Nothing from the master arrives before this.
+    pub(super) mute_until: TrueTime,
+    /// Nothing more is taken by the client's sockets before this.
+    pub(super) clogged_until: TrueTime,
     pub(super) slow_until: TrueTime,
     /// How much longer everything takes until then, in nanoseconds.
     pub(super) slowness: u64,

@@ -8,6 +8,7 @@ use super::observer::summary;
 use super::random::nanos;
 use super::state::{Event, Inbound, State};
 use super::timeline::Actor;
+use super::violation::Violation;
 use crate::protocol::Cause;
 
 /// How long a message travels, mostly.
@@ -31,6 +32,7 @@ impl State {
             Event::Down(link, bytes) => self.client_receives(link, bytes),
             Event::DownEnd(link) => self.client_learns_end(link, Cause::Closed),
             Event::Resume { client } => self.resume(client),
+            Event::Room { client } => self.rouse(client),
             Event::Continue { master } => self.continue_master(master),
             Event::Restart { master, incarnation } => self.restart(master, incarnation),
             Event::Mend { master, reason } => self.set_refusal(master, reason, false),
@@ -41,8 +43,8 @@ impl State {
 
     /// When what is sent now arrives at the other side.
     fn arrival(&mut self, client: usize, master: usize, not_before: u64) -> u64 {
-        let travel =
-            if self.random.one_in(60) { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) };
+        let is_slow = !self.is_calm && self.random.one_in(60);
+        let travel = if is_slow { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) };
         let path = self.path(client, master);
         let slowness = if self.now < path.slow_until { path.slowness } else { 0 };
         (self.now.max(path.blocked_until) + nanos(travel) + slowness).max(not_before)
@@ -67,6 +69,9 @@ impl State {
             links.push(id);
         }
         let at = self.arrival(client, master, 0);
+        if let Some(link) = self.link_mut(id) {
+            link.last_up = at;
+        }
         self.schedule(at, Event::Knock(id));
     }
 
@@ -74,6 +79,19 @@ impl State {
     pub(super) fn client_link(&self, client: usize, master: usize, generation: u32) -> Option<LinkId> {
         let links = self.clients.get(client)?.links.get(master)?;
         links.iter().copied().find(|id| self.link(*id).is_some_and(|link| link.generation == generation))
+    }
+
+    /// A client's driver has ended: the system closes what it had open.
+    pub(super) fn close_all(&mut self, client: usize) {
+        let links = self.clients.get(client).map(|node| node.links.concat()).unwrap_or_default();
+        for id in links {
+            self.close(id);
+        }
+    }
+
+    /// Whether a client's socket to this master would take something.
+    pub(super) fn has_room(&self, client: usize, master: usize) -> bool {
+        self.now >= self.path(client, master).clogged_until
     }
 
     /// The client closes its end.
@@ -95,17 +113,37 @@ impl State {
         }
     }
 
-    /// The client writes.
-    pub(super) fn send(&mut self, id: LinkId, bytes: &[u8]) {
-        let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return };
+    /// The client writes. Says how many bytes its socket has taken.
+    pub(super) fn send(&mut self, id: LinkId, bytes: &[u8]) -> usize {
+        let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return 0 };
+        // What a process writes as it dies, or to a connection that has ended, goes nowhere.
         if self.clients.get(client).is_none_or(|node| node.is_dead) {
-            return;
+            return bytes.len();
         }
+        self.writes += 1;
+        let is_clogged = self.now < self.path(client, master).clogged_until;
+        let taken = match self.link(id) {
+            Some(link) if is_clogged && link.is_full => 0,
+            // The last room in the socket.
+            Some(_) if is_clogged => self.random.below(bytes.len()),
+            _ => bytes.len(),
+        };
+        let bytes = bytes.get(..taken).unwrap_or_default();
         let local = self.local(client);
         let now = self.now;
-        let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return };
+        let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return taken };
+        link.is_full = is_clogged;
         link.sent.feed(bytes);
-        while let Ok(Some(command)) = link.sent.next_command() {
+        loop {
+            let command = match link.sent.next_command() {
+                Ok(Some(command)) => command,
+                Ok(None) => break,
+                Err(error) => {
+                    let text = format!("client{client} sent what is no command: {error}");
+                    self.observer.report(Violation::Reported(text));
+                    return taken;
+                }
+            };
             if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token())
             {
                 link.parting.insert(token.to_vec());
@@ -116,6 +154,7 @@ impl State {
             });
         }
         self.travel(id, bytes, Event::Up);
+        taken
     }
 
     /// Sends bytes on their way, perhaps in pieces. They do not overtake those before them.
@@ -129,7 +168,10 @@ impl State {
             let Some(link) = self.link(id).filter(|link| !link.forgotten) else { return };
             let last = if is_up { link.last_up } else { link.last_down };
             let (client, master) = (link.client, link.master);
-            let at = self.arrival(client, master, last) + self.backed_off(client, master);
+            let mut at = self.arrival(client, master, last) + self.backed_off(client, master);
+            if !is_up {
+                at = at.max(self.path(client, master).mute_until);
+            }
             let Some(link) = self.link_mut(id) else { return };
             *(if is_up { &mut link.last_up } else { &mut link.last_down }) = at;
             self.schedule(at, event(id, piece.to_vec()));
@@ -144,6 +186,7 @@ impl State {
         let is_away = self.masters.get(master).is_none_or(|node| self.now < node.away_until);
         link.master_end_open = !is_away;
         let at = self.arrival(client, master, 0);
+        let at = at.max(self.path(client, master).mute_until);
         if let Some(link) = self.link_mut(id) {
             link.last_down = at;
         }
@@ -182,7 +225,11 @@ impl State {
                     }
                 }
                 Ok(None) => break,
-                Err(_) => return self.hang_up(id),
+                Err(error) => {
+                    error.write(&mut replies);
+                    self.reply(id, &replies);
+                    return self.hang_up(id);
+                }
             }
         }
         self.reply(id, &replies);
@@ -221,7 +268,7 @@ impl State {
         link.master_end_open = false;
         let (client, master, last_down) = (link.client, link.master, link.last_down);
         if !link.forgotten {
-            let at = self.arrival(client, master, last_down);
+            let at = self.arrival(client, master, last_down).max(self.path(client, master).mute_until);
             self.schedule(at, Event::DownEnd(id));
         }
     }

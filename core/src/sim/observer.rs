@@ -53,12 +53,7 @@ pub(super) struct Observer {
     verdict: Option<Violation>,
     /// How many guards there have been.
     pub(super) granted: u64,
-    /// Drivers' looks around at one instant.
-    looks: (TrueTime, u32),
 }
-
-/// So often may a client's driver look around at one instant of true time.
-const MOST_LOOKS: u32 = 1_000;
 
 impl Observer {
     pub(super) fn new(masters: usize) -> Self {
@@ -73,7 +68,6 @@ impl Observer {
             is_stale: false,
             verdict: None,
             granted: 0,
-            looks: (0, 0),
         }
     }
 
@@ -81,12 +75,14 @@ impl Observer {
         self.verdict.as_ref()
     }
 
-    /// The first verdict stands.
+    /// The first verdict stands. Outside the assumptions only that counts which needs none.
     pub(super) fn report(&mut self, violation: Violation) {
-        self.verdict.get_or_insert(violation);
+        if self.within_assumptions || !violation.needs_assumptions() {
+            self.verdict.get_or_insert(violation);
+        }
     }
 
-    /// From now on only what two clients could see of one another counts: the rest is promised under the assumptions alone.
+    /// From now on only what needs no assumption counts, and two holders: whoever leaves the assumptions wants to see them.
     pub(super) fn leaves_assumptions(&mut self) {
         self.within_assumptions = false;
     }
@@ -102,14 +98,6 @@ impl Observer {
     pub(super) fn died(&mut self, client: usize) {
         self.dead.insert(client);
         self.held.retain(|held| held.client != client);
-    }
-
-    /// A driver looks around at this time.
-    pub(super) fn looked(&mut self, client: usize, now: TrueTime) {
-        self.looks = if self.looks.0 == now { (now, self.looks.1 + 1) } else { (now, 1) };
-        if self.looks.1 > MOST_LOOKS {
-            self.report(Violation::Spinning { client });
-        }
     }
 
     /// A client sends a command, at this time on its clock.
@@ -204,24 +192,24 @@ impl State {
         let observer = &mut self.observer;
         let place = observer.held.iter_mut().find(|held| held.client == client && held.lock == lock);
         let is_new = place.is_none();
+        let has_revived;
         if let Some(held) = place {
             held.is_seen = true;
             if held.valid_until == valid_until {
                 return;
             }
-            if local >= held.valid_until && local < valid_until {
-                observer.verdict.get_or_insert(Violation::Revived { client });
-            }
+            has_revived = local >= held.valid_until && local < valid_until;
             (held.valid_until, held.ends) = (valid_until, ends);
         } else {
-            if observer.ended.contains(&(client, lock)) {
-                observer.verdict.get_or_insert(Violation::Revived { client });
-            }
+            has_revived = observer.ended.contains(&(client, lock));
             observer.granted += 1;
             let (resource, token) = (resource.clone(), token.to_hex());
             observer.held.push(Held { client, lock, resource, token, valid_until, ends, is_seen: true });
         }
         observer.is_stale = true;
+        if has_revived {
+            observer.report(Violation::Revived { client });
+        }
         let hex = token.to_hex();
         let known = observer.known.get(hex.as_slice());
         let promised = known.into_iter().flat_map(|known| &known.promises).fold(
@@ -298,8 +286,8 @@ impl State {
                 let Some(known) = self.observer.known.get(token) else { continue };
                 let is_excused = self.observer.dead.contains(&known.client)
                     || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
-                        // Its release was sent behind it and lost with the connection.
-                        self.link(*link).is_some_and(|link| link.parting.contains(token))
+                        // Its release was sent behind it and lost with the connection, or found no room in the socket.
+                        self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
                     })
                     || self.observer.held.iter().any(|held| held.token == token);
                 if let (false, Ok(resource)) = (is_excused, Resource::new(key)) {

@@ -9,12 +9,17 @@ use super::link::LinkId;
 use super::random::nanos;
 use super::state::{Event, State, identity};
 use super::timeline::Actor;
+use super::violation::Violation;
 
 /// How soon a process runs after something has woken it.
 const LATENCY: std::ops::RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_micros(60);
 
 /// How late timers fire.
 const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_micros(1_100);
+
+/// So often may a driver look around in vain within this span.
+const MOST_IDLE_TURNS: u32 = 100;
+const SPIN_WINDOW: Duration = Duration::from_millis(100);
 
 impl State {
     /// What a client's clock shows, in nanoseconds.
@@ -66,9 +71,18 @@ impl State {
             return false;
         }
         node.turn = None;
-        let begins = now >= node.paused_until && !node.is_dead;
-        self.observer.looked(client, now);
-        begins
+        now >= node.paused_until && !node.is_dead
+    }
+
+    /// A driver has looked around, and there was something to do or not.
+    pub(super) fn turn_ended(&mut self, client: usize, was_idle: bool) {
+        let now = self.now;
+        let Some(node) = self.clients.get_mut(client).filter(|_| was_idle) else { return };
+        let (began, turns) = node.idle_turns;
+        node.idle_turns = if now < began + nanos(SPIN_WINDOW) { (began, turns + 1) } else { (now, 1) };
+        if node.idle_turns.1 > MOST_IDLE_TURNS {
+            self.observer.report(Violation::Spinning { client });
+        }
     }
 
     /// A task of the client's may go on.
@@ -99,8 +113,6 @@ impl State {
         let until = self.now + nanos(span);
         let Some(node) = self.clients.get_mut(client) else { return };
         if until > node.paused_until {
-            let from = node.paused_until.max(self.now);
-            node.paused_for += Duration::from_nanos(until - from);
             node.paused_until = until;
             self.schedule(until, Event::Resume { client });
         }
@@ -111,6 +123,7 @@ impl State {
         if self.now < node.paused_until {
             return;
         }
+        node.stood_until = node.clock.read(self.now);
         // Whatever was due meanwhile is due now, timers above all.
         if !node.woken.is_empty() && !node.poll_is_due {
             node.poll_is_due = true;

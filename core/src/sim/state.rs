@@ -45,6 +45,10 @@ pub(super) enum Event {
     },
     /// A sleep is over.
     Alarm(Waker),
+    /// There is room in a client's sockets again.
+    Room {
+        client: usize,
+    },
     /// A client's process goes on.
     Resume {
         client: usize,
@@ -121,13 +125,17 @@ pub(super) struct ClientNode {
     pub(super) clock: Clock,
     pub(super) entropy: Random,
     pub(super) paused_until: TrueTime,
-    /// How long it has been paused in all.
-    pub(super) paused_for: Duration,
+    /// When it last stood still, up to this reading of its clock.
+    pub(super) stood_until: u64,
+    /// By how much its clock has leapt forward in all.
+    pub(super) leapt: Duration,
     pub(super) is_dead: bool,
     pub(super) inbox: VecDeque<Inbound>,
     /// When the driver looks around next, and the number of that look.
     pub(super) turn: Option<(TrueTime, u64)>,
     pub(super) turns: u64,
+    /// Turns in which there was nothing to do, in the present window of true time that began then.
+    pub(super) idle_turns: (TrueTime, u32),
     /// Whether tasks are to go on at some scheduled time.
     pub(super) poll_is_due: bool,
     /// The tasks that were woken, in order.
@@ -151,6 +159,10 @@ pub(super) struct State {
     pub(super) timeline: Timeline,
     /// How many events have happened.
     pub(super) steps: u64,
+    /// How many writes clients have made.
+    pub(super) writes: u64,
+    /// Whether all faults have ended: nothing is slow any more either.
+    pub(super) is_calm: bool,
     /// Faults that come about when so many have.
     counted: BTreeMap<u64, Vec<Fault>>,
     /// Faults that come about so long after that grant.
@@ -182,6 +194,8 @@ impl State {
             links: Vec::new(),
             timeline: Timeline::new(keeps_timeline),
             steps: 0,
+            writes: 0,
+            is_calm: false,
             counted: BTreeMap::new(),
             granted: BTreeMap::new(),
             grants: 0,
@@ -194,11 +208,13 @@ impl State {
             clock: Clock::new(start, 0),
             entropy: self.random.fork(),
             paused_until: 0,
-            paused_for: Duration::ZERO,
+            stood_until: 0,
+            leapt: Duration::ZERO,
             is_dead: false,
             inbox: VecDeque::new(),
             turn: None,
             turns: 0,
+            idle_turns: (0, 0),
             poll_is_due: false,
             woken: VecDeque::new(),
             links: vec![Vec::new(); self.masters.len()],
@@ -264,6 +280,26 @@ impl State {
         self.queue.retain(|Reverse(next)| !matches!(next.event, Event::Fault(_)));
     }
 
+    /// Leaves only what clients and masters do: sleeps that were given up, and ends of faults that have ended already, mean nothing.
+    pub(super) fn forget_what_means_nothing(&mut self) {
+        self.forget_faults();
+        self.queue.retain(|Reverse(next)| {
+            !matches!(
+                next.event,
+                Event::Alarm(_)
+                    | Event::Resume { .. }
+                    | Event::Continue { .. }
+                    | Event::Restart { .. }
+                    | Event::Mend { .. }
+            )
+        });
+    }
+
+    /// Everything that was to happen, for whoever drops it with the state unlocked: wakers may be the last to hold a task.
+    pub(super) fn take_events(&mut self) -> impl Drop + use<> {
+        std::mem::take(&mut self.queue).into_vec()
+    }
+
     pub(super) fn note(&mut self, from: Actor, text: impl FnOnce() -> String) {
         self.timeline.note(self.now, from, None, text);
     }
@@ -280,6 +316,10 @@ impl State {
 
     pub(super) fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
         (0..self.links.len()).map(LinkId)
+    }
+
+    pub(super) fn path_mut(&mut self, client: usize, master: usize) -> Option<&mut Path> {
+        self.clients.get_mut(client).and_then(|node| node.paths.get_mut(master))
     }
 
     pub(super) fn path(&self, client: usize, master: usize) -> Path {

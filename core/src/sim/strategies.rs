@@ -62,6 +62,16 @@ pub fn faults() -> impl Strategy<Value = Fault> {
             master,
             span
         }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Mute {
+            client,
+            master,
+            span
+        }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Clog {
+            client,
+            master,
+            span
+        }),
         (pair, millis(1..400), millis(1..2_000)).prop_map(|((client, master), delay, span)| Fault::Slow {
             client,
             master,
@@ -70,6 +80,9 @@ pub fn faults() -> impl Strategy<Value = Fault> {
         }),
         (0usize..8, millis(1..3_000)).prop_map(|(client, span)| Fault::Pause { client, span }),
         (0usize..8, millis(1..3_000)).prop_map(|(client, by)| Fault::ClientJump { client, by }),
+        (0usize..8).prop_map(|client| Fault::Kill { client }),
+        (0usize..8, drift()).prop_map(|(client, gain_ppm)| Fault::ClientDrift { client, gain_ppm }),
+        (0usize..8, drift()).prop_map(|(master, gain_ppm)| Fault::MasterDrift { master, gain_ppm }),
     ]
 }
 

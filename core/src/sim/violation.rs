@@ -81,6 +81,20 @@ pub enum Violation {
     Reported(String),
 }
 
+impl Violation {
+    /// Whether it is promised under Redlock's assumptions only.
+    pub(super) fn needs_assumptions(&self) -> bool {
+        !matches!(
+            self,
+            Self::TwoHolders { .. }
+                | Self::Spinning { .. }
+                | Self::Unfinished { .. }
+                | Self::Restless
+                | Self::Reported(_)
+        )
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

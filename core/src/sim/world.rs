@@ -133,7 +133,9 @@ impl World {
         }
     }
 
-    /// Lets a fault come about at that true time, counted from the world's beginning, or after so many events; at once if that is past.
+    /// Lets a fault come about at that true time, counted from the world's beginning, or as [`When`] says; at once if that is past.
+    ///
+    /// Numbers of clients and masters beyond the last are counted around: of two clients, 5 is client 1.
     pub fn inject(&mut self, when: impl Into<When>, fault: Fault) {
         let mut state = lock(&self.state);
         match when.into() {
@@ -151,10 +153,12 @@ impl World {
     /// Runs until every task has ended.
     ///
     /// # Errors
-    /// [`Failure`] if a promise was broken, or if a task has not ended when so much true time has passed since the world's beginning.
+    /// [`Failure`] if a promise was broken, or if a task has not ended after so much true time from now.
     pub fn run(&mut self, limit: Duration) -> Result<Report, Box<Failure>> {
+        self.look_at_guards();
+        let end = lock(&self.state).now.saturating_add(nanos(limit));
         while self.processes.iter().any(Process::is_busy) {
-            if self.next_at().is_none_or(|at| at > nanos(limit)) {
+            if self.next_at().is_none_or(|at| at > end) {
                 let client = self.processes.iter().position(Process::is_busy).unwrap_or_default();
                 return Err(self.failure(Violation::Unfinished { client }));
             }
@@ -168,6 +172,7 @@ impl World {
     /// # Errors
     /// [`Failure`] if a promise was broken.
     pub fn pass(&mut self, span: Duration) -> Result<Report, Box<Failure>> {
+        self.look_at_guards();
         let end = lock(&self.state).now.saturating_add(nanos(span));
         while self.next_at().is_some_and(|at| at <= end) {
             self.step()?;
@@ -189,6 +194,7 @@ impl World {
         lock(&self.state).look_for_left_keys();
         self.verdict()?;
         if !self.processes.iter().any(Process::is_busy) {
+            lock(&self.state).forget_what_means_nothing();
             let end = lock(&self.state).now.saturating_add(nanos(REST));
             while self.next_at().is_some_and(|at| at <= end) {
                 self.step()?;
@@ -219,6 +225,13 @@ impl World {
     /// Faults that have not come about yet never will.
     pub(super) fn forget_faults(&mut self) {
         lock(&self.state).forget_faults();
+    }
+
+    /// Guards may have been dropped since the last event, by whoever has the world.
+    fn look_at_guards(&self) {
+        for process in &self.processes {
+            process.show_guards();
+        }
     }
 
     fn next_at(&self) -> Option<u64> {
@@ -284,6 +297,8 @@ impl Drop for World {
         for process in &mut self.processes {
             process.die();
         }
+        let events = lock(&self.state).take_events();
+        drop(events);
     }
 }
 

