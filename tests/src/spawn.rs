@@ -53,9 +53,10 @@ pub(crate) fn spawn(command: Command) -> io::Result<Child> {
 fn find_server() -> PathBuf {
     if let Some(named) = std::env::var_os(SERVER_VARIABLE) {
         let named = PathBuf::from(named);
-        // Servers run in their own directory, so a relative path would be looked for there.
-        return named
-            .canonicalize()
+        assert!(named.is_file(), "{SERVER_VARIABLE} names {}, which is no file", named.display());
+        // Servers run in their own directory, so a relative path would be looked for there. Symbolic links stay: Debian's redis-server
+        // is one, and what it leads to is another program under its own name.
+        return std::path::absolute(&named)
             .unwrap_or_else(|error| panic!("{SERVER_VARIABLE} names {}: {error}", named.display()));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The model, at all instants at which the server may have been.
 //!
-//! A real server reads its clock once for each command, and all that is known of those readings is that they lie between two others
-//! and never go back. So each command is given to the model at every millisecond of that span, what does not fit the server's
+//! A real server reads its clock for each command, once but for one case, and all that is known of those readings is that they lie between
+//! two others and never go back. So each command is given to the model at every millisecond of that span, what does not fit the server's
 //! reply is dropped, and what is left goes on. Of outcomes that are the same only the earliest is kept: what a later one can
 //! still become, the earlier can too.
 
@@ -91,12 +91,11 @@ impl States {
                 for mut master in before.masters_at(at, ends) {
                     let (mut session, mut bytes) = (before.session.clone(), Vec::new());
                     flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
-                    let is_same = |state: &&mut State| state.master == master && state.session == session;
                     if fits(&bytes) {
-                        match kept.iter_mut().find(is_same) {
-                            Some(state) => state.at = state.at.min(at),
-                            None => kept.push(State { master, session, at }),
+                        for (at, master) in looked_at_again(command, &master, at, end) {
+                            keep(&mut kept, State { master, session: session.clone(), at });
                         }
+                        keep(&mut kept, State { master, session, at });
                     }
                     replies.push(Reply { at, bytes });
                 }
@@ -121,6 +120,36 @@ impl States {
         }
         states.into_iter().next().map(|state| (state.master, state.session))
     }
+}
+
+/// Of outcomes that are the same, the earliest.
+fn keep(kept: &mut Vec<State>, new: State) {
+    let is_same = |state: &&mut State| state.master == new.master && state.session == new.session;
+    match kept.iter_mut().find(is_same) {
+        Some(state) => state.at = state.at.min(new.at),
+        None => kept.push(new),
+    }
+}
+
+/// To give a key another end a server reads its clock twice: when the end has come by the second reading, the key is deleted.
+fn looked_at_again(command: &Command, master: &Master, at: u64, end: u64) -> Vec<(u64, Master)> {
+    let gives_ends = [&b"PEXPIRE"[..], b"EXPIRE", b"EVAL", b"EVALSHA"];
+    if !gives_ends.iter().any(|name| command.name().eq_ignore_ascii_case(name)) {
+        return Vec::new();
+    }
+    let mut outcomes = Vec::new();
+    for later in at + 1..=end {
+        let now = Duration::from_millis(later);
+        let is_meant = |key: &[u8]| command.arguments().iter().any(|argument| argument == key);
+        let mut without = master.clone();
+        for held in master.keys(now).filter(|held| held.expires_at == Some(now) && is_meant(held.key)) {
+            without.remove(held.database, held.key, now);
+        }
+        if without != *master {
+            outcomes.push((later, without));
+        }
+    }
+    outcomes
 }
 
 /// Whether every key lives as long in the model as on the server.
