@@ -4,6 +4,7 @@ use super::book::Book;
 use super::row::Item;
 use super::scenario::Scenario;
 use super::state::{CLIENTS, Link, MASTERS, Mode, Stage, State};
+use crate::connection::Action as Does;
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,11 @@ pub(super) enum Action {
     },
     /// The master executes the next request of the connection.
     Execute {
+        client: usize,
+        master: usize,
+    },
+    /// The same, while an absent client has the key.
+    Refuse {
         client: usize,
         master: usize,
     },
@@ -76,10 +82,6 @@ pub(super) enum Action {
     Expire {
         master: usize,
     },
-    /// The client that is looked at apart takes a key.
-    Other {
-        master: usize,
-    },
     Crash {
         master: usize,
     },
@@ -96,12 +98,9 @@ pub(super) fn enabled(state: &State, scenario: &Scenario, book: &Book, actions: 
         for client in 0..CLIENTS {
             of_link(state, client, master, scenario, book, actions);
         }
-        match state.master(master).key {
-            Some(key) if key.is_nobodys() || key.life <= scenario.late + scenario.early => {
-                actions.push(Action::Expire { master });
-            }
-            None if may_be_taken(state, master) => actions.push(Action::Other { master }),
-            _ => {}
+        let key = state.master(master).key;
+        if key.is_some_and(|key| key.life <= scenario.late + scenario.early) {
+            actions.push(Action::Expire { master });
         }
         if state.crashes > 0 && matters(state, master) {
             actions.push(Action::Crash { master });
@@ -154,8 +153,11 @@ fn of_link(
     match link.mode {
         Mode::Ready => {
             let answered = executed(link);
-            if answered < link.flight.len() {
+            if let Some(&item) = link.flight.as_slice().get(answered) {
                 actions.push(Action::Execute { client, master });
+                if may_be_refused(state, client, master, item) {
+                    actions.push(Action::Refuse { client, master });
+                }
             }
             if answered > 0 {
                 actions.push(Action::Deliver { client, master });
@@ -208,10 +210,13 @@ pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
     it.stage == Stage::Ended || (it.is_alive() && book.is_parting(it.lock))
 }
 
-/// Whether an absent client may take this master's key, and that makes a difference.
-fn may_be_taken(state: &State, master: usize) -> bool {
-    let is_absent = |client: usize| state.client(client).is_absent();
-    (0..CLIENTS).any(|client| is_absent(client) && !state.link(client, master).behind.is_empty())
+/// Whether an absent client may have this master's key when the request is executed, and that makes a difference.
+fn may_be_refused(state: &State, client: usize, master: usize, item: Item) -> bool {
+    let other = 1 - client;
+    matches!(item.action(), Does::Acquire | Does::Undo)
+        && state.client(other).is_absent()
+        && !state.link(other, master).behind.is_empty()
+        && state.master(master).key.is_none()
 }
 
 /// Whether a crash of this master changes anything.
@@ -225,5 +230,5 @@ fn matters(state: &State, master: usize) -> bool {
 
 /// Whether an item still puts its token there.
 pub(super) fn acquires(item: Item, attempt: u8) -> bool {
-    item.action() == crate::connection::Action::Acquire && item.attempt() == attempt && item.said().is_none()
+    item.action() == Does::Acquire && item.attempt() == attempt && item.said().is_none()
 }

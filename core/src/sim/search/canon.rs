@@ -1,5 +1,7 @@
 //! One representative for all states that differ only in the names of masters and clients.
 
+use std::cmp::Ordering;
+
 use super::book::Book;
 use super::state::{CLIENTS, MASTERS, State};
 
@@ -46,19 +48,37 @@ impl Canon {
             column.clear();
             state.write_master(master, is_swapped, column);
         }
-        let columns = &self.columns;
-        let column = |master: u8| columns.get(usize::from(master));
+        let [first, second, third] = &self.columns;
+        let compared = [first.cmp(second), first.cmp(third), second.cmp(third)];
         // Only the least order of the columns counts, and among equal columns the least numbers of the locks.
+        let is_least = |order: &&[u8; MASTERS]| !is_symmetric || is_sorted(**order, compared);
         let orders = if is_symmetric { ORDERS.as_slice() } else { &ORDERS[..1] };
-        let key = |order: &[u8; MASTERS]| order.map(column);
-        let least = orders.iter().map(key).min().unwrap_or_default();
-        let mut locks = [u32::MAX; CLIENTS];
-        for order in orders.iter().filter(|order| key(order) == least) {
+        let (mut locks, mut least) = ([u32::MAX; CLIENTS], None);
+        for order in orders.iter().filter(is_least) {
             locks = locks.min(turned_locks(state, is_swapped, *order, book));
+            least = Some(order);
         }
-        least.iter().flatten().for_each(|column| self.candidate.extend_from_slice(column));
+        for &master in least.into_iter().flatten() {
+            let column = self.columns.get(usize::from(master));
+            self.candidate.extend_from_slice(column.map_or(&[], Vec::as_slice));
+        }
         locks.iter().for_each(|lock| self.candidate.extend_from_slice(&lock.to_le_bytes()));
     }
+}
+
+/// Whether the columns stand in ascending order so, given how the first compares with the second, the first with the third, and the
+/// second with the third.
+fn is_sorted([a, b, c]: [u8; MASTERS], compared: [Ordering; MASTERS]) -> bool {
+    let [first_second, first_third, second_third] = compared;
+    let compare = |left: u8, right: u8| match (left, right) {
+        (0, 1) => first_second,
+        (0, _) => first_third,
+        (1, 0) => first_second.reverse(),
+        (1, _) => second_third,
+        (_, 0) => first_third.reverse(),
+        (_, _) => second_third.reverse(),
+    };
+    compare(a, b).is_le() && compare(b, c).is_le()
 }
 
 fn turned_locks(state: &State, is_swapped: bool, order: [u8; MASTERS], book: &mut Book) -> [u32; CLIENTS] {

@@ -3,11 +3,12 @@
 use super::properties::{self, Violation};
 use super::row::{Item, Said};
 use super::state::{Key, State};
+use super::story::Party;
 use super::world::World;
 use crate::connection::Action as Does;
 
 impl World {
-    /// `SET NX PX` and the scripts of `wire::script`.
+    /// A master executes a request.
     pub(super) fn execute(
         &mut self,
         state: &mut State,
@@ -16,31 +17,32 @@ impl World {
         item: Item,
         is_late: bool,
     ) -> Result<Said, Violation> {
-        let late = self.scenario.late;
-        let owner = u8::try_from(client).unwrap_or(u8::MAX);
+        let own = Key {
+            client: u8::try_from(client).unwrap_or(u8::MAX),
+            attempt: item.attempt(),
+            life: item.ttl() + self.scenario.late,
+            is_late,
+        };
         let key = &mut state.master_mut(master).key;
         let before = *key;
-        let is_own = |key: Key| (key.client, key.attempt) == (owner, item.attempt());
-        let life = item.ttl() + late;
-        let said = match (item.action(), &mut *key) {
-            (Does::Acquire, None) => {
-                *key = Some(Key { client: owner, attempt: item.attempt(), life, is_late });
-                Said::Yes
-            }
-            (Does::Acquire, Some(_)) => Said::No,
-            (action, Some(held)) if is_own(*held) => {
-                match action {
-                    Does::Extend => held.life = held.life.max(life),
-                    _ => *key = None,
-                }
-                Said::Yes
-            }
-            (Does::Undo, Some(_)) => Said::Holder,
-            _ => Said::No,
-        };
+        let said = run(key, own, item.action());
         let after = *key;
         self.story.executes(client, master, item, said, is_late);
-        properties::executed(before, after, item.action(), is_own).map_or(Ok(said), Err)
+        properties::executed(before, after, own)?;
+        // An absent client's key is nowhere in the state, but might stand there.
+        let foreign = Some(Key { client: 1 - own.client, ..own });
+        let mut other = foreign;
+        run(&mut other, own, item.action());
+        properties::executed(foreign, other, own)?;
+        Ok(said)
+    }
+
+    /// The master executes a request while an absent client has the key.
+    pub(super) fn refuse(&mut self, client: usize, master: usize, item: Item) -> Said {
+        let said = if item.action() == Does::Undo { Said::Holder } else { Said::No };
+        self.story.says(Party::Master(master), || "somebody else has its key".to_owned());
+        self.story.executes(client, master, item, said, false);
+        said
     }
 
     pub(super) fn execute_late(
@@ -75,7 +77,7 @@ impl World {
             }
         }
         for master in &mut state.masters {
-            if let Some(key) = master.key.as_mut().filter(|key| !key.is_nobodys()) {
+            if let Some(key) = &mut master.key {
                 key.life -= 1;
             }
             master.key = master.key.filter(|key| key.life > 0);
@@ -85,5 +87,28 @@ impl World {
                 debts.iter().filter(|debt| debt.life > 0).for_each(|debt| link.debts.push(debt));
             }
         }
+    }
+}
+
+/// `SET NX PX` and the scripts of `wire::script`, for a request that would set the key `own`.
+fn run(key: &mut Option<Key>, own: Key, action: Does) -> Said {
+    match (action, &mut *key) {
+        (Does::Acquire, None) => {
+            *key = Some(own);
+            Said::Yes
+        }
+        (Does::Acquire, Some(_)) => Said::No,
+        (action, Some(held)) if held.is_of(own) => {
+            match action {
+                Does::Extend if held.life < own.life => {
+                    *held = Key { is_late: held.is_late || own.is_late, ..own };
+                }
+                Does::Extend => {}
+                _ => *key = None,
+            }
+            Said::Yes
+        }
+        (Does::Undo, Some(_)) => Said::Holder,
+        _ => Said::No,
     }
 }

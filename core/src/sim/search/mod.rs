@@ -81,8 +81,7 @@ impl Counterexample {
 /// As a timeline: one line for each thing that happens, with the time, who, and what.
 impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.story.as_text())?;
-        writeln!(f, "        => {}", self.violation)
+        f.write_str(&self.story.as_text(&self.violation))
     }
 }
 

@@ -12,6 +12,9 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it shows, in a sentence.
     pub about: &'static str,
+    /// Whether there is one client only, among others that take keys and lose them when they like. Whoever has a quorum of keys then
+    /// excludes them all, however many they are.
+    pub alone: bool,
     /// The TTL of both clients' locks.
     pub ttl: u8,
     /// How many attempts each client makes; up to four.
@@ -57,6 +60,7 @@ impl Scenario {
     pub const DELAY: Self = Self {
         name: "delay",
         about: "two clients, one attempt each, unbounded delay, no loss",
+        alone: false,
         ttl: 4,
         attempts: [1, 1],
         within: None,
@@ -200,6 +204,57 @@ impl Scenario {
         ..Self::ONE_LOSS
     };
 
+    /// One client among any number of others: loss, extensions, cancelling, late answers.
+    pub const ALONE: Self = Self {
+        name: "alone",
+        about: "one client among any others: unbounded loss, an extension, cancelling, answers that are reported as late",
+        alone: true,
+        ttl: 3,
+        extensions: [1, 0],
+        extension_ttls: &[2, 4],
+        losses: None,
+        cancels: true,
+        overdue: true,
+        ..Self::DELAY
+    };
+
+    /// One client among any number of others, with two extensions.
+    pub const ALONE_EXTEND: Self = Self {
+        name: "alone-extend",
+        about: "one client among any others: two extensions, longer or shorter, over connections that end twice",
+        extensions: [2, 0],
+        losses: Some(2),
+        cancels: false,
+        overdue: false,
+        ..Self::ALONE
+    };
+
+    /// One client among any number of others, with two attempts.
+    pub const ALONE_RETRY: Self = Self {
+        name: "alone-retry",
+        about: "one client among any others: two attempts, connections that end twice, one of them long dead",
+        attempts: [2, 0],
+        extensions: [0, 0],
+        losses: Some(2),
+        stale: true,
+        cancels: false,
+        overdue: false,
+        ..Self::ALONE
+    };
+
+    /// One client that is renewed in the background.
+    pub const ALONE_RENEW: Self = Self {
+        name: "alone-renew",
+        about: "one client among any others, renewed in the background, over a connection that ends",
+        renews: true,
+        ttl: 5,
+        extensions: [0, 0],
+        losses: Some(1),
+        cancels: false,
+        overdue: false,
+        ..Self::ALONE
+    };
+
     /// Every scenario that has a name.
     pub const NAMED: &'static [Self] = &[
         Self::DELAY,
@@ -215,6 +270,9 @@ impl Scenario {
         Self::EXTEND,
         Self::EXTEND_LOSS,
         Self::EXTEND_TWICE,
+        Self::ALONE,
+        Self::ALONE_EXTEND,
+        Self::ALONE_RETRY,
         Self::AMNESIA,
         Self::DRIFT,
     ];
@@ -227,6 +285,6 @@ impl Scenario {
     /// Whether the two clients may be exchanged.
     pub(super) fn clients_are_alike(&self) -> bool {
         let ([a, b], [c, d]) = (self.attempts, self.extensions);
-        a == b && c == d
+        a == b && c == d && !self.alone
     }
 }

@@ -69,7 +69,8 @@ impl Client {
     }
 }
 
-/// A key on a master: whose token, how many ticks it lives, and whether a request put it there that its client had left behind.
+/// A key on a master: whose token, how many ticks it lives, and whether it is there, or for so long, by a request that its client
+/// had left behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     pub(super) client: u8,
@@ -79,13 +80,9 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A key of an absent client: it ends when it likes.
-    pub(super) fn of_nobody(client: u8) -> Self {
-        Self { client, attempt: 0, life: 0, is_late: true }
-    }
-
-    pub(super) fn is_nobodys(self) -> bool {
-        self.life == 0
+    /// Whether it has the same token.
+    pub(super) fn is_of(self, other: Self) -> bool {
+        (self.client, self.attempt) == (other.client, other.attempt)
     }
 }
 

@@ -90,7 +90,6 @@ impl Story {
                 return;
             }
             Action::Expire { master } => (Party::Master(master), "its key expires".to_owned()),
-            Action::Other { master } => (Party::Master(master), "somebody else takes its key".to_owned()),
             Action::Crash { master } => (Party::Master(master), "crashes and starts again".to_owned()),
             Action::GiveUp { client, master, .. } => {
                 (Party::Client(client), format!("gives up the silent connection to m{}", master + 1))
@@ -115,6 +114,7 @@ impl Story {
             | Action::Cancel { .. }
             | Action::Wake { .. }
             | Action::Execute { .. }
+            | Action::Refuse { .. }
             | Action::Deliver { .. }
             | Action::Overdue { .. } => return,
         };
@@ -176,8 +176,8 @@ impl Story {
         }
     }
 
-    /// The timeline: when, who, what.
-    pub(super) fn as_text(&self) -> String {
+    /// The timeline: when, who, what, and at its end what must not be.
+    pub(super) fn as_text(&self, end: &dyn fmt::Display) -> String {
         let mut text = String::new();
         for line in self.lines.iter().flatten() {
             let millis = u128::from(line.tick) * TICK.as_millis();
@@ -187,6 +187,7 @@ impl Story {
             };
             let _ = writeln!(text, "{millis:>3} ms  {who:<8}  {}", line.text);
         }
+        let _ = writeln!(text, "{:>3} ms  {:<8}  {end}", u128::from(self.tick) * TICK.as_millis(), "=>");
         text
     }
 

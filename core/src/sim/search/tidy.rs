@@ -40,7 +40,8 @@ impl World {
         }
     }
 
-    /// What an absent client does to a master matters only to an acquisition of the other that is yet to come.
+    /// All that remains of an absent client is whether it may refuse a master to the other, and that only while the other may
+    /// still ask it for the key.
     fn tidy_absent(&self, state: &mut State, client: usize, master: usize) {
         let other = 1 - client;
         let it = state.client(other);
@@ -53,37 +54,38 @@ impl World {
             }
             Stage::Ended | Stage::Absent => false,
         };
-        let link = state.link(other, master);
-        let may_touch = is_done(state, other, &self.book) && !(link.is_idle() && link.behind.is_empty());
-        let is_concerned = may_try_again || may_acquire(link) || may_touch;
+        let asks = state.link(other, master);
+        let is_concerned = may_try_again || may_acquire(asks) || may_read(asks);
+        let stood = &mut state.master_mut(master).key;
+        let stands = stood.take_if(|key| usize::from(key.client) == client).is_some();
         let mut left = Link::new();
-        if is_concerned && may_acquire(state.link(client, master)) {
+        if is_concerned && (stands || may_acquire(state.link(client, master))) {
             left.behind.push(Item::new(Does::Acquire, 0, 0, 0).as_first(true).again());
         }
         *state.link_mut(client, master) = left;
-        let key = &mut state.master_mut(master).key;
-        if let Some(held) = key.filter(|key| usize::from(key.client) == client) {
-            *key = is_concerned.then_some(Key::of_nobody(held.client));
-        }
     }
 
-    /// A client that will never hold the lock again is looked at apart: in the state itself it becomes whatever may take and
-    /// lose keys where it may still do so, and in the state that is returned it stands alone, and the other becomes that.
+    /// A client that will never hold the lock again is looked at apart: in the state itself it becomes one who may have the key
+    /// of a master, or not, where it has it or may still get it, and in the state that is returned it stands alone, and the other becomes that.
     pub(super) fn part(&self, state: &mut State) -> Option<State> {
         if state.clients.iter().any(Client::is_absent) {
             return None;
         }
         let client = (0..CLIENTS).find(|&client| is_done(state, client, &self.book))?;
         let mut alone = *state;
-        let other = 1 - client;
-        for master in 0..MASTERS {
-            alone.link_mut(other, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));
-        }
-        alone.client_mut(other).leave();
+        Self::let_leave(&mut alone, 1 - client);
         self.tidy(&mut alone);
         state.client_mut(client).leave();
         self.tidy(state);
         Some(alone)
+    }
+
+    /// The client becomes one who may have the key of every master, or not, at any time.
+    pub(super) fn let_leave(state: &mut State, client: usize) {
+        for master in 0..MASTERS {
+            state.link_mut(client, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));
+        }
+        state.client_mut(client).leave();
     }
 }
 
@@ -91,6 +93,12 @@ impl World {
 fn may_acquire(link: &Link) -> bool {
     let rows = link.flight.iter().chain(link.queued.iter()).chain(link.behind.iter());
     rows.into_iter().any(|item| item.action() == Does::Acquire && item.said().is_none())
+}
+
+/// Whether the holder of the key is yet to be asked for.
+fn may_read(link: &Link) -> bool {
+    let rows = link.flight.iter().chain(link.queued.iter());
+    rows.into_iter().any(|item| item.action() == Does::Undo && item.said().is_none())
 }
 
 /// Forgets what was left behind and can change nothing, and puts connections in one order.

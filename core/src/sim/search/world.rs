@@ -7,7 +7,7 @@ use super::book::{Book, Heard, Input, Ordered, Told, validity_of};
 use super::properties::{self, Violation};
 use super::row::{Item, Row};
 use super::scenario::Scenario;
-use super::state::{CLIENTS, Key, MASTERS, Mode, Stage, State};
+use super::state::{CLIENTS, MASTERS, Mode, Stage, State};
 use super::story::{Party, Story};
 use crate::connection::{Action as Does, Fate};
 
@@ -33,7 +33,12 @@ impl World {
 
     pub(super) fn initial(&self) -> State {
         let Scenario { losses, crashes, duplicates, .. } = self.scenario;
-        State::initial(losses.unwrap_or(u8::MAX), crashes, duplicates)
+        let mut state = State::initial(losses.unwrap_or(u8::MAX), crashes, duplicates);
+        if self.scenario.alone {
+            Self::let_leave(&mut state, 1);
+        }
+        self.tidy(&mut state);
+        state
     }
 
     /// What is after this, in `next`, and whether it may be.
@@ -70,11 +75,15 @@ impl World {
                 self.call(state, client, Input::Cancel)
             }
             Action::Wake { client } => self.call(state, client, Input::Wake),
-            Action::Execute { client, master } => {
-                let link = state.link_mut(client, master);
+            Action::Execute { client, master } | Action::Refuse { client, master } => {
+                let link = state.link(client, master);
                 let place = executed(link);
                 let Some(item) = link.flight.as_slice().get(place).copied() else { return Ok(()) };
-                let said = self.execute(state, client, master, item, false)?;
+                let said = if matches!(action, Action::Refuse { .. }) {
+                    self.refuse(client, master, item)
+                } else {
+                    self.execute(state, client, master, item, false)?
+                };
                 if let Some(slot) = state.link_mut(client, master).flight.as_mut_slice().get_mut(place) {
                     *slot = item.executed(said);
                 }
@@ -127,11 +136,6 @@ impl World {
             }
             Action::Expire { master } => {
                 state.master_mut(master).key = None;
-                Ok(())
-            }
-            Action::Other { master } => {
-                let client = u8::from(!state.client(0).is_absent());
-                state.master_mut(master).key = Some(Key::of_nobody(client));
                 Ok(())
             }
             Action::Crash { master } => {
