@@ -155,11 +155,17 @@ fn from_resp3(frame: &[u8], decoded: resp3::types::RangeFrame) -> Result<Reply<'
         RangeFrame::Push { data, .. } => Reply::Push(list(frame, data)?),
         RangeFrame::Set { data, .. } => {
             let mut elements: Vec<_> = data.into_iter().collect();
+            if elements.iter().any(is_double) {
+                return Err(WireFault::Refused);
+            }
             elements.sort_by_key(order);
             Reply::Array(list(frame, elements)?)
         }
         RangeFrame::Map { data, .. } => {
             let mut pairs: Vec<_> = data.into_iter().collect();
+            if pairs.iter().any(|(key, _)| is_double(key)) {
+                return Err(WireFault::Refused);
+            }
             pairs.sort_by_key(|(key, _)| order(key));
             let read = |(key, value)| Ok((from_resp3(frame, key)?, from_resp3(frame, value)?));
             Reply::Map(pairs.into_iter().map(read).collect::<Result<_, WireFault>>()?)
@@ -171,6 +177,12 @@ fn from_resp3(frame: &[u8], decoded: resp3::types::RangeFrame) -> Result<Reply<'
 
 fn list(frame: &[u8], elements: Vec<resp3::types::RangeFrame>) -> Result<Vec<Reply<'_>>, WireFault> {
     elements.into_iter().map(|element| from_resp3(frame, element)).collect()
+}
+
+/// Floating-point numbers make no keys. NaN differs from itself, and 0 and -0 are equal with different hashes: how many of them a
+/// hash table holds, and in which order, is chance. No server sends any.
+fn is_double(key: &resp3::types::RangeFrame) -> bool {
+    matches!(key, resp3::types::RangeFrame::Double { .. })
 }
 
 /// An order for the crate's maps and sets, which are hash tables with an order of their own in every process:
@@ -185,9 +197,8 @@ fn order(key: &resp3::types::RangeFrame) -> (u8, usize, i64) {
         | RangeFrame::VerbatimString { data, .. }
         | RangeFrame::BigNumber { data, .. } => (0, data.0, 0),
         RangeFrame::Number { data, .. } => (1, 0, *data),
-        RangeFrame::Double { data, .. } => (2, 0, i64::from_ne_bytes(data.to_ne_bytes())),
-        RangeFrame::Boolean { data, .. } => (3, 0, i64::from(*data)),
-        _ => (4, 0, 0),
+        RangeFrame::Boolean { data, .. } => (2, 0, i64::from(*data)),
+        _ => (3, 0, 0),
     }
 }
 
@@ -244,6 +255,9 @@ mod tests {
             "=4\r\nxxx:\r\n",
             "%1\r\n*0\r\n:1\r\n",
             "*1\r\n$-1\r\n",
+            // No keys: the crate's hash table would hold one or two of the same by chance.
+            "%2\r\n,nan\r\n:1\r\n,nan\r\n:2\r\n",
+            "~2\r\n,0\r\n,-0\r\n",
         ] {
             assert_eq!(decode(Resp3, frame.as_bytes()), Err(WireFault::Refused), "{frame:?}");
         }
