@@ -71,6 +71,8 @@ mod tests {
     #[test]
     fn names_that_are_not_text_print_escaped() {
         assert_eq!(Resource::new("invoice:42").unwrap().to_string(), "invoice:42");
+        assert_eq!(Resource::new("Prüfung 42").unwrap().to_string(), "Prüfung 42");
         assert_eq!(Resource::new([0xff, b'a', b'\n']).unwrap().to_string(), r"\xffa\n");
+        assert_eq!(Resource::new("two\nlines").unwrap().to_string(), r"two\nlines");
     }
 }

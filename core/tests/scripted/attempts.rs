@@ -120,6 +120,26 @@ fn an_attempt_is_repeated_where_a_fresh_connection_and_an_outstanding_vote_can_w
 }
 
 #[test]
+fn a_vote_that_may_tell_held_by_another_from_no_quorum_is_waited_for() {
+    for held in [true, false] {
+        let mut world = World::of(3);
+        world.masters[0].hold_by_another(KEY, None);
+        world.masters[1].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
+        world.masters[2].delay = ms(30);
+        if held {
+            world.masters[2].hold_by_another(KEY, None);
+        } else {
+            world.masters[2].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
+        }
+        let start = world.now;
+        world.acquire(&one_try());
+        let error = world.refusal();
+        assert_eq!(matches!(error, AcquireError::HeldByAnother(_)), held, "{error}");
+        assert_eq!(world.now.since(start), ms(30), "{error}");
+    }
+}
+
+#[test]
 fn a_permission_that_is_missing_for_the_read_is_told_in_place_of_the_refusal() {
     let mut world = World::of(3);
     world.each(|master| {
