@@ -296,7 +296,10 @@ mod tests {
 
     #[test]
     fn keys_without_a_place_come_in_the_same_order_every_time() {
-        let frame = b"%4\r\n:3\r\n:0\r\n#t\r\n:0\r\n:-1\r\n:0\r\n+a\r\n:0\r\n";
+        let keys = [":3", "#t", ":-1", "+a", "#f", ",1.5", ",2.5", ",0.5"];
+        let pairs: String = keys.iter().map(|key| format!("{key}\r\n:0\r\n")).collect();
+        let frame = format!("%8\r\n{pairs}");
+        let frame = frame.as_bytes();
         let first = decode(Resp3, frame).unwrap();
         for _ in 0..50 {
             assert_eq!(decode(Resp3, frame).unwrap(), first);

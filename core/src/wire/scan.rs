@@ -21,7 +21,7 @@ pub(crate) const MAX_DEPTH: usize = 4;
 /// It remembers where it stopped, so every byte is looked at once, however the bytes were split on their way.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner {
-    /// How many bytes of the buffer have been walked over.
+    /// The byte to look at next. It may be one that has not come yet: what is in a string is not looked at.
     position: usize,
     state: State,
     /// For each open array or map, the outermost first, how many values it still lacks.
@@ -44,8 +44,6 @@ enum State {
     Line,
     /// The CR of that line has been read.
     LineLineFeed,
-    /// Inside a string whose last byte is before `end`.
-    Body { end: usize },
     /// Where CR LF has to stand: after a string, and after the values that have no content.
     CarriageReturn,
     /// Where the LF of that has to stand.
@@ -105,13 +103,6 @@ impl Scanner {
                     if !self.skip_line(buffer)? {
                         return Ok(false);
                     }
-                }
-                State::Body { end } => {
-                    if buffer.len() < end {
-                        return Ok(false);
-                    }
-                    self.position = end;
-                    self.state = State::CarriageReturn;
                 }
                 _ => {
                     let Some(&byte) = buffer.get(self.position) else { return Ok(false) };
@@ -176,7 +167,7 @@ impl Scanner {
             State::LengthLineFeed { .. } | State::LineLineFeed => return Err(WireFault::LineEnding),
             State::CarriageReturn | State::LineFeed => return Err(WireFault::Terminator),
             // `walk` does not hand over the bytes of these.
-            State::Line | State::Body { .. } | State::Broken(_) => self.state,
+            State::Line | State::Broken(_) => self.state,
         };
         Ok(false)
     }
@@ -190,7 +181,8 @@ impl Scanner {
                 if end + 2 > MAX_REPLY_BYTES {
                     return Err(WireFault::TooLong);
                 }
-                self.state = State::Body { end };
+                self.position = end;
+                self.state = State::CarriageReturn;
                 return Ok(false);
             }
             Declared::Elements { .. } => value,
@@ -328,6 +320,7 @@ mod tests {
             ("!1\r\na\n", Terminator),
             ("_x", Terminator),
             ("$65537", TooLong),
+            ("$65536\r\n", TooLong),
             ("$65529\r\n", TooLong),
             ("$99999", TooLong),
             ("*513", TooManyElements),
@@ -346,6 +339,7 @@ mod tests {
     fn elements_are_counted_over_all_levels() {
         let within = "*2\r\n*300\r\n".to_owned() + &":1\r\n".repeat(300) + "*210\r\n";
         assert_eq!(Scanner::new().advance(within.as_bytes()), Ok(None));
+        assert_eq!(Scanner::new().advance(b"*512\r\n"), Ok(None));
         let beyond = "*2\r\n*300\r\n".to_owned() + &":1\r\n".repeat(300) + "*211\r\n";
         assert_eq!(Scanner::new().advance(beyond.as_bytes()), Err(WireFault::TooManyElements));
     }

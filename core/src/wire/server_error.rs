@@ -349,6 +349,7 @@ mod tests {
             "ERR value is not an integer: @user_script: 1: -OOM x",
             "ERR Error compiling script (new function): user_script:1: -OOM",
             "ERR -OOM",
+            "-OOM",
         ] {
             assert_eq!(ServerError::classify(text.as_bytes()), other("ERR"), "{text}");
         }
