@@ -142,46 +142,54 @@ impl RawClient {
     /// When the connection ends, no reply comes within the time-out (kind `WouldBlock` or `TimedOut`), or it
     /// is not RESP2.
     pub fn receive(&mut self) -> io::Result<Value> {
-        self.value(MAX_DEPTH)
+        Value::read(&mut self.stream)
+    }
+}
+
+impl Value {
+    /// Reads one reply.
+    pub(crate) fn read(stream: &mut impl BufRead) -> io::Result<Self> {
+        Self::read_nested(stream, MAX_DEPTH)
     }
 
-    fn value(&mut self, depth: usize) -> io::Result<Value> {
-        let line = self.line()?;
+    fn read_nested(stream: &mut impl BufRead, depth: usize) -> io::Result<Self> {
+        let line = read_line(stream)?;
         let (kind, rest) = line.split_at_checked(1).ok_or_else(|| garbage(&line))?;
         let length = || rest.parse::<i64>().map_err(|_| garbage(&line));
         Ok(match kind {
-            "+" => Value::Simple(rest.to_owned()),
-            "-" => Value::Error(rest.to_owned()),
-            ":" => Value::Int(length()?),
-            "$" | "*" if length()? == -1 => Value::Nil,
+            "+" => Self::Simple(rest.to_owned()),
+            "-" => Self::Error(rest.to_owned()),
+            ":" => Self::Int(length()?),
+            "$" | "*" if length()? == -1 => Self::Nil,
             "$" => {
                 let length = usize::try_from(length()?).ok().filter(|length| *length <= MAX_BULK_BYTES);
                 let mut bytes = vec![0; length.ok_or_else(|| garbage(&line))?];
-                self.stream.read_exact(&mut bytes)?;
+                stream.read_exact(&mut bytes)?;
                 let mut end = [0; 2];
-                self.stream.read_exact(&mut end)?;
+                stream.read_exact(&mut end)?;
                 if end != *b"\r\n" {
                     return Err(garbage("a bulk string without its end"));
                 }
-                Value::Bulk(bytes)
+                Self::Bulk(bytes)
             }
             "*" if depth > 0 => {
-                Value::Array((0..length()?).map(|_| self.value(depth - 1)).collect::<io::Result<_>>()?)
+                let elements = (0..length()?).map(|_| Self::read_nested(stream, depth - 1));
+                Self::Array(elements.collect::<io::Result<_>>()?)
             }
             _ => return Err(garbage(&line)),
         })
     }
+}
 
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = Vec::new();
-        self.stream.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
-        if line.is_empty() {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        match line.strip_suffix(b"\r\n") {
-            Some(line) => Ok(String::from_utf8_lossy(line).into_owned()),
-            None => Err(garbage("a line without its end")),
-        }
+fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
+    let mut line = Vec::new();
+    stream.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    match line.strip_suffix(b"\r\n") {
+        Some(line) => Ok(String::from_utf8_lossy(line).into_owned()),
+        None => Err(garbage("a line without its end")),
     }
 }
 

@@ -7,10 +7,16 @@ use std::thread;
 use crate::options::ServerOptions;
 use crate::server::RedisServer;
 
-/// Starts `n` independent masters at the same time.
+/// Starts `n` independent masters at the same time: real servers or embedded ones, see [`Servers`](crate::Servers).
 #[track_caller]
 pub fn masters(n: usize) -> Fleet {
     Fleet::start(n, |options, _| options)
+}
+
+/// Starts one master, as [`masters`] starts several.
+#[track_caller]
+pub fn master() -> RedisServer {
+    ServerOptions::new().start_any()
 }
 
 /// Several servers; a slice of them.
@@ -26,7 +32,8 @@ impl Fleet {
     pub fn start(n: usize, configure: impl Fn(ServerOptions, usize) -> ServerOptions) -> Self {
         let options: Vec<_> = (0..n).map(|index| configure(ServerOptions::new(), index)).collect();
         let servers = thread::scope(|scope| {
-            let starting: Vec<_> = options.iter().map(|options| scope.spawn(|| options.start())).collect();
+            let starting: Vec<_> =
+                options.iter().map(|options| scope.spawn(|| options.start_any())).collect();
             starting
                 .into_iter()
                 .map(|server| server.join().unwrap_or_else(|panic| resume_unwind(panic)))

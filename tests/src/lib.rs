@@ -2,8 +2,8 @@
 //!
 //! A world on 127.0.0.1 in synchronous std code, so that it looks the same to every transport under test:
 //!
-//! * [`RedisServer`] is one real master that can be stopped, continued, killed and restarted; [`masters`]
-//!   starts several.
+//! * [`RedisServer`] is one master that can be stopped, continued, killed and restarted; [`masters`]
+//!   starts several. [`Servers`] tells whether they are real servers or embedded masters.
 //! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and swallows.
 //! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
@@ -17,12 +17,14 @@
 #![allow(clippy::panic, clippy::missing_panics_doc)]
 
 mod client;
+mod embedded;
 mod eventually;
 mod fake_master;
 mod fleet;
 mod measure;
 mod options;
 mod ports;
+mod process;
 mod proxy;
 mod server;
 mod spawn;
@@ -31,11 +33,12 @@ mod transport;
 pub use client::{RawClient, Value};
 pub use eventually::{eventually, eventually_equals};
 pub use fake_master::{FakeMaster, Peer, behaviour};
-pub use fleet::{Fleet, masters};
+pub use fleet::{Fleet, master, masters};
 pub use measure::Summary;
 pub use options::ServerOptions;
 pub use proxy::{Cut, Direction, FaultProxy};
-pub use server::RedisServer;
+pub use server::{Calls, RedisServer};
+pub use spawn::Servers;
 pub use transport::{Pause, Transport};
 
 /// The README's examples, compiled by the test run.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::server::RedisServer;
+use crate::spawn::Servers;
 
 /// The account with which the harness looks at a server, whatever the test has done to the others.
 pub(crate) const HARNESS_USER: &str = "harness";
@@ -16,6 +17,11 @@ pub struct ServerOptions {
     pub(crate) args: Vec<String>,
     pub(crate) password: Option<String>,
     pub(crate) unix_socket: bool,
+    pub(crate) append_only: bool,
+    pub(crate) max_memory: Option<String>,
+    pub(crate) ipv6: bool,
+    pub(crate) without_hello: bool,
+    primary: Option<u16>,
     lines: Vec<String>,
 }
 
@@ -54,31 +60,76 @@ impl ServerOptions {
         self
     }
 
-    /// Writes every change to a file, from which a restarted server reads its data.
-    pub fn append_only(self) -> Self {
-        self.config("appendonly yes")
+    /// Writes every change to a file before it is answered, from which a restarted server reads its data.
+    pub fn append_only(mut self) -> Self {
+        self.append_only = true;
+        self
     }
 
     /// Bounds the memory (`1`, `5mb`); without an eviction policy of its own the server answers OOM to writes
     /// beyond it.
-    pub fn max_memory(self, amount: &str) -> Self {
-        self.config(&format!("maxmemory {amount}"))
+    pub fn max_memory(mut self, amount: &str) -> Self {
+        self.max_memory = Some(amount.to_owned());
+        self
     }
 
-    /// Makes it a replica of `primary`.
-    pub fn replica_of(self, primary: &RedisServer) -> Self {
-        self.config(&format!("replicaof 127.0.0.1 {}", primary.port()))
-            .config(&format!("masteruser {HARNESS_USER}"))
-            .config(&format!("masterauth {HARNESS_PASSWORD}"))
+    /// Listens on `[::1]` too, or only there.
+    pub fn ipv6(mut self) -> Self {
+        self.ipv6 = true;
+        self
     }
 
-    /// Starts the server and waits until it answers.
+    /// Takes HELLO away, as from servers before Redis 6.
+    pub fn without_hello(mut self) -> Self {
+        self.without_hello = true;
+        self
+    }
+
+    /// Makes it a replica of `primary`; an embedded master only says that it is one.
+    pub fn replica_of(mut self, primary: &RedisServer) -> Self {
+        self.primary = Some(primary.port());
+        self
+    }
+
+    /// Starts a real server and waits until it answers.
     ///
     /// # Panics
-    /// With the server's log when it does not start.
+    /// With the server's log when it does not start, with instructions when none is installed.
     #[track_caller]
     pub fn start(&self) -> RedisServer {
-        RedisServer::with(self)
+        RedisServer::process(self)
+    }
+
+    /// Starts an embedded master.
+    ///
+    /// # Panics
+    /// When an option needs a real server.
+    #[track_caller]
+    pub fn start_embedded(&self) -> RedisServer {
+        assert!(!self.needs_process(), "these options need a real server: {self:?}");
+        RedisServer::embedded(self)
+    }
+
+    /// Starts what tests run on unless they ask for real servers: see [`Servers`](crate::Servers).
+    ///
+    /// # Panics
+    /// As [`ServerOptions::start`] does.
+    #[track_caller]
+    pub fn start_any(&self) -> RedisServer {
+        if self.needs_process() || Servers::chosen() == Servers::Real {
+            self.start()
+        } else {
+            self.start_embedded()
+        }
+    }
+
+    /// Whether only a real server knows what these options mean.
+    fn needs_process(&self) -> bool {
+        self.unix_socket || !self.lines.is_empty() || !self.args.is_empty()
+    }
+
+    pub(crate) fn is_replica(&self) -> bool {
+        self.primary.is_some()
     }
 
     pub(crate) fn file(&self, port: u16, socket: &Path) -> String {
@@ -96,6 +147,23 @@ impl ServerOptions {
         }
         if self.unix_socket {
             file += &format!("unixsocket {}\n", quoted(&socket.display().to_string()));
+        }
+        if self.append_only {
+            file += "appendonly yes\nappendfsync always\n";
+        }
+        if let Some(amount) = &self.max_memory {
+            file += &format!("maxmemory {amount}\n");
+        }
+        if self.ipv6 {
+            file += "bind 127.0.0.1 ::1\n";
+        }
+        if self.without_hello {
+            file += "rename-command HELLO \"\"\n";
+        }
+        if let Some(port) = self.primary {
+            file += &format!(
+                "replicaof 127.0.0.1 {port}\nmasteruser {HARNESS_USER}\nmasterauth {HARNESS_PASSWORD}\n"
+            );
         }
         for line in &self.lines {
             file += line;

@@ -1,42 +1,52 @@
-//! Real servers, each a process with its own port and directory.
+//! One master: a real server's process, or an embedded master, behind one handle.
 
-use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-use tempfile::TempDir;
+use quorlock_blocking::embedded::CommandKind;
 
 use crate::client::{RawClient, Value};
-use crate::eventually::poll;
+use crate::embedded::Embedded;
 use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions};
 use crate::ports::PortLease;
-use crate::spawn;
+use crate::process::Process;
 
-/// A server on a busy machine takes its time; a working one takes 10 ms.
-const START_WITHIN: Duration = Duration::from_secs(15);
-const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
-const SHUTDOWN_WITHIN: Duration = Duration::from_secs(10);
 const START_TRIES: usize = 5;
 
-/// A real redis-server or valkey-server. Dropping it kills the process and removes its directory.
+/// One master. Dropping it ends it.
 ///
-/// What looks into the server (`get`, `command`, …) opens a connection for each call, under an account of its
-/// own that is not counted by [`RedisServer::connected_clients`], and panics when no answer comes within 5 s.
+/// What looks into it (`get`, `command`, …) opens a connection for each call, under an account of its own that is not counted by
+/// [`RedisServer::connected_clients`], and panics when no answer comes within 5 s; in an embedded master it looks directly.
 #[derive(Debug)]
 pub struct RedisServer {
     options: ServerOptions,
     lease: PortLease,
-    directory: TempDir,
-    child: Mutex<Option<Child>>,
+    backend: Backend,
+}
+
+#[derive(Debug)]
+enum Backend {
+    Process(Process),
+    Embedded(Embedded),
+}
+
+use Backend::{Embedded as Inside, Process as Outside};
+
+/// What [`RedisServer::calls`] counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Calls {
+    /// `SET`
+    Set,
+    /// `HELLO`
+    Hello,
+    /// Scripts of any kind.
+    Script,
+    /// Extensions of a lock that was there.
+    Extension,
 }
 
 impl RedisServer {
-    /// Starts a server with the default options and waits until it answers.
+    /// Starts a real server with the default options and waits until it answers.
     ///
     /// # Panics
     /// With the server's log when it does not start, with instructions when none is installed.
@@ -45,22 +55,32 @@ impl RedisServer {
         ServerOptions::new().start()
     }
 
+    /// A real server.
     #[track_caller]
-    pub(crate) fn with(options: &ServerOptions) -> Self {
+    pub(crate) fn process(options: &ServerOptions) -> Self {
+        Self::tried(options, |lease| {
+            let process = Process::new();
+            process.launch(options, lease)?;
+            Ok(Outside(process))
+        })
+    }
+
+    /// An embedded master.
+    #[track_caller]
+    pub(crate) fn embedded(options: &ServerOptions) -> Self {
+        Self::tried(options, |lease| {
+            Embedded::start(options, lease).map(Inside).map_err(|error| error.to_string())
+        })
+    }
+
+    /// A port that was free may be taken when the server binds it, by a process that knows nothing of leases.
+    #[track_caller]
+    fn tried(options: &ServerOptions, start: impl Fn(&PortLease) -> Result<Backend, String>) -> Self {
         let mut failure = String::new();
-        // A port that was free may be taken when the server binds it, by a process that knows nothing of
-        // leases.
         for _ in 0..START_TRIES {
-            let directory =
-                tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
-            let server = Self {
-                options: options.clone(),
-                lease: PortLease::take(),
-                directory,
-                child: Mutex::default(),
-            };
-            match server.launch() {
-                Ok(()) => return server,
+            let lease = PortLease::take();
+            match start(&lease) {
+                Ok(backend) => return Self { options: options.clone(), lease, backend },
                 Err(error) => failure = error,
             }
         }
@@ -91,61 +111,70 @@ impl RedisServer {
     #[track_caller]
     pub fn unix_url(&self) -> String {
         assert!(self.options.unix_socket, "this server was started without a unix socket");
-        format!("unix://{}", self.socket().display())
+        format!("unix://{}", self.outside().socket().display())
     }
 
     /// The process id, while there is a process.
     pub fn pid(&self) -> Option<u32> {
-        self.child().as_ref().map(Child::id)
+        match &self.backend {
+            Outside(process) => process.pid(),
+            Inside(_) => None,
+        }
     }
 
-    /// Whether the process exists, stopped or not.
+    /// Whether it exists, stopped or not.
     pub fn is_running(&self) -> bool {
-        self.child().as_mut().is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_none()))
+        match &self.backend {
+            Outside(process) => process.is_running(),
+            Inside(master) => master.is_running(),
+        }
     }
 
-    /// SIGSTOP, and waits until the process stands still. The system goes on accepting connections and bytes
-    /// for it.
+    /// SIGSTOP, and waits until it stands still. The system goes on accepting connections and bytes for it.
     #[track_caller]
     pub fn stop(&self) {
-        let pid = self.signal(Signal::STOP);
-        // Without NOWAIT the news would be used up; with EXITED this ends also when the server has died.
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options)).expect("the server is our child");
+        match &self.backend {
+            Outside(process) => process.stop(),
+            Inside(master) => master.pause(),
+        }
     }
 
     /// SIGCONT: the server executes what has arrived in the meantime.
     #[track_caller]
     pub fn cont(&self) {
-        self.signal(Signal::CONT);
+        match &self.backend {
+            Outside(process) => process.cont(),
+            Inside(master) => master.resume(),
+        }
     }
 
     /// SIGKILL, and waits for the end. Nothing happens when the server is not running.
     pub fn kill(&self) {
-        if let Some(mut child) = self.child().take() {
-            // An error means that the process has ended by itself; it still has to be waited for.
-            let _ = child.kill();
-            let _ = child.wait();
+        match &self.backend {
+            Outside(process) => process.kill(),
+            Inside(master) => master.stop(),
         }
     }
 
     /// SIGTERM, and waits for an orderly end.
     #[track_caller]
     pub fn shutdown(&self) {
-        self.signal(Signal::TERM);
-        self.signal(Signal::CONT);
-        if poll(SHUTDOWN_WITHIN, || (!self.is_running()).then_some(())).is_none() {
-            panic!("the server did not end within {SHUTDOWN_WITHIN:?}:\n{}", self.log());
+        match &self.backend {
+            Outside(process) => process.shutdown(),
+            Inside(master) => master.stop(),
         }
-        self.child().take();
     }
 
-    /// Starts the server again on the same port and in the same directory, killing it before if it runs, and
-    /// waits until it answers. Without [`ServerOptions::append_only`] it has forgotten everything.
+    /// Starts the server again on the same port, killing it before if it runs, and waits until it answers. Without
+    /// [`ServerOptions::append_only`] it has forgotten everything.
     #[track_caller]
     pub fn restart(&self) {
         self.kill();
-        if let Err(error) = self.launch() {
+        let outcome = match &self.backend {
+            Outside(process) => process.launch(&self.options, &self.lease),
+            Inside(master) => master.restart().map_err(|error| error.to_string()),
+        };
+        if let Err(error) = outcome {
             panic!("the server did not come back: {error}");
         }
     }
@@ -156,7 +185,14 @@ impl RedisServer {
     /// When the server does not answer.
     pub fn client(&self) -> io::Result<RawClient> {
         let mut client = RawClient::try_connect(self.address())?;
-        match client.try_command(&["AUTH", HARNESS_USER, HARNESS_PASSWORD])? {
+        let login = match &self.backend {
+            Outside(_) => vec!["AUTH", HARNESS_USER, HARNESS_PASSWORD],
+            Inside(_) => match &self.options.password {
+                Some(password) => vec!["AUTH", password],
+                None => return Ok(client),
+            },
+        };
+        match client.try_command(&login)? {
             reply if reply.is_ok() => Ok(client),
             reply => Err(io::Error::other(format!("the harness may not log in: {reply:?}"))),
         }
@@ -165,9 +201,11 @@ impl RedisServer {
     /// Executes a command; the reply may be an error of the server.
     #[track_caller]
     pub fn command(&self, args: &[&str]) -> Value {
-        self.client()
-            .and_then(|mut client| client.try_command(args))
-            .unwrap_or_else(|error| panic!("no reply to {args:?} from {}: {error}", self.address()))
+        let reply = match &self.backend {
+            Outside(_) => self.client().and_then(|mut client| client.try_command(args)),
+            Inside(master) => master.execute(args),
+        };
+        reply.unwrap_or_else(|error| panic!("no reply to {args:?} from {}: {error}", self.address()))
     }
 
     /// The string at this key, if any.
@@ -208,9 +246,13 @@ impl RedisServer {
         self.int(&["DEL", key]) == 1
     }
 
-    /// How many clients are connected, without the harness's own connections and without replication links.
+    /// The names that its clients gave themselves, empty for those that gave none; without the harness's own connections and without
+    /// replication links.
     #[track_caller]
-    pub fn connected_clients(&self) -> usize {
+    pub fn client_names(&self) -> Vec<String> {
+        if let Inside(master) = &self.backend {
+            return master.client_names();
+        }
         let list = self.command(&["CLIENT", "LIST"]);
         let list = list.text().expect("CLIENT LIST answers text");
         let own = format!("user={HARNESS_USER}");
@@ -218,63 +260,98 @@ impl RedisServer {
             |field: &str| field.strip_prefix("flags=").is_some_and(|flags| flags.contains(['S', 'M']));
         list.lines()
             .filter(|line| !line.split(' ').any(|field| field == own || is_replication(field)))
-            .count()
+            .map(|line| line.split(' ').find_map(|field| field.strip_prefix("name=")).unwrap_or_default())
+            .map(str::to_owned)
+            .collect()
     }
 
-    /// What the server has logged since it was first started.
-    pub fn log(&self) -> String {
-        fs::read(self.directory.path().join("log")).map_or_else(
-            |error| format!("(no log: {error})"),
-            |log| String::from_utf8_lossy(&log).into_owned(),
-        )
+    /// How many clients are connected, counted as [`RedisServer::client_names`] does.
+    #[track_caller]
+    pub fn connected_clients(&self) -> usize {
+        self.client_names().len()
     }
 
-    /// Starts the process and waits until it answers; the error carries the log.
-    fn launch(&self) -> Result<(), String> {
-        let directory = self.directory.path();
-        let file = self.options.file(self.port(), &self.socket());
-        fs::write(directory.join("redis.conf"), file).expect("the server's directory is writable");
-        let log = File::options().create(true).append(true).open(directory.join("log"));
-        let log = log.expect("the server's directory is writable");
-        let mut command = spawn::server_command();
-        command
-            .arg("redis.conf")
-            .args(&self.options.args)
-            .current_dir(directory)
-            .stdin(Stdio::null())
-            .stderr(log.try_clone().expect("a file descriptor is left"))
-            .stdout(log);
-        *self.child() =
-            Some(spawn::spawn(command).map_err(|error| format!("it cannot be executed: {error}"))?);
+    /// How often clients have had this executed. In a real server the harness's own commands count too.
+    #[track_caller]
+    pub fn calls(&self, what: Calls) -> u64 {
+        let (commands, kinds): (&[&str], &[CommandKind]) = match what {
+            Calls::Set => (&["set"], &[CommandKind::Set]),
+            Calls::Hello => (&["hello"], &[CommandKind::Hello]),
+            Calls::Script => {
+                (&["evalsha", "eval"], &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo])
+            }
+            Calls::Extension => (&["pexpire"], &[CommandKind::Extend]),
+        };
+        if let Inside(master) = &self.backend {
+            return kinds.iter().map(|kind| master.executed(*kind)).sum();
+        }
+        let info = self.command(&["INFO", "commandstats"]);
+        let info = info.text().expect("INFO answers text");
+        let calls = |command: &&str| -> u64 {
+            let start = format!("cmdstat_{command}:calls=");
+            let line = info.lines().find_map(|line| line.strip_prefix(&start)?.split(',').next());
+            line.map_or(0, |calls| calls.parse().expect("INFO counts in numbers"))
+        };
+        commands.iter().map(calls).sum()
+    }
 
-        match poll(
-            START_WITHIN,
-            || if self.is_running() { self.answers().then_some(true) } else { Some(false) },
-        ) {
-            Some(true) => Ok(()),
-            Some(false) => Err(format!("it ended at once:\n{}", self.log())),
-            None => Err(format!("it did not answer within {START_WITHIN:?}:\n{}", self.log())),
+    /// Makes it a replica of another server; of an embedded master that is only what it says and refuses.
+    #[track_caller]
+    pub fn become_replica_of(&self, primary: &Self) {
+        match &self.backend {
+            Outside(_) => self.expect_ok(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]),
+            Inside(master) => master.set_replica(true),
         }
     }
 
-    /// Whether it answers anything, be it that a password is needed, except that it is still reading its
-    /// data.
-    fn answers(&self) -> bool {
-        let ping = || {
-            let mut client = RawClient::try_connect(self.address())?;
-            client.set_timeout(PROBE_TIMEOUT)?;
-            client.try_command(&["PING"])
-        };
-        ping().is_ok_and(|reply| !reply.error().is_some_and(|error| error.starts_with("LOADING")))
+    /// Makes a replica a master.
+    #[track_caller]
+    pub fn become_master(&self) {
+        match &self.backend {
+            Outside(_) => self.expect_ok(&["REPLICAOF", "NO", "ONE"]),
+            Inside(master) => master.set_replica(false),
+        }
+    }
+
+    /// Makes it refuse writes because it has too few replicas.
+    #[track_caller]
+    pub fn need_replicas(&self) {
+        match &self.backend {
+            Outside(_) => self.expect_ok(&["CONFIG", "SET", "min-replicas-to-write", "1"]),
+            Inside(master) => master.fail("NOREPLICAS Not enough good replicas to write."),
+        }
+    }
+
+    /// Keeps it busy with a script that never ends, so that it answers BUSY from some moment on.
+    #[track_caller]
+    pub fn be_busy(&self) {
+        match &self.backend {
+            Outside(_) => {
+                self.expect_ok(&["CONFIG", "SET", "busy-reply-threshold", "1"]);
+                let mut busy = self.client().expect("the server answers");
+                // The script goes on without whoever sent it.
+                busy.send(b"EVAL \"while true do end\" 0\r\n").expect("the server takes bytes");
+            }
+            Inside(master) => master.fail(
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            ),
+        }
+    }
+
+    /// What the server has logged since it was first started; an embedded master logs nothing.
+    pub fn log(&self) -> String {
+        match &self.backend {
+            Outside(process) => process.log(),
+            Inside(_) => String::new(),
+        }
     }
 
     #[track_caller]
-    fn signal(&self, signal: Signal) -> Pid {
-        let child = self.child();
-        // The child is waited for under this lock only, so the id is not another process's.
-        let pid = Pid::from_child(child.as_ref().expect("the server has been started and not killed"));
-        kill_process(pid, signal).expect("the server is our child");
-        pid
+    fn outside(&self) -> &Process {
+        match &self.backend {
+            Outside(process) => process,
+            Inside(_) => panic!("this needs a real server"),
+        }
     }
 
     #[track_caller]
@@ -283,20 +360,10 @@ impl RedisServer {
         reply.int().unwrap_or_else(|| panic!("{args:?}: {reply:?}"))
     }
 
-    fn socket(&self) -> PathBuf {
-        self.directory.path().join("redis.sock")
-    }
-
-    fn child(&self) -> MutexGuard<'_, Option<Child>> {
-        // A panic elsewhere must not keep the process alive.
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        // SIGKILL ends a stopped process too.
-        self.kill();
+    #[track_caller]
+    fn expect_ok(&self, args: &[&str]) {
+        let reply = self.command(args);
+        assert!(reply.is_ok(), "{args:?}: {reply:?}");
     }
 }
 

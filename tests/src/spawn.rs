@@ -1,12 +1,45 @@
 //! Starting server processes so that none outlives the test process, even one that is killed.
 
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 
 const SERVER_VARIABLE: &str = "QUORLOCK_TEST_SERVER";
+/// The value of the variable that means no server but embedded masters.
+const EMBEDDED: &str = "embedded";
+
+/// What tests run on that do not insist on real servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Servers {
+    /// Processes of a redis-server or valkey-server: the one that `QUORLOCK_TEST_SERVER` names, or the redis-server on `PATH`.
+    Real,
+    /// Masters inside of the test's process: where there is no redis-server, or where `QUORLOCK_TEST_SERVER` is `embedded`.
+    Embedded,
+}
+
+impl Servers {
+    /// What is chosen for this process. It says so, once, where it is not real servers.
+    pub fn chosen() -> Self {
+        static CHOSEN: OnceLock<Servers> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let named = named_server();
+            let why = match &named {
+                Some(named) if named == EMBEDDED => "as QUORLOCK_TEST_SERVER says",
+                None if server_on_path().is_none() => "for there is no redis-server on PATH",
+                _ => return Self::Real,
+            };
+            // Not by a macro, of which the test harness shows nothing for tests that pass. If nobody reads it, nobody is told.
+            let _ = writeln!(
+                io::stderr().lock(),
+                "these tests run on embedded masters, {why}; what needs real servers is called so, see tests/README.md"
+            );
+            Self::Embedded
+        })
+    }
+}
 
 type Order = (Command, mpsc::SyncSender<io::Result<Child>>);
 
@@ -50,8 +83,19 @@ pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     answered.recv().expect("the spawner answers every order")
 }
 
+/// What the environment names, if anything.
+fn named_server() -> Option<OsString> {
+    std::env::var_os(SERVER_VARIABLE).filter(|named| !named.is_empty())
+}
+
+fn server_on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join("redis-server"));
+    candidates.find(|file| file.is_file())
+}
+
 fn find_server() -> PathBuf {
-    if let Some(named) = std::env::var_os(SERVER_VARIABLE) {
+    if let Some(named) = named_server().filter(|named| named != EMBEDDED) {
         let named = PathBuf::from(named);
         assert!(named.is_file(), "{SERVER_VARIABLE} names {}, which is no file", named.display());
         // Servers run in their own directory, so a relative path would be looked for there. Symbolic links stay: Debian's redis-server
@@ -59,11 +103,9 @@ fn find_server() -> PathBuf {
         return std::path::absolute(&named)
             .unwrap_or_else(|error| panic!("{SERVER_VARIABLE} names {}: {error}", named.display()));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join("redis-server"));
-    candidates.find(|file| file.is_file()).unwrap_or_else(|| {
+    server_on_path().unwrap_or_else(|| {
         panic!(
-            "these tests run against real servers, and there is no redis-server on PATH. Install it \
+            "this needs real servers, and there is no redis-server on PATH. Install it \
              (Debian, Ubuntu: apt-get install redis-server; Fedora: dnf install redis; macOS: brew install \
              redis), or set {SERVER_VARIABLE} to the path of a redis-server or valkey-server"
         )

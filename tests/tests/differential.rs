@@ -29,6 +29,7 @@ fn setting(variable: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn the_model_master_answers_as_a_real_server_does() {
     let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, 100_000));
     let report = run::compare(seed, commands);

@@ -3,6 +3,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "harness/embedded.rs"]
+mod embedded;
 #[path = "harness/fake_masters.rs"]
 mod fake_masters;
 #[path = "harness/proxies.rs"]

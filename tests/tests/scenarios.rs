@@ -1,6 +1,7 @@
-//! One suite of scenarios, the same on every transport, against real servers.
+//! One suite of scenarios, the same on every transport, against real servers or, where there is none, embedded masters.
 //!
-//! Which of the faults of other clients has which scenario is told in `tests/README.md`.
+//! Which of the faults of other clients has which scenario is told in `tests/README.md`, and which scenarios embedded masters leave to
+//! real servers.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -26,7 +27,12 @@ mod silence;
 
 /// Makes a module of tests, one for each scenario. A scenario that stands in no list is dead code, and a warning says so.
 macro_rules! on {
-    ($transport:ident: $($file:ident { $($scenario:ident,)+ })+) => {
+    (
+        $transport:ident:
+        $($file:ident { $($scenario:ident,)+ })+;
+        left_to_real_servers:
+        $($left_file:ident { $($left:ident,)+ })+
+    ) => {
         mod $transport {
             $($(
                 #[test]
@@ -34,6 +40,22 @@ macro_rules! on {
                     crate::$file::$scenario(&quorlock_tests::Transport::named(stringify!($transport)));
                 }
             )+)+
+
+            mod left_to_real_servers {
+                $($(
+                    #[test]
+                    #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+                    fn $left() {
+                        crate::$left_file::$left(&quorlock_tests::Transport::named(stringify!($transport)));
+                    }
+                )+)+
+            }
+
+            #[test]
+            fn what_needs_real_servers_is_told() {
+                let everywhere = [$($(stringify!($scenario)),+),+];
+                crate::assert_told(&[$($(stringify!($left)),+),+], everywhere.len());
+            }
         }
     };
 }
@@ -52,7 +74,6 @@ macro_rules! all_scenarios_on {
                 a_waiter_gets_the_lock_once_it_is_released,
                 no_quorum_says_what_each_master_said,
                 split_votes_of_two_and_four_masters_end_on_both_sides_at_once,
-                every_attempt_has_a_token_of_its_own,
                 a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one_attempt,
                 requests_that_make_no_sense_are_errors_and_send_nothing,
             }
@@ -119,7 +140,6 @@ macro_rules! all_scenarios_on {
                 passwords_open_masters_and_wrong_ones_are_a_matter_of_configuration,
                 one_wrong_password_of_three_costs_nothing,
                 the_database_of_the_url_is_used,
-                unix_sockets_lead_to_masters,
                 ipv6_and_names_lead_to_masters,
                 an_unknown_host_is_named,
                 a_replica_has_no_vote,
@@ -129,8 +149,6 @@ macro_rules! all_scenarios_on {
                 a_master_without_memory_has_no_vote_and_still_releases,
                 a_master_that_needs_replicas_has_no_vote,
                 a_master_kept_busy_by_a_script_has_no_vote,
-                the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
-                denied_info_and_script_load_are_warnings,
                 a_server_without_hello_is_spoken_to_as_in_redis_5,
             }
             garbage {
@@ -141,6 +159,15 @@ macro_rules! all_scenarios_on {
                 many_threads_each_with_a_lock_of_its_own_share_five_connections,
                 many_tasks_each_with_a_lock_of_its_own_share_five_connections,
                 one_key_has_one_holder_at_a_time_whoever_wants_it,
+            };
+            left_to_real_servers:
+            granting {
+                every_attempt_has_a_token_of_its_own,
+            }
+            servers {
+                unix_sockets_lead_to_masters,
+                the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
+                denied_info_and_script_load_are_warnings,
             }
         }
     };
@@ -150,3 +177,14 @@ macro_rules! all_scenarios_on {
 all_scenarios_on!(tokio);
 all_scenarios_on!(smol);
 all_scenarios_on!(blocking);
+
+/// `tests/README.md` tells how many scenarios embedded masters leave to real servers, and why each.
+fn assert_told(left: &[&str], everywhere: usize) {
+    let readme = include_str!("../README.md");
+    let count = format!("{} of the {} scenarios", left.len(), left.len() + everywhere);
+    assert!(readme.contains(&count), "tests/README.md does not say: {count}");
+    for name in left {
+        eprintln!("left to real servers: {name}");
+        assert!(readme.contains(&format!("| `{name}` |")), "tests/README.md does not say why {name} is left");
+    }
+}

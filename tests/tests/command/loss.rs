@@ -96,7 +96,7 @@ fn when_no_quorum_renews_a_command_that_ends_when_it_is_asked_is_not_killed() {
 #[test]
 fn masters_that_come_back_before_grace_begins_keep_the_command_running() {
     // The masters keep what they know, as those of a lock have to.
-    let masters = Fleet::start(3, |options, _| options.append_only().config("appendfsync always"));
+    let masters = Fleet::start(3, |options, _| options.append_only());
     let mut run = start(&masters, &["--ttl", "4s"], &HOLD);
     run.first_line();
     eventually(SOON, "the key is on every master", || masters.holding(JOB) == 3);

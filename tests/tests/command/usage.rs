@@ -1,6 +1,6 @@
 //! Mistakes: 64, a sentence that helps, no password in it, and nothing is started.
 
-use quorlock_tests::{Fleet, RedisServer, ServerOptions, masters};
+use quorlock_tests::{Fleet, ServerOptions, master, masters};
 
 use crate::running::{JOB, Running, SHOW, assert_free, quorlock, run, start_over};
 
@@ -17,7 +17,7 @@ fn refusal(arguments: &[&str]) -> String {
 
 #[test]
 fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
-    let master = RedisServer::start();
+    let master = master();
     let url = master.url();
     for (options, says) in [
         (&["--bogus"][..], "--bogus"),
@@ -139,8 +139,8 @@ fn a_key_of_another_type_is_not_called_a_lock_of_another() {
 
 #[test]
 fn replicas_have_no_vote() {
-    let primary = RedisServer::start();
-    let replica = ServerOptions::new().replica_of(&primary).start();
+    let primary = master();
+    let replica = ServerOptions::new().replica_of(&primary).start_any();
     let refused = start_over(&[replica.url()], &["-n"], &SHOW).end();
     assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
     assert!(refused.err.contains("replica"), "{}", refused.err);

@@ -25,6 +25,7 @@ fn three_masters_start_at_once_and_are_independent() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn what_a_test_asks_a_server_is_what_the_server_holds() {
     let server = RedisServer::start();
 
@@ -44,6 +45,7 @@ fn what_a_test_asks_a_server_is_what_the_server_holds() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_stopped_server_takes_bytes_and_executes_them_once_it_is_continued() {
     let server = RedisServer::start();
     let mut client = RawClient::connect(server.address());
@@ -59,6 +61,7 @@ fn a_stopped_server_takes_bytes_and_executes_them_once_it_is_continued() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_killed_server_refuses_and_comes_back_empty_on_its_port() {
     let server = RedisServer::start();
     server.set_nx("job", "token");
@@ -75,6 +78,7 @@ fn a_killed_server_refuses_and_comes_back_empty_on_its_port() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_stopped_server_can_be_restarted() {
     let server = RedisServer::start();
     let before = server.pid();
@@ -87,6 +91,7 @@ fn a_stopped_server_can_be_restarted() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn an_append_only_server_comes_back_with_its_keys() {
     let server = ServerOptions::new().append_only().start();
     server.set_nx("job", "token");
@@ -101,6 +106,7 @@ fn an_append_only_server_comes_back_with_its_keys() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn dropping_a_server_leaves_no_process_even_when_it_is_stopped() {
     let running = RedisServer::start();
     let stopped = RedisServer::start();
@@ -113,6 +119,7 @@ fn dropping_a_server_leaves_no_process_even_when_it_is_stopped() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_server_is_gone_when_the_test_process_is_killed() {
     if !Command::new("setpriv")
         .args(["--pdeathsig", "KILL", "true"])
@@ -152,6 +159,7 @@ fn holds_a_server_until_it_is_killed() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_server_with_a_password_tells_it_in_its_url_and_asks_others_for_it() {
     let server = ServerOptions::new().password("p@ss \"word").start();
     let mut client = RawClient::connect(server.address());
@@ -164,6 +172,7 @@ fn a_server_with_a_password_tells_it_in_its_url_and_asks_others_for_it() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn an_acl_user_may_do_what_its_rules_say() {
     let server = ServerOptions::new().acl_user("app on >secret ~lock:* +set").start();
     let mut client = RawClient::connect(server.address());
@@ -175,6 +184,7 @@ fn an_acl_user_may_do_what_its_rules_say() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_server_with_a_unix_socket_listens_on_it() {
     let server = ServerOptions::new().unix_socket().start();
     let url = server.unix_url();
@@ -183,6 +193,7 @@ fn a_server_with_a_unix_socket_listens_on_it() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_server_out_of_memory_refuses_writes() {
     let server = ServerOptions::new().max_memory("1").start();
 
@@ -190,6 +201,7 @@ fn a_server_out_of_memory_refuses_writes() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_replica_follows_its_primary_and_stays_read_only() {
     let primary = ServerOptions::new().password("secret").start();
     let replica = ServerOptions::new().replica_of(&primary).start();
@@ -202,6 +214,7 @@ fn a_replica_follows_its_primary_and_stays_read_only() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn only_the_clients_of_others_are_counted() {
     let server = RedisServer::start();
     let mut clients: Vec<_> = (0..3).map(|_| RawClient::connect(server.address())).collect();
@@ -216,6 +229,7 @@ fn only_the_clients_of_others_are_counted() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_server_that_does_not_start_says_why() {
     let options = ServerOptions::new().config("no-such-directive yes");
 
@@ -226,6 +240,7 @@ fn a_server_that_does_not_start_says_why() {
 }
 
 #[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn an_argument_wins_over_the_configuration_file() {
     let server = ServerOptions::new().config("maxclients 50").arg("--maxclients").arg("60").start();
 

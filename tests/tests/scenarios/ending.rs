@@ -76,7 +76,7 @@ pub(crate) fn a_guard_dropped_as_the_last_statement_of_main_leaves_no_key(transp
         // The process is gone, and what it wrote before its end arrives.
         no_key(&masters, "job");
         // A quorum granted it; the third may have been too slow to be asked.
-        assert!(masters.iter().filter(|master| calls(master, "set") > 0).count() >= 2);
+        assert!(masters.iter().filter(|master| master.calls(Calls::Set) > 0).count() >= 2);
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn a_given_up_acquisition_is_released_behind_a_stopped_master_too(tra
 
     all_ready(&locker);
     no_key(&masters, "job");
-    assert!(masters.iter().all(|master| calls(master, "set") == 1), "the requests were executed");
+    assert!(masters.iter().all(|master| master.calls(Calls::Set) == 1), "the requests were executed");
 }
 
 pub(crate) fn a_release_that_waited_for_a_connection_which_did_not_come_is_sent_over_the_next(

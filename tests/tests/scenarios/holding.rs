@@ -125,11 +125,11 @@ pub(crate) fn renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release(tr
     assert_eq!(guard.release().wait(), Ok(()));
     no_key(&masters, "job");
 
-    let renewals: Vec<_> = masters.iter().map(|master| calls(master, "pexpire")).collect();
+    let renewals: Vec<_> = masters.iter().map(|master| master.calls(Calls::Extension)).collect();
     // At a third of the TTL: about nine; one that spins makes thousands, and so does one that outlives its lock.
     assert!(renewals.iter().all(|renewals| (3..=30).contains(renewals)), "{renewals:?}");
     sleep(ttl);
-    assert_eq!(masters.iter().map(|master| calls(master, "pexpire")).collect::<Vec<_>>(), renewals);
+    assert_eq!(masters.iter().map(|master| master.calls(Calls::Extension)).collect::<Vec<_>>(), renewals);
 }
 
 pub(crate) fn renewal_stops_at_the_longest_hold_and_the_holder_is_told(transport: &Transport) {
@@ -185,8 +185,7 @@ pub(crate) fn renewal_of_dead_masters_does_not_spin(transport: &Transport) {
 
     assert_eq!(guard.lost().wait(), LossCause::Expired);
 
-    let scripts: Vec<_> =
-        masters.iter().map(|master| calls(master, "evalsha") + calls(master, "eval")).collect();
+    let scripts: Vec<_> = masters.iter().map(|master| master.calls(Calls::Script)).collect();
     assert!(scripts.iter().all(|scripts| *scripts < 200), "{scripts:?}");
 }
 

@@ -7,8 +7,8 @@ pub(crate) use quorlock_core::{
     AcquireError, Cause, Config, ConfigBuilder, ExtendError, LossCause, MasterState, ServerError, Vote,
 };
 pub(crate) use quorlock_tests::{
-    Cut, Direction, FakeMaster, FaultProxy, Fleet, RedisServer, ServerOptions, Transport, behaviour,
-    eventually, eventually_equals, masters,
+    Calls, Cut, Direction, FakeMaster, FaultProxy, Fleet, RedisServer, ServerOptions, Transport, behaviour,
+    eventually, eventually_equals, master, masters,
 };
 
 /// Far beyond what anything takes that works, on a busy machine too.
@@ -84,12 +84,4 @@ pub(crate) fn occupy(masters: &[RedisServer], key: &str) {
     for master in masters {
         assert!(master.command(&["SET", key, "foreign", "NX", "PX", "600000"]).is_ok());
     }
-}
-
-/// How often this command has been executed.
-pub(crate) fn calls(master: &RedisServer, command: &str) -> u64 {
-    let info = master.command(&["INFO", "commandstats"]);
-    let start = format!("cmdstat_{command}:calls=");
-    let line = info.text().unwrap().lines().find_map(|line| line.strip_prefix(&start)?.split(',').next());
-    line.map_or(0, |calls| calls.parse().unwrap())
 }

@@ -68,7 +68,7 @@ pub(crate) fn passwords_open_masters_and_wrong_ones_are_a_matter_of_configuratio
         );
         // No storm of attempts to log in.
         sleep(millis(500));
-        assert!(calls(&masters[0], "hello") < 20);
+        assert!(masters[0].calls(Calls::Hello) < 20);
         assert!(!format!("{error} {error:?} {locker:?}").contains("wrong@"));
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn ipv6_and_names_lead_to_masters(transport: &Transport) {
         eprintln!("there is no IPv6 on this machine's loopback");
         return;
     }
-    let six = ServerOptions::new().config("bind 127.0.0.1 ::1").start();
+    let six = ServerOptions::new().ipv6().start_any();
     let locker = transport.open(patient([format!("redis://[::1]:{}", six.port())]).build().unwrap());
     let guard = locker.lock("job").wait().unwrap();
     assert_eq!(six.get("job"), Some(guard.token().expose()));
@@ -149,8 +149,8 @@ pub(crate) fn an_unknown_host_is_named(transport: &Transport) {
 }
 
 pub(crate) fn a_replica_has_no_vote(transport: &Transport) {
-    let primary = RedisServer::start();
-    let replica = ServerOptions::new().replica_of(&primary).start();
+    let primary = master();
+    let replica = ServerOptions::new().replica_of(&primary).start_any();
     let locker = open(transport, std::slice::from_ref(&replica));
 
     let error = locker.try_lock("job").wait().unwrap_err();
@@ -162,22 +162,21 @@ pub(crate) fn a_replica_has_no_vote(transport: &Transport) {
 
 pub(crate) fn a_master_that_becomes_a_replica_loses_its_vote(transport: &Transport) {
     let masters = masters(1);
-    let other = RedisServer::start();
+    let other = master();
     let locker = open(transport, &masters);
     locker.lock("job").wait().unwrap().release().wait().unwrap();
 
-    let port = other.port().to_string();
-    assert!(masters[0].command(&["REPLICAOF", "127.0.0.1", &port]).is_ok());
+    masters[0].become_replica_of(&other);
 
     let error = locker.try_lock("job").wait().unwrap_err();
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     assert!(error.to_string().contains("is a replica"), "{error}");
-    assert!(masters[0].command(&["REPLICAOF", "NO", "ONE"]).is_ok());
+    masters[0].become_master();
     eventually(SOON, "it votes again", || locker.try_lock("job").wait().is_ok());
 }
 
 pub(crate) fn one_server_behind_two_addresses_is_refused_by_both_names(transport: &Transport) {
-    let server = RedisServer::start();
+    let server = master();
     let proxy = FaultProxy::start(server.address());
     let locker = transport.open(patient([server.url(), proxy.url()]).build().unwrap());
 
@@ -222,7 +221,7 @@ pub(crate) fn a_master_without_memory_has_no_vote_and_still_releases(transport: 
 
 pub(crate) fn a_master_that_needs_replicas_has_no_vote(transport: &Transport) {
     let masters = masters(1);
-    masters[0].command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    masters[0].need_replicas();
     let error = open(transport, &masters).try_lock("job").wait().unwrap_err();
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     assert!(error.to_string().contains("too few replicas (NOREPLICAS)"), "{error}");
@@ -232,9 +231,7 @@ pub(crate) fn a_master_kept_busy_by_a_script_has_no_vote(transport: &Transport) 
     let masters = masters(1);
     let locker = open(transport, &masters);
     all_ready(&locker);
-    masters[0].command(&["CONFIG", "SET", "busy-reply-threshold", "1"]);
-    let mut busy = masters[0].client().unwrap();
-    busy.send(b"EVAL \"while true do end\" 0\r\n").unwrap();
+    masters[0].be_busy();
     eventually(SOON, "it is busy", || masters[0].command(&["GET", "job"]).error().is_some());
 
     let error = locker.try_lock("job").wait().unwrap_err();
@@ -311,9 +308,7 @@ pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
 }
 
 pub(crate) fn a_server_without_hello_is_spoken_to_as_in_redis_5(transport: &Transport) {
-    let without_hello =
-        |options: ServerOptions, _| options.config("rename-command HELLO \"\"").password("secret");
-    let masters = Fleet::start(3, without_hello);
+    let masters = Fleet::start(3, |options, _| options.without_hello().password("secret"));
     let urls = masters.iter().map(|master| format!("{}/1", master.url()));
     let locker = transport.open(patient(urls).client_name("quorlock").build().unwrap());
     all_ready(&locker);
@@ -323,7 +318,7 @@ pub(crate) fn a_server_without_hello_is_spoken_to_as_in_redis_5(transport: &Tran
     assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
     let error = locker.try_lock("job").wait().unwrap_err();
     assert!(error.to_string().contains("held by another for "), "{error}");
-    assert!(masters[0].command(&["CLIENT", "LIST"]).text().unwrap().contains("name=quorlock"));
+    assert_eq!(masters[0].client_names(), ["quorlock"]);
     assert_eq!(guard.release().wait(), Ok(()));
     assert!(locker.lock("job").wait().is_ok());
 }

@@ -38,6 +38,10 @@ impl Client {
         Self { stream, session, output: Vec::new(), is_closing: false, is_ready: true }
     }
 
+    pub(super) fn name(&self) -> String {
+        String::from_utf8_lossy(self.session.name()).into_owned()
+    }
+
     pub(super) fn turn(&mut self, executor: &mut Executor<'_>, buffer: &mut [u8]) -> Next {
         for _ in 0..STEPS_PER_TURN {
             let all_executed = self.execute(executor);

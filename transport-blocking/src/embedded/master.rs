@@ -152,9 +152,15 @@ impl Master {
         Arc::downgrade(&self.shared)
     }
 
-    /// How many connections are open.
-    pub fn connections(&self) -> usize {
-        self.shared.server().connections()
+    /// Whether it is not stopped. A paused one runs.
+    pub fn is_running(&self) -> bool {
+        self.shared.server().is_listening()
+    }
+
+    /// The names that those who are connected gave themselves, empty for those who gave none: a locker's is its configuration's client
+    /// name.
+    pub fn clients(&self) -> Vec<String> {
+        self.shared.server().clients()
     }
 
     /// How many commands of this kind it has executed, those that failed too.

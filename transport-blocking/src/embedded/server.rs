@@ -81,8 +81,8 @@ impl Server {
         self.listener.is_some()
     }
 
-    pub(super) fn connections(&self) -> usize {
-        self.clients.len()
+    pub(super) fn clients(&self) -> Vec<String> {
+        self.clients.values().map(Client::name).collect()
     }
 
     pub(super) fn executed(&self, kind: CommandKind) -> u64 {

@@ -1,0 +1,28 @@
+//! Tells the tests whether there are real servers here: what needs one is marked as ignored where there is none, so that it does not pass
+//! for tested.
+
+// This is how a build script speaks.
+#![allow(clippy::print_stdout)]
+
+use std::env;
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(no_real_server)");
+    println!("cargo::rerun-if-env-changed=PATH");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<_> = env::split_paths(&path).collect();
+    if let Some(server) = directories.iter().map(|each| each.join("redis-server")).find(|file| file.is_file())
+    {
+        println!("cargo::rerun-if-changed={}", server.display());
+        return;
+    }
+    // Only here does it matter what else is named.
+    println!("cargo::rerun-if-env-changed=QUORLOCK_TEST_SERVER");
+    if !env::var_os("QUORLOCK_TEST_SERVER").is_some_and(|named| !named.is_empty() && named != "embedded") {
+        println!("cargo::rustc-cfg=no_real_server");
+        // A server that is installed later is found.
+        for directory in directories.iter().filter(|each| each.is_dir()) {
+            println!("cargo::rerun-if-changed={}", directory.display());
+        }
+    }
+}
