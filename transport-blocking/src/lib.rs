@@ -1,10 +1,13 @@
 //! Distributed locks on N independent Redis or Valkey masters (Redlock) for synchronous code.
 //!
-//! ```no_run
+//! ```
 //! use quorlock_blocking::Config;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let locker = quorlock_blocking::open(Config::new(["redis://a", "redis://b", "redis://c"])?)?;
+//!     # let masters = quorlock_blocking::embedded::Masters::start(3)?;
+//!     # let urls = masters.urls();
+//!     // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
+//!     let locker = quorlock_blocking::open(Config::new(urls)?)?;
 //!     let guard = locker.lock("invoice:42").wait()?;
 //!     guard.release().wait()?;
 //!     Ok(())
@@ -18,6 +21,8 @@
 //!
 //! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the tree, but
 //! everything that has a `wait` is a future too, for whoever has an executor of his own.
+//!
+//! With the feature `embedded` the module `embedded` has masters inside of your process, for tests and examples.
 //!
 //! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 

@@ -1,11 +1,14 @@
 //! Distributed locks on N independent Redis or Valkey masters (Redlock) for smol and async-io.
 //!
-//! ```no_run
+//! ```
 //! use quorlock_smol::Config;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     # let masters = quorlock_blocking::embedded::Masters::start(3)?;
+//!     # let urls = masters.urls();
 //!     smol::block_on(async {
-//!         let locker = quorlock_smol::open(Config::new(["redis://a", "redis://b", "redis://c"])?);
+//!         // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
+//!         let locker = quorlock_smol::open(Config::new(urls)?);
 //!         let guard = locker.lock("invoice:42").await?;
 //!         guard.release().await?;
 //!         Ok(())

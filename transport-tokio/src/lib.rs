@@ -1,11 +1,14 @@
 //! Distributed locks on N independent Redis or Valkey masters (Redlock) for tokio.
 //!
-//! ```no_run
+//! ```
 //! use quorlock_tokio::Config;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let locker = quorlock_tokio::open(Config::new(["redis://a", "redis://b", "redis://c"])?)?;
+//!     # let masters = quorlock_blocking::embedded::Masters::start(3)?;
+//!     # let urls = masters.urls();
+//!     // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
+//!     let locker = quorlock_tokio::open(Config::new(urls)?)?;
 //!     let guard = locker.lock("invoice:42").await?;
 //!     guard.release().await?;
 //!     Ok(())
