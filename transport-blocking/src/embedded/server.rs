@@ -164,8 +164,9 @@ impl Server {
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// With what one connection may occupy, a bound on what all of them may.
-pub(super) const MAX_CLIENTS: usize = 1024;
+/// With what one connection may occupy, a bound on what all of them may. A test has both ends of each in its process, and not so many
+/// files.
+pub(super) const MAX_CLIENTS: usize = if cfg!(test) { 256 } else { 1024 };
 /// So that those who are connected are served while others come in a flood.
 const ACCEPTS_PER_TURN: usize = 64;
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
