@@ -1,46 +1,79 @@
-//! Searches that go through every state of the shipped lock, as far as that takes seconds.
+//! Searches that go through every state of the shipped lock, as far as that takes seconds in a debug build. The larger ones, and
+//! what they mean, are in `tests/PROOFS.md`.
 #![allow(clippy::print_stdout)]
 
 use quorlock_core::sim::search::{Counterexample, Report, Scenario, Search, Violation};
 
-fn run(scenario: Scenario) -> Report {
-    let name = scenario.name;
-    let report = Search::new(scenario).run(|_, _| {});
-    println!("{name}: {} states, depth {}", report.states, report.depth);
-    report
-}
-
-/// Every state was met, and none must not be.
-fn holds(scenario: Scenario) -> Report {
-    let report = run(scenario);
+fn run(search: &Search) -> Report {
+    let report = search.run(|_, _| {});
+    println!("{} states for {}, depth {}", report.states, report.named, report.depth);
     if let Some(counterexample) = &report.counterexample {
         println!("{counterexample}");
     }
-    assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
-    assert!(report.complete && report.states > 0);
     report
 }
 
+/// Every state was met, and each may be.
+fn holds(search: &Search) -> Report {
+    let report = run(search);
+    assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
+    assert!(report.complete);
+    report
+}
+
+/// A state was met that must not be, by a way of so many steps.
+fn fails(search: &Search, violation: Violation, steps: usize) -> Counterexample {
+    let counterexample = run(search).counterexample.expect("a state that must not be");
+    assert_eq!((counterexample.violation(), counterexample.steps()), (violation, steps));
+    counterexample
+}
+
 #[test]
-fn unbounded_delay_brings_no_second_holder() {
-    let report = holds(Scenario { ttl: 3, ..Scenario::DELAY });
-    assert!(report.states > 10_000, "{}", report.states);
+fn two_clients_and_unbounded_delay_bring_no_second_holder() {
+    let report = holds(&Search::new(Scenario { ttl: 3, ..Scenario::DELAY }));
+    assert!(report.states > 50_000, "{}", report.states);
+}
+
+#[test]
+fn a_client_among_any_others_never_holds_without_a_quorum_of_keys() {
+    let report = holds(&Search::new(Scenario { losses: Some(1), ..Scenario::ALONE }));
+    assert!(report.states > 40_000, "{}", report.states);
+}
+
+#[test]
+fn no_extension_promises_more_than_the_keys_hold() {
+    let scenario = Scenario { extension_ttls: &[4], losses: Some(0), ..Scenario::ALONE_EXTEND };
+    assert!(holds(&Search::new(scenario)).states > 10_000);
+}
+
+#[test]
+fn states_that_differ_in_names_only_are_one_state() {
+    let scenario = Scenario { losses: Some(0), ..Scenario::ALONE };
+    let reduced = holds(&Search::new(scenario.clone()));
+    let named = holds(&Search::new(scenario).without_symmetry());
+    assert!(reduced.states < named.states);
+    assert_eq!((reduced.named, named.named), (named.states as u64, named.states as u64));
 }
 
 #[test]
 fn dropping_the_restart_assumption_finds_two_holders() {
-    let report = run(Scenario { ttl: 3, ..Scenario::AMNESIA });
-    let counterexample = report.counterexample.expect("a master that forgets votes twice");
-    assert_eq!(counterexample.violation(), Violation::TwoHolders);
+    let search = Search::new(Scenario { ttl: 3, releases: false, ..Scenario::AMNESIA });
+    let counterexample = fails(&search, Violation::TwoHolders, 14);
     let timeline = counterexample.to_string();
-    println!("{timeline}");
-    assert!(timeline.contains("crashes and starts again"), "{timeline}");
+    for line in ["m1        crashes and starts again", "=>        two guards are valid at once"] {
+        assert!(timeline.contains(line), "{timeline}");
+    }
     assert!(counterexample.as_mermaid().starts_with("sequenceDiagram"));
 }
 
 #[test]
-fn clocks_that_differ_by_more_than_the_drift_find_two_holders() {
-    let report = run(Scenario { ttl: 3, ..Scenario::DRIFT });
-    let counterexample = report.counterexample.expect("a key that ends before its guard");
-    assert_eq!(counterexample.violation(), Violation::TwoHolders);
+fn dropping_the_bound_on_drift_finds_two_holders() {
+    let search = Search::new(Scenario { ttl: 3, releases: false, ..Scenario::DRIFT });
+    fails(&search, Violation::TwoHolders, 14);
+}
+
+#[test]
+fn a_search_ends_at_its_bound_and_says_so() {
+    let report = Search::new(Scenario::DELAY).states(1_000).run(|_, _| {});
+    assert!(!report.complete && report.states >= 1_000 && report.counterexample.is_none());
 }

@@ -21,12 +21,15 @@ pub(super) struct Canon {
     best: Vec<u8>,
     candidate: Vec<u8>,
     columns: [Vec<u8>; MASTERS],
+    /// How many renamings lead to the representative.
+    ways: u64,
 }
 
 impl Canon {
     /// The bytes of the state's representative: the least of all that a renaming of masters and of clients gives.
     pub(super) fn bytes(&mut self, state: &State, symmetry: Symmetry, book: &mut Book) -> &[u8] {
         self.best.clear();
+        self.ways = 0;
         let swaps: &[bool] = if symmetry.clients { &[false, true] } else { &[false] };
         for &is_swapped in swaps {
             self.candidate.clear();
@@ -35,15 +38,25 @@ impl Canon {
             if is_swapped && self.best.get(..heads).is_some_and(|best| best < self.candidate.as_slice()) {
                 break;
             }
-            self.write_masters(state, is_swapped, symmetry.masters, book);
+            let ways = self.write_masters(state, is_swapped, symmetry.masters, book);
             if self.best.is_empty() || self.candidate < self.best {
                 std::mem::swap(&mut self.best, &mut self.candidate);
+                self.ways = ways;
+            } else if self.candidate == self.best {
+                self.ways += ways;
             }
         }
         &self.best
     }
 
-    fn write_masters(&mut self, state: &State, is_swapped: bool, is_symmetric: bool, book: &mut Book) {
+    /// How many states there are that differ in names only from the one whose bytes were asked for last.
+    pub(super) fn names(&self, symmetry: Symmetry) -> u64 {
+        let masters = if symmetry.masters { ORDERS.len() as u64 } else { 1 };
+        masters * if symmetry.clients { 2 } else { 1 } / self.ways.max(1)
+    }
+
+    /// Appends the masters and the locks, and tells how many orders of the masters give these bytes.
+    fn write_masters(&mut self, state: &State, is_swapped: bool, is_symmetric: bool, book: &mut Book) -> u64 {
         for (master, column) in self.columns.iter_mut().enumerate() {
             column.clear();
             state.write_master(master, is_swapped, column);
@@ -53,9 +66,11 @@ impl Canon {
         // Only the least order of the columns counts, and among equal columns the least numbers of the locks.
         let is_least = |order: &&[u8; MASTERS]| !is_symmetric || is_sorted(**order, compared);
         let orders = if is_symmetric { ORDERS.as_slice() } else { &ORDERS[..1] };
-        let (mut locks, mut least) = ([u32::MAX; CLIENTS], None);
+        let (mut locks, mut least, mut ways) = ([u32::MAX; CLIENTS], None, 0);
         for order in orders.iter().filter(is_least) {
-            locks = locks.min(turned_locks(state, is_swapped, *order, book));
+            let turned = turned_locks(state, is_swapped, *order, book);
+            ways = if turned < locks { 1 } else { ways + u64::from(turned == locks) };
+            locks = locks.min(turned);
             least = Some(order);
         }
         for &master in least.into_iter().flatten() {
@@ -63,6 +78,7 @@ impl Canon {
             self.candidate.extend_from_slice(column.map_or(&[], Vec::as_slice));
         }
         locks.iter().for_each(|lock| self.candidate.extend_from_slice(&lock.to_le_bytes()));
+        ways
     }
 }
 

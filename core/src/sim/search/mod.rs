@@ -39,6 +39,8 @@ pub struct Search {
 pub struct Report {
     /// Different states that were met, one for each class of states that differ in names only.
     pub states: usize,
+    /// How many states they stand for, with every master and every client told apart by name.
+    pub named: u64,
     /// Steps between them.
     pub steps: u64,
     /// How many steps the furthest state is away from the beginning.
@@ -117,7 +119,7 @@ impl Search {
         let bytes = canon.bytes(&initial, self.symmetry, &mut world.book);
         seen.insert(fingerprint(bytes));
         level.push(bytes);
-        let mut found = None;
+        let (mut found, mut named) = (None, canon.names(self.symmetry));
         let (mut steps, mut depth, mut number) = (0u64, 0, 0u32);
         let (mut complete, mut after) = (true, initial);
         'search: while level.len() > 0 {
@@ -141,6 +143,7 @@ impl Search {
                         if seen.insert(fingerprint(bytes)) {
                             origins.push(number, ordinal);
                             next.push(bytes);
+                            named += canon.names(self.symmetry);
                         }
                     }
                 }
@@ -159,7 +162,7 @@ impl Search {
         let (locks, lock_steps, states) = (world.book.locks(), world.book.steps(), origins.len());
         let counterexample =
             found.map(|(path, violation)| self.retell(&mut world, &mut canon, &path, violation));
-        Report { states, steps, depth, complete, locks, lock_steps, counterexample }
+        Report { states, named, steps, depth, complete, locks, lock_steps, counterexample }
     }
 
     /// Goes the way again with the names that the parties had at the beginning.

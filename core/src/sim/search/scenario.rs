@@ -204,54 +204,58 @@ impl Scenario {
         ..Self::ONE_LOSS
     };
 
-    /// One client among any number of others: loss, extensions, cancelling, late answers.
+    /// One client among any number of others.
     pub const ALONE: Self = Self {
         name: "alone",
-        about: "one client among any others: unbounded loss, an extension, cancelling, answers that are reported as late",
+        about: "one client among any number of others, unbounded delay and loss",
         alone: true,
-        ttl: 3,
-        extensions: [1, 0],
-        extension_ttls: &[2, 4],
-        losses: None,
-        cancels: true,
-        overdue: true,
-        ..Self::DELAY
+        ..Self::LOSS
     };
 
-    /// One client among any number of others, with two extensions.
+    /// One client among any number of others that extends.
     pub const ALONE_EXTEND: Self = Self {
         name: "alone-extend",
-        about: "one client among any others: two extensions, longer or shorter, over connections that end twice",
-        extensions: [2, 0],
+        about: "one client among any number of others: a shorter or longer extension, and connections that end twice",
+        extensions: [1, 0],
+        extension_ttls: &[2, 4],
         losses: Some(2),
-        cancels: false,
-        overdue: false,
         ..Self::ALONE
     };
 
-    /// One client among any number of others, with two attempts.
+    /// One client among any number of others with two extensions under way.
+    pub const ALONE_TWICE: Self = Self {
+        name: "alone-twice",
+        about: "one client among any number of others: two extensions, shorter or longer, unbounded delay",
+        extensions: [2, 0],
+        losses: Some(0),
+        ..Self::ALONE_EXTEND
+    };
+
+    /// One client among any number of others whose answers are reported as late.
+    pub const ALONE_OVERDUE: Self = Self {
+        name: "alone-overdue",
+        about: "one client among any number of others: an extension, late answers that come yet, a connection that ends",
+        extension_ttls: &[4],
+        losses: Some(1),
+        overdue: true,
+        ..Self::ALONE_EXTEND
+    };
+
+    /// One client among any number of others on connections that were quiet for long.
+    pub const ALONE_STALE: Self = Self {
+        name: "alone-stale",
+        about: "one client among any number of others: a connection that was long dead, for which the attempt is repeated",
+        losses: Some(1),
+        stale: true,
+        ..Self::ALONE
+    };
+
+    /// One client among any number of others with a second attempt.
     pub const ALONE_RETRY: Self = Self {
         name: "alone-retry",
-        about: "one client among any others: two attempts, connections that end twice, one of them long dead",
+        about: "one client among any number of others: two attempts, each with its own token, and a connection that ends",
         attempts: [2, 0],
-        extensions: [0, 0],
-        losses: Some(2),
-        stale: true,
-        cancels: false,
-        overdue: false,
-        ..Self::ALONE
-    };
-
-    /// One client that is renewed in the background.
-    pub const ALONE_RENEW: Self = Self {
-        name: "alone-renew",
-        about: "one client among any others, renewed in the background, over a connection that ends",
-        renews: true,
-        ttl: 5,
-        extensions: [0, 0],
         losses: Some(1),
-        cancels: false,
-        overdue: false,
         ..Self::ALONE
     };
 
@@ -272,6 +276,9 @@ impl Scenario {
         Self::EXTEND_TWICE,
         Self::ALONE,
         Self::ALONE_EXTEND,
+        Self::ALONE_TWICE,
+        Self::ALONE_OVERDUE,
+        Self::ALONE_STALE,
         Self::ALONE_RETRY,
         Self::AMNESIA,
         Self::DRIFT,
