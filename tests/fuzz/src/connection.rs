@@ -93,15 +93,15 @@ impl World {
             config = config.client_name("fuzz");
         }
         let config = config.build().expect("a configuration that works");
-        let nodes = config.master_ids().enumerate().map(|(number, id)| Node {
-            id,
-            generation: 0,
+        let node = |(number, id)| {
             // Two masters may be one server.
-            model: Master::new(if flags & 16 == 0 { number as u64 } else { number as u64 / 2 }),
-            session: Session::new(),
-            unread: Vec::new(),
-        });
-        let nodes = nodes.collect();
+            let mut model = Master::new(if flags & 16 == 0 { number as u64 } else { number as u64 / 2 });
+            if flags & 32 == 0 {
+                model.add_user("user", "secret");
+            }
+            Node { id, generation: 0, model, session: Session::new(), unread: Vec::new() }
+        };
+        let nodes = config.master_ids().enumerate().map(node).collect();
         let now = Instant::from_nanos(1_000_000_000);
         let mut world = Self {
             machine: Machine::new(config, Sequence(u64::from(flags) + 1), now),
