@@ -58,6 +58,51 @@ fn a_wrong_password_is_told_apart_with_and_without_hello() {
 }
 
 #[test]
+fn any_plain_error_to_auth_is_a_wrong_password_as_redis_5_says_it() {
+    for text in ["ERR invalid password", "ERR no"] {
+        let world = greeted_by("redis://:wrong@a", |master| {
+            master.server.set_knows_hello(false);
+            master.fails("AUTH", text);
+        });
+        assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::WrongPass))], "{text}");
+    }
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_is_told_with_what_to_do() {
+    assert_eq!(states(&World::cold(settings(1))), [MasterState::Opening]);
+    for (text, error, advice) in [
+        (
+            "DENIED Redis is running in protected mode because protected mode is enabled",
+            ServerError::Denied,
+            "is in protected mode: set a password or bind it to this network (DENIED)",
+        ),
+        (
+            "ERR max number of clients reached",
+            ServerError::MaxClients,
+            "has no connection left: raise its maxclients",
+        ),
+    ] {
+        let mut world = greeted_by("redis://a", |master| master.fails("HELLO", text));
+        assert_eq!(states(&world), [MasterState::Down(Cause::Server(error))]);
+        world.acquire(&one_try());
+        let refusal = world.refusal().to_string();
+        assert!(refusal.contains(advice), "{refusal}");
+    }
+}
+
+#[test]
+fn a_database_that_there_is_not_is_told() {
+    let mut world =
+        greeted_by("redis://a/99", |master| master.fails("SELECT", "ERR DB index is out of range"));
+    assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoDatabase))]);
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    assert!(error.to_string().contains("has no database of this number: change it in the URL"), "{error}");
+}
+
+#[test]
 fn a_missing_password_is_told() {
     let world = greeted_by("redis://a", |master| master.server.set_password(Some("secret")));
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoAuth))]);

@@ -11,6 +11,7 @@ mod handshake;
 mod instants;
 mod late;
 mod limits;
+mod messages;
 mod renewal;
 mod retry;
 mod schedules;

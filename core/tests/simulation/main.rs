@@ -3,4 +3,5 @@
 
 mod assumed;
 mod broken;
+mod front;
 mod worlds;

@@ -1,0 +1,214 @@
+//! A driver whose sockets are values, with model masters behind them.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock_core::front::{Demand, Host, Locker, Port};
+use quorlock_core::sim::{Master, Session};
+use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId};
+
+pub const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// How a socket takes bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    Whole,
+    /// At most so many, and every other time none: it is full, and has room again a moment later.
+    Few(usize),
+    /// Every other call is interrupted by a signal.
+    Interrupted,
+    /// None, ever.
+    Full,
+    /// It says that it has taken none, without an error.
+    Nothing,
+    /// The other side has gone.
+    Broken,
+}
+
+struct Wire {
+    manner: Manner,
+    calls: usize,
+    master: Master,
+    session: Session,
+    sent: Vec<u8>,
+    generation: u32,
+}
+
+/// Everything that a front's driver has, and a waiting thread uses.
+pub struct Driver {
+    now: Mutex<Instant>,
+    has_entropy: bool,
+    wires: Mutex<Vec<Wire>>,
+    port: Mutex<Option<Port>>,
+    ids: Vec<MasterId>,
+}
+
+impl Driver {
+    /// A locker over so many masters, whose connections are asked for.
+    pub fn start(masters: usize) -> (Locker, Arc<Self>) {
+        Self::with(masters, true)
+    }
+
+    pub fn with(masters: usize, has_entropy: bool) -> (Locker, Arc<Self>) {
+        let config = Config::new((0..masters).map(|number| format!("redis://master{number}"))).unwrap();
+        let wire = |number| Wire {
+            manner: Manner::Whole,
+            calls: 0,
+            master: Master::new(number),
+            session: Session::new(),
+            sent: Vec::new(),
+            generation: 0,
+        };
+        let driver = Arc::new(Self {
+            now: Mutex::new(Instant::from_nanos(1_000_000_000)),
+            has_entropy,
+            wires: Mutex::new((0..masters as u64).map(wire).collect()),
+            port: Mutex::new(None),
+            ids: config.master_ids().collect(),
+        });
+        let host: Arc<dyn Host> = driver.clone();
+        let (locker, port) = Port::new(config, host);
+        *driver.port.lock().unwrap() = Some(port);
+        (locker, driver)
+    }
+
+    pub fn takes(&self, master: usize, manner: Manner) {
+        self.wires.lock().unwrap()[master].manner = manner;
+    }
+
+    pub fn with_port<R>(&self, look: impl FnOnce(&mut Port) -> R) -> R {
+        look(self.port.lock().unwrap().as_mut().expect("a driver that has not ended"))
+    }
+
+    /// The loop ends, and nobody drives any more.
+    pub fn end(&self) {
+        let port = self.port.lock().unwrap().take();
+        drop(port);
+    }
+
+    pub fn is_blocked(&self, master: usize) -> bool {
+        self.with_port(|port| port.is_blocked(self.ids[master]))
+    }
+
+    pub fn retry(&self, master: usize) -> bool {
+        self.with_port(|port| port.retry_write(self.ids[master]))
+    }
+
+    pub fn lose(&self, master: usize) {
+        let generation = self.wires.lock().unwrap()[master].generation;
+        self.with_port(|port| port.closed(self.ids[master], generation, Cause::Closed));
+    }
+
+    /// So many keys are held by this master.
+    pub fn keys(&self, master: usize) -> usize {
+        let now = self.server_time();
+        self.wires.lock().unwrap()[master].master.keys(now).count()
+    }
+
+    pub fn pass(&self, span: Duration) {
+        let mut now = self.now.lock().unwrap();
+        *now = *now + span;
+    }
+
+    fn server_time(&self) -> Duration {
+        Duration::from_nanos(self.now.lock().unwrap().as_nanos())
+    }
+
+    /// One turn: read, tick, carry out demands. Says whether anything was read or asked for.
+    pub fn turn(self: &Arc<Self>) -> bool {
+        self.turn_as(&|| Arc::clone(self))
+    }
+
+    fn turn_as(&self, driver: &dyn Fn() -> Arc<Self>) -> bool {
+        let mut port = self.port.lock().unwrap();
+        let Some(port) = port.as_mut() else { return false };
+        port.register(Waker::noop());
+        let mut is_busy = false;
+        for (place, id) in self.ids.iter().enumerate() {
+            let now = self.server_time();
+            let (generation, mut replies) = (self.wires.lock().unwrap()[place].generation, Vec::new());
+            {
+                let wire = &mut self.wires.lock().unwrap()[place];
+                let sent = std::mem::take(&mut wire.sent);
+                let _ = wire.master.serve(&mut wire.session, &sent, now, &mut replies);
+            }
+            if !replies.is_empty() {
+                is_busy = true;
+                port.received(*id, generation, &replies);
+            }
+        }
+        port.tick();
+        while let Some(demand) = port.next_demand() {
+            is_busy = true;
+            if let Demand::Connect { master, generation } = demand {
+                {
+                    let wire = &mut self.wires.lock().unwrap()[master.index()];
+                    (wire.session, wire.generation) = (Session::new(), generation);
+                    wire.sent.clear();
+                }
+                port.opened(master, generation, Sink { driver: driver(), place: master.index() });
+            }
+        }
+        is_busy
+    }
+
+    /// Until nothing happens any more without time.
+    pub fn settle(self: &Arc<Self>) {
+        while self.turn() {}
+    }
+}
+
+impl Host for Driver {
+    fn now(&self) -> Instant {
+        *self.now.lock().unwrap()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        bytes.fill(7);
+        if self.has_entropy { Ok(()) } else { Err(EntropyFailed) }
+    }
+
+    /// Whoever waits drives. A connection that is asked for meanwhile stays asked for: nobody here can open it.
+    fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        let mut cx = Context::from_waker(Waker::noop());
+        while poll(&mut cx).is_pending() {
+            if self.port.lock().unwrap().is_none() {
+                return;
+            }
+            self.turn_as(&|| panic!("a connection was asked for"));
+            self.pass(ms(1));
+        }
+    }
+}
+
+struct Sink {
+    driver: Arc<Driver>,
+    place: usize,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let wire = &mut self.driver.wires.lock().unwrap()[self.place];
+        wire.calls += 1;
+        let is_odd = wire.calls % 2 == 1;
+        let taken = match wire.manner {
+            Manner::Few(_) | Manner::Full if is_odd => return Err(io::ErrorKind::WouldBlock.into()),
+            Manner::Interrupted if is_odd => return Err(io::ErrorKind::Interrupted.into()),
+            Manner::Full => return Err(io::ErrorKind::WouldBlock.into()),
+            Manner::Broken => return Err(io::ErrorKind::BrokenPipe.into()),
+            Manner::Nothing => 0,
+            Manner::Few(most) => most.min(bytes.len()),
+            Manner::Whole | Manner::Interrupted => bytes.len(),
+        };
+        wire.sent.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

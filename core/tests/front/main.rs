@@ -1,0 +1,8 @@
+//! The front under a driver written by hand: sockets that take little or nothing, threads that wait, and drivers that end.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
+
+mod driver;
+mod ending;
+mod waiting;
+mod writing;

@@ -1,0 +1,69 @@
+//! Threads that wait, and drive meanwhile.
+
+use std::time::Duration;
+
+use quorlock_core::front::ScopeError;
+use quorlock_core::{AcquireError, LossCause, RequestError};
+
+use super::driver::{Driver, ms};
+
+#[test]
+fn a_waiting_thread_acquires_extends_and_releases() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let guard = locker.lock("job").ttl(ms(500)).wait().unwrap();
+    let remaining = guard.extend(ms(5_000)).wait().unwrap();
+    assert!(remaining > ms(4_900) && remaining < ms(5_000), "{remaining:?}");
+    guard.release().wait().unwrap();
+    assert_eq!(driver.keys(0), 0);
+    let guard = locker.try_lock("job").ttl(ms(500)).wait().unwrap();
+    assert_eq!(guard.lost().wait(), LossCause::Expired);
+    driver.end();
+}
+
+#[test]
+fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let value = locker.lock("job").ttl(ms(1_000)).run_wait(|watch| {
+        for _ in 0..50 {
+            driver.pass(ms(100));
+            driver.settle();
+            assert_eq!(watch.check(), Ok(()));
+        }
+        42
+    });
+    assert_eq!(value, Ok(42));
+    assert_eq!(driver.keys(0), 0);
+    let late =
+        locker.lock("job").ttl(ms(1_000)).renew_for(Duration::ZERO).run_wait(|_| driver.pass(ms(2_000)));
+    assert_eq!(late, Err(ScopeError::Lost(LossCause::Expired)));
+    driver.end();
+}
+
+#[test]
+fn a_driver_is_told_how_long_to_sleep() {
+    let (locker, driver) = Driver::start(3);
+    assert_eq!(driver.with_port(|port| port.sleep()), Some(Duration::ZERO), "connections are asked for");
+    driver.settle();
+    let guard = locker.lock("job").ttl(ms(60_000)).wait().unwrap();
+    let asleep = driver.with_port(|port| port.sleep()).unwrap();
+    assert!(
+        asleep > Duration::ZERO && asleep <= ms(1_000),
+        "timers may stand still while a lock is held: {asleep:?}"
+    );
+    guard.release().wait().unwrap();
+    driver.pass(ms(60_000));
+    driver.settle();
+    assert_eq!(driver.with_port(|port| port.sleep()), None);
+    driver.end();
+}
+
+#[test]
+fn without_random_bytes_there_is_no_lock() {
+    let (locker, driver) = Driver::with(1, false);
+    let error = locker.lock("job").wait().unwrap_err();
+    assert_eq!(error, AcquireError::Request(RequestError::NoEntropy));
+    assert_eq!(error.to_string(), "the operating system gave no random bytes for a token");
+    driver.end();
+}

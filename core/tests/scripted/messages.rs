@@ -1,0 +1,194 @@
+//! What users read when something is wrong: each message names the value and what to do about it, and none shows a secret.
+
+use std::io;
+use std::ops::RangeInclusive;
+
+use quorlock_core::{
+    AcquireError, Cause, Config, ConfigBuilder, Event, ExtendError, LossCause, MasterState, RequestError,
+    Resource, Ttl, WireFault,
+};
+
+use super::world::{Flow, World, ms, one_try, settings, wanted};
+
+const fn days(days: u64) -> std::time::Duration {
+    ms(days * 24 * 3_600 * 1_000)
+}
+
+fn refused(settings: ConfigBuilder) -> String {
+    settings.build().unwrap_err().to_string()
+}
+
+#[test]
+fn configurations_that_cannot_work() {
+    let none: [&str; 0] = [];
+    let many = (0..65).map(|number| format!("redis://host{number}"));
+    for (message, text) in [
+        (
+            refused(Config::builder(none)),
+            "no master is named; name at least one, for example redis://127.0.0.1:6379",
+        ),
+        (refused(Config::builder(many)), "65 masters are named, and 64 is the most"),
+        (
+            refused(Config::builder(["redis://u:secret@a", "redis://A:6379"])),
+            "A:6379 is named twice; each master has one vote, so name it once",
+        ),
+        (refused(Config::builder(["redis://"])), "the host is missing: write redis://host:port"),
+        (refused(Config::builder(["redis://a:0"])), "the port is not a number from 1 to 65535"),
+        (
+            refused(Config::builder(["unix://"])),
+            "the path of the socket is missing: write unix:///run/redis.sock",
+        ),
+        (
+            refused(Config::builder(["redis://a?secret=1"])),
+            "the parameter `secret` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none",
+        ),
+        (refused(Config::builder(["unix:///s?db=1&db=2"])), "`db` is given more than once"),
+        (
+            refused(settings(1).ttl(ms(0))),
+            "the TTL is zero; masters count whole milliseconds, so use 1 ms or more",
+        ),
+        (refused(settings(1).ttl(days(500))), "a TTL of 720000 min is beyond the longest, 527040 min"),
+        (
+            refused(settings(1).ttl(ms(52))),
+            "a TTL of 52 ms leaves no validity; it must be more than 52 ms \
+             (TTL × 0.01 + 2 ms for drift, and one request time-out)",
+        ),
+        (refused(settings(1).connect_timeout(ms(0))), "connect_timeout is zero; use 1 ms or more"),
+        (
+            refused(settings(1).request_timeout(days(500))),
+            "request_timeout of 720000 min is beyond the longest, 527040 min",
+        ),
+        (
+            refused(settings(1).retry_delay(RangeInclusive::new(ms(2), ms(1)))),
+            "retry_delay has its lower bound above its upper one",
+        ),
+        (refused(settings(1).max_locks(0)), "max_locks is zero; use 1 or more"),
+        (
+            refused(settings(1).client_name("two words")),
+            "the client name must be printable ASCII without spaces, as CLIENT SETNAME asks",
+        ),
+    ] {
+        assert_eq!(message, text);
+    }
+}
+
+#[test]
+fn a_ttl_beyond_all_numbers_is_refused_like_one_that_is_too_long() {
+    let error = Ttl::new(std::time::Duration::MAX).unwrap_err().to_string();
+    assert!(error.contains("is beyond the longest"), "{error}");
+}
+
+#[test]
+fn requests_that_cannot_be_carried_out() {
+    let mut world = World::ready(settings(3).max_locks(1));
+    let lock = world.hold(&wanted(ms(10_000)));
+    let now = world.now;
+    let error = world.nodes[0].machine.acquire(&one_try(), now).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "1 locks are alive or being sought already; release some, or raise the limit"
+    );
+    world.each(|master| master.flow = Flow::Stopped);
+    let ttl = Ttl::new(ms(10_000)).unwrap();
+    let error = (0..100).find_map(|_| world.nodes[0].machine.extend(lock, ttl, now).err()).unwrap();
+    assert_eq!(error, RequestError::TooManyExtensions);
+    assert_eq!(error.to_string(), "too many extensions of this lock are under way");
+    world.cancel(lock);
+    let error = world.nodes[0].machine.extend(lock, ttl, now).unwrap_err();
+    assert_eq!(AcquireError::from(error).to_string(), "no such lock: it was released or cancelled");
+}
+
+#[test]
+fn an_acquisition_that_came_too_late_says_what_the_masters_said() {
+    let mut world = World::of(3);
+    let lock = world.acquire(&quorlock_core::Acquire { attempts: Some(1), ..wanted(ms(200)) });
+    assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
+    world.suspend(ms(195));
+    assert_eq!(world.hand_over(lock), None);
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::TooLate(_)), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("invoice:42 not acquired: the votes came after its validity had run out: "),
+        "{text}"
+    );
+    assert_eq!(error.ballot().unwrap().resource(), &Resource::new("invoice:42").unwrap());
+}
+
+#[test]
+fn an_extension_without_a_quorum_says_what_the_masters_said() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.masters[0].flow = Flow::Stopped;
+    world.masters[1].fails("EXTEND", "READONLY You can't write against a read only replica.");
+    world.extend(lock, ms(20_000));
+    let event = world.next_event();
+    let Event::Extended { result: Err(error @ ExtendError::NoQuorum(_)), .. } = event else {
+        panic!("{event:?}")
+    };
+    let text = error.to_string();
+    assert!(text.starts_with("invoice:42 not extended: 1 of 3 votes, 2 needed (a:6379 "), "{text}");
+    assert!(text.ends_with("c:6379 granted)"), "{text}");
+}
+
+#[test]
+fn losses_and_faults() {
+    for (message, text) in [
+        (LossCause::NotHeld.to_string(), "a quorum of masters no longer holds the lock"),
+        (LossCause::Released.to_string(), "the lock was released"),
+        (WireFault::Streamed.to_string(), "a value of unknown length"),
+        (WireFault::Attribute.to_string(), "an attribute that nobody asked for"),
+        (WireFault::TooLong.to_string(), "a reply of more than 64 KiB"),
+        (WireFault::TooManyElements.to_string(), "a reply of more than 512 elements"),
+        (WireFault::TooDeep.to_string(), "a reply nested more than four deep"),
+        (WireFault::Refused.to_string(), "a value that does not fit its type"),
+    ] {
+        assert_eq!(message, text);
+    }
+}
+
+#[test]
+fn errors_of_sockets_are_told_apart_by_who_ended_it() {
+    for kind in [
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::ConnectionAborted,
+        io::ErrorKind::BrokenPipe,
+        io::ErrorKind::UnexpectedEof,
+        io::ErrorKind::WriteZero,
+    ] {
+        assert_eq!(Cause::from(&io::Error::from(kind)), Cause::Closed);
+    }
+    let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+    assert_eq!(Cause::from(&refused), Cause::Connect(io::ErrorKind::ConnectionRefused));
+}
+
+#[test]
+fn a_missing_socket_and_a_replica_are_named() {
+    let mut world = World::cold(Config::builder(["unix:///run/no.sock", "redis://b", "redis://c"]));
+    world.masters[1].server.set_replica(true);
+    world.pump();
+    let generation = world.generation(0);
+    let (id, now) = (world.id(0), world.now);
+    let missing = Cause::Connect(io::ErrorKind::NotFound);
+    world.nodes[0].machine.closed(id, generation, missing, now);
+    let state = world.nodes[0].machine.masters().next().unwrap().1;
+    assert_eq!(state, MasterState::Down(missing));
+    world.acquire(&one_try());
+    let text = world.refusal().to_string();
+    assert!(text.contains("no such socket, b:6379 is a replica, and only masters vote, "), "{text}");
+}
+
+#[test]
+fn a_machine_shows_neither_tokens_nor_passwords_nor_names() {
+    let mut world = World::cold(Config::builder(["redis://user:secret@a", "redis://b", "redis://c"]));
+    world.masters[0].server.add_user("user", "secret");
+    world.pump();
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.masters[1].flow = Flow::Stopped;
+    world.extend(lock, ms(20_000));
+    let (token, shown) = (world.expose(lock), format!("{:?}", world.nodes[0].machine));
+    assert!(shown.contains("in_flight: 1") && shown.contains("held: 1"), "{shown}");
+    for secret in ["secret", super::world::KEY, &token, &token[..8]] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
