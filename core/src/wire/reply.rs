@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn keys_without_a_place_come_in_the_same_order_every_time() {
-        let keys = [":3", "#t", ":-1", "+a", "#f", ",1.5", ",2.5", ",0.5"];
+        let keys = [":3", "#t", ":-1", "+a", "#f"];
         let pairs: String = keys.iter().map(|key| format!("{key}\r\n:0\r\n")).collect();
-        let frame = format!("%8\r\n{pairs}");
+        let frame = format!("%5\r\n{pairs}");
         let frame = frame.as_bytes();
         let first = decode(Resp3, frame).unwrap();
         for _ in 0..50 {
