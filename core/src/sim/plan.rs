@@ -352,8 +352,8 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
             |random: &mut Random, often| random.one_in(often).then(|| random.spread(ms(1)..=ms(200)));
         steps.push(Step::Lock {
             resource: u8::try_from(random.below(resources)).unwrap_or(0),
-            ttl: random.spread(shortest_ttl..=ms(6_000)),
-            within: random.spread(ms(5)..=ms(3_000)),
+            ttl: random_ttl(random, shortest_ttl),
+            within: random.spread(ms(5)..=ms(1_500)),
             renewed: random.one_in(3),
             dropped_after: cancelled(random, 8),
         });
@@ -361,7 +361,7 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
             steps.push(match random.below(8) {
                 0..=3 => Step::Hold(random.spread(ms(1)..=ms(400))),
                 4..=6 => Step::Extend {
-                    ttl: random.spread(shortest_ttl..=ms(6_000)),
+                    ttl: random_ttl(random, shortest_ttl),
                     dropped_after: cancelled(random, 6),
                 },
                 _ => Step::StopRenewal,
@@ -375,6 +375,12 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
         });
     }
     steps
+}
+
+/// Mostly short: what a client leaves behind keeps all others out for as long, and they would do nothing but ask.
+fn random_ttl(random: &mut Random, shortest: Duration) -> Duration {
+    let longest = if random.one_in(8) { ms(6_000) } else { ms(900) };
+    random.spread(shortest..=longest)
 }
 
 /// A fault of any kind inside the assumptions.
