@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use quorlock_core::sim::{Flow, Master, Session};
 use quorlock_core::{
-    Acquire, Cause, Config, Entropy, EntropyFailed, Instant, LockId, Machine, MasterId, Output, Resource, Ttl,
+    Acquire, Cause, Config, Entropy, EntropyFailed, Instant, LockId, Machine, MasterId, MasterState, Output,
+    Resource, Ttl,
 };
 
 use super::events::Ledger;
@@ -70,6 +71,8 @@ struct World {
     machine: Machine<Sequence>,
     now: Instant,
     nodes: Vec<Node>,
+    /// Of the account without a name.
+    password: Option<&'static str>,
     locks: Vec<LockId>,
     ledger: Ledger,
     received: usize,
@@ -107,6 +110,7 @@ impl World {
             machine: Machine::new(config, Sequence(u64::from(flags) + 1), now),
             now,
             nodes,
+            password: (flags & 3 == 2).then_some("secret"),
             locks: Vec::new(),
             ledger: Ledger::default(),
             received: 0,
@@ -149,8 +153,7 @@ impl World {
             // All is well.
             6 => {
                 for node in 0..self.nodes.len() {
-                    let node_now = &self.nodes[node];
-                    self.machine.connected(node_now.id, node_now.generation, self.now);
+                    self.machine.connected(self.nodes[node].id, self.nodes[node].generation, self.now);
                     self.drain();
                     self.serve(node, 7, None);
                 }
@@ -313,12 +316,24 @@ impl World {
         panic!("{most} outputs after one input");
     }
 
-    /// Everybody loses interest, and no master says anything any more: a minute later nothing is under way, and little has happened.
+    /// Everybody loses interest; then all is well, and a lock is to be had; then no master says anything any more, and a minute later nothing
+    /// is under way, and little has happened.
     fn end(&mut self) {
         for lock in std::mem::take(&mut self.locks) {
             self.machine.cancel(lock, self.now);
             self.ledger.cancelled(lock);
         }
+        self.drain();
+        self.heal();
+        let resource = Resource::new("at last").expect("a name");
+        let ttl = Ttl::new(Duration::from_secs(10)).expect("a TTL");
+        let wanted = Acquire { resource, ttl, within: None, attempts: Some(1), renew_for: None };
+        let lock = self.machine.acquire(&wanted, self.now).expect("a request that makes sense");
+        self.ledger.acquired(lock, ttl.as_duration(), None);
+        self.answer();
+        assert!(self.machine.hand_over(lock, self.now).is_some(), "all is well: {:?}", self.machine);
+        self.machine.cancel(lock, self.now);
+        self.ledger.cancelled(lock);
         self.drain();
         let end = self.now + Duration::from_secs(60);
         let mut wakes = 0;
@@ -328,6 +343,40 @@ impl World {
             assert!(wakes < 100 * self.nodes.len(), "woken {wakes} times in a minute with nothing to do");
         }
         assert!(self.machine.is_idle() && !self.machine.holds_locks(), "{:?}", self.machine);
+    }
+    /// Other servers, which know whoever comes, stand behind all addresses, and every master votes again soon.
+    fn heal(&mut self) {
+        for (number, node) in (1_000..).zip(&mut self.nodes) {
+            node.model = Master::new(number);
+            node.model.add_user("user", "secret");
+            node.model.set_password(self.password);
+            self.machine.closed(node.id, node.generation, Cause::Closed, self.now);
+        }
+        for _ in 0..100 {
+            self.answer();
+            if self.machine.masters().all(|(_, state)| matches!(state, MasterState::Ready { .. })) {
+                return;
+            }
+            let at = self.drain().expect("a master that is down is tried again");
+            self.wake(at.max(self.now));
+        }
+        panic!("not all masters are back: {:?}", self.machine);
+    }
+
+    /// Connections come about, and everything is answered.
+    fn answer(&mut self) {
+        for _ in 0..50 {
+            for node in 0..self.nodes.len() {
+                self.machine.connected(self.nodes[node].id, self.nodes[node].generation, self.now);
+                self.drain();
+                self.serve(node, 7, None);
+            }
+            self.drain();
+            if self.nodes.iter().all(|node| node.unread.is_empty()) {
+                return;
+            }
+        }
+        panic!("a conversation without an end: {:?}", self.machine);
     }
 }
 
