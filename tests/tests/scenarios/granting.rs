@@ -215,7 +215,8 @@ pub(crate) fn a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one
         let waiter = scope.spawn(|| locker.lock("job").within(PATIENCE / 2).wait());
         std::thread::sleep(millis(300));
         assert!(masters.iter().all(|master| master.del("job")));
-        held_on(&masters, &waiter.join().unwrap().unwrap(), 3);
+        // An attempt may come between the second deletion and the third.
+        assert!(waiter.join().unwrap().unwrap().is_valid());
     });
 }
 
