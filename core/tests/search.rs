@@ -36,13 +36,13 @@ fn two_clients_and_unbounded_delay_bring_no_second_holder() {
 
 #[test]
 fn a_client_among_any_others_never_holds_without_a_quorum_of_keys() {
-    let report = holds(&Search::new(Scenario { losses: Some(1), ..Scenario::ALONE }));
+    let report = holds(&Search::new(Scenario { ttl: 3, losses: Some(1), ..Scenario::ALONE }));
     assert!(report.states > 40_000, "{}", report.states);
 }
 
 #[test]
 fn no_extension_promises_more_than_the_keys_hold() {
-    let scenario = Scenario { extension_ttls: &[4], losses: Some(0), ..Scenario::ALONE_EXTEND };
+    let scenario = Scenario { extension_ttls: &[5], losses: Some(0), ..Scenario::ALONE_EXTEND };
     assert!(holds(&Search::new(scenario)).states > 10_000);
 }
 

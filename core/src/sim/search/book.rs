@@ -154,7 +154,7 @@ impl Book {
             ttl: ttl_of(scenario.ttl),
             within: scenario.within.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
-            renew_for: scenario.renews.then_some(TICK * 64),
+            renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
         };
         Self {
             config,

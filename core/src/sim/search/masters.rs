@@ -28,12 +28,12 @@ impl World {
         let said = run(key, own, item.action());
         let after = *key;
         self.story.executes(client, master, item, said, is_late);
-        properties::executed(before, after, own)?;
+        properties::executed(before, after, item.action(), own)?;
         // An absent client's key is nowhere in the state, but might stand there.
         let foreign = Some(Key { client: 1 - own.client, ..own });
         let mut other = foreign;
         run(&mut other, own, item.action());
-        properties::executed(foreign, other, own)?;
+        properties::executed(foreign, other, item.action(), own)?;
         Ok(said)
     }
 

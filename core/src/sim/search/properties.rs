@@ -5,6 +5,7 @@ use std::fmt;
 use super::book::{Book, Told};
 use super::scenario::Scenario;
 use super::state::{Client, Key, Link, MASTERS, State};
+use crate::connection::Action;
 
 /// A property that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,12 +96,17 @@ fn is_awaited(state: &State, client: usize) -> bool {
     state.masters.iter().any(|master| asks(master.link(client)))
 }
 
-/// A master executed a request with the token of `own`. It touches a key with that token only, and makes one only where there is
-/// none: that is what allows a client that will never hold the lock again to be looked at apart.
-pub(super) fn executed(before: Option<Key>, after: Option<Key>, own: Key) -> Result<(), Violation> {
+/// A master executed a request with the token of `own`. It touches a key with that token only, and only an acquisition
+/// makes one: that is what allows a client that will never hold the lock again to be looked at apart.
+pub(super) fn executed(
+    before: Option<Key>,
+    after: Option<Key>,
+    action: Action,
+    own: Key,
+) -> Result<(), Violation> {
     let is_fine = match (before, after) {
         (None, None) => true,
-        (None, Some(made)) => made.is_of(own),
+        (None, Some(made)) => action == Action::Acquire && made.is_of(own),
         (Some(was), now) => was.is_of(own) || now == Some(was),
     };
     if is_fine { Ok(()) } else { Err(Violation::TouchedForeignKey) }

@@ -25,8 +25,8 @@ pub struct Scenario {
     pub extensions: [u8; 2],
     /// The TTLs that an extension may have.
     pub extension_ttls: &'static [u8],
-    /// Whether locks are renewed in the background.
-    pub renews: bool,
+    /// For how long locks are renewed in the background.
+    pub renews: Option<u8>,
     /// Whether a holder may release, and wait for the outcome.
     pub releases: bool,
     /// Whether a client may give its lock up at any time, sought or held, without waiting for anything.
@@ -66,7 +66,7 @@ impl Scenario {
         within: None,
         extensions: [0, 0],
         extension_ttls: &[],
-        renews: false,
+        renews: None,
         releases: true,
         cancels: false,
         losses: Some(0),
@@ -86,7 +86,6 @@ impl Scenario {
     pub const ONE_LOSS: Self = Self {
         name: "one-loss",
         about: "two clients, one attempt each, and one connection that ends or is given up at any time",
-        ttl: 3,
         losses: Some(1),
         ..Self::DELAY
     };
@@ -139,9 +138,8 @@ impl Scenario {
     pub const EXTEND: Self = Self {
         name: "extend",
         about: "one client extends with a shorter or a longer TTL and releases, the other seeks the lock",
-        ttl: 3,
         extensions: [1, 0],
-        extension_ttls: &[2, 4],
+        extension_ttls: &[3, 5],
         ..Self::DELAY
     };
 
@@ -158,7 +156,6 @@ impl Scenario {
         name: "extend-twice",
         about: "one client extends twice, shorter or longer, the other seeks the lock",
         extensions: [2, 0],
-        extension_ttls: &[3, 4],
         ..Self::EXTEND
     };
 
@@ -166,7 +163,6 @@ impl Scenario {
     pub const RETRY: Self = Self {
         name: "retry",
         about: "one client makes two attempts, each with its own token, the other one; unbounded delay",
-        ttl: 3,
         attempts: [2, 1],
         ..Self::DELAY
     };
@@ -209,16 +205,17 @@ impl Scenario {
         name: "alone",
         about: "one client among any number of others, unbounded delay and loss",
         alone: true,
-        ..Self::LOSS
+        losses: None,
+        ..Self::DELAY
     };
 
     /// One client among any number of others that extends.
     pub const ALONE_EXTEND: Self = Self {
         name: "alone-extend",
-        about: "one client among any number of others: a shorter or longer extension, and connections that end twice",
+        about: "one client among any number of others: a shorter or longer extension, and a connection that ends",
         extensions: [1, 0],
-        extension_ttls: &[2, 4],
-        losses: Some(2),
+        extension_ttls: &[3, 5],
+        losses: Some(1),
         ..Self::ALONE
     };
 
@@ -235,8 +232,7 @@ impl Scenario {
     pub const ALONE_OVERDUE: Self = Self {
         name: "alone-overdue",
         about: "one client among any number of others: an extension, late answers that come yet, a connection that ends",
-        extension_ttls: &[4],
-        losses: Some(1),
+        extension_ttls: &[5],
         overdue: true,
         ..Self::ALONE_EXTEND
     };
@@ -256,6 +252,16 @@ impl Scenario {
         about: "one client among any number of others: two attempts, each with its own token, and a connection that ends",
         attempts: [2, 0],
         losses: Some(1),
+        ..Self::ALONE
+    };
+
+    /// One client among any number of others that is renewed in the background.
+    pub const ALONE_RENEW: Self = Self {
+        name: "alone-renew",
+        about: "one client among any number of others: renewal in the background, unbounded delay",
+        ttl: 5,
+        renews: Some(8),
+        losses: Some(0),
         ..Self::ALONE
     };
 
@@ -280,6 +286,7 @@ impl Scenario {
         Self::ALONE_OVERDUE,
         Self::ALONE_STALE,
         Self::ALONE_RETRY,
+        Self::ALONE_RENEW,
         Self::AMNESIA,
         Self::DRIFT,
     ];
