@@ -43,6 +43,20 @@ fn a_release_that_could_not_be_sent_is_answered_once_and_not_again_when_it_is() 
 }
 
 #[test]
+fn a_release_follows_the_acquisition_to_a_master_that_has_not_answered_it_yet() {
+    let mut world = World::of(3);
+    world.masters[2].flow = Flow::Stopped;
+    let lock = world.hold(&one_try());
+    let token = world.expose(lock);
+    world.release(lock);
+    world.masters[2].flow = Flow::Free;
+    world.pump();
+    assert_eq!(world.masters[2].tokens("SET"), [token.as_str()]);
+    assert_eq!(world.masters[2].tokens("RELEASE"), [token.as_str()]);
+    assert!(world.holders().is_empty());
+}
+
+#[test]
 fn what_is_owed_after_a_lost_round_is_a_plain_release() {
     // Nobody waits any more for who holds the key, so nobody reads it.
     let mut world = World::of(3);
