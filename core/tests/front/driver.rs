@@ -118,7 +118,7 @@ impl Driver {
         Duration::from_nanos(self.now.lock().unwrap().as_nanos())
     }
 
-    /// One turn: read, tick, carry out demands. Says whether anything was read or asked for.
+    /// One turn: read, tick, carry out demands. Says whether there is more to do.
     pub fn turn(self: &Arc<Self>) -> bool {
         self.turn_as(&|| Arc::clone(self))
     }
@@ -153,7 +153,7 @@ impl Driver {
                 port.opened(master, generation, Sink { driver: driver(), place: master.index() });
             }
         }
-        is_busy
+        is_busy || self.wires.lock().unwrap().iter().any(|wire| !wire.sent.is_empty())
     }
 
     /// Until nothing happens any more without time.

@@ -1,5 +1,8 @@
 //! Threads that wait, and drive meanwhile.
 
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::ScopeError;
@@ -38,6 +41,25 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
     let late =
         locker.lock("job").ttl(ms(1_000)).renew_for(Duration::ZERO).run_wait(|_| driver.pass(ms(2_000)));
     assert_eq!(late, Err(ScopeError::Lost(LossCause::Expired)));
+    driver.end();
+}
+
+#[test]
+fn a_grant_that_its_caller_takes_too_late_is_sought_again() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let mut seeking = pin!(locker.lock("job").ttl(ms(1_000)).within(None).into_future());
+    let mut poll = || seeking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    driver.settle();
+    // Granted by now, but the caller is not polled until nothing is left of it.
+    driver.pass(ms(2_000));
+    assert!(poll().is_pending());
+    driver.settle();
+    driver.pass(ms(500));
+    driver.settle();
+    let Poll::Ready(Ok(guard)) = poll() else { panic!("not granted again") };
+    assert!(guard.remaining() > ms(400), "{:?}", guard.remaining());
     driver.end();
 }
 
