@@ -10,33 +10,56 @@ use crate::time::Instant;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Sent {
     pub(crate) request: Request,
+    /// Since when its answer has been waited for.
     pub(crate) at: Instant,
     pub(crate) form: ScriptForm,
     bytes: usize,
+    /// Whether it has been reported as unanswered.
+    is_overdue: bool,
 }
 
 /// Requests whose replies have not come, oldest first.
 ///
-/// Replies come strictly in order, so a late reply finds its own request and nothing else. The first `overdue` of them have
-/// been reported as unanswered already and stay only to be matched.
+/// Replies come strictly in order, so a late reply finds its own request and nothing else. Those that have been reported as
+/// unanswered stay only to be matched.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Flight {
     sent: VecDeque<Sent>,
+    /// How many replies have come before the first of them.
+    answered: usize,
+    /// All before this place have been reported, and the one at it has not.
+    next: usize,
     overdue: usize,
+    /// Repeated requests that have not been reported, by how many replies come before theirs. They have waited for longer than those
+    /// that were sent before them, but not longer than one another.
+    repeated: VecDeque<usize>,
     bytes: usize,
 }
 
 impl Flight {
     pub(crate) fn push(&mut self, request: Request, form: ScriptForm, at: Instant, bytes: usize) {
+        // Only what is repeated goes by its text.
+        if form == ScriptForm::ByText {
+            self.repeated.push_back(self.answered + self.sent.len());
+        }
         self.bytes += bytes;
-        self.sent.push_back(Sent { request, at, form, bytes });
+        self.sent.push_back(Sent { request, at, form, bytes, is_overdue: false });
     }
 
     /// Takes the request that the next reply belongs to.
     pub(crate) fn pop(&mut self) -> Option<Sent> {
         let sent = self.sent.pop_front()?;
         self.bytes -= sent.bytes;
-        self.overdue = self.overdue.saturating_sub(1);
+        self.overdue -= usize::from(sent.is_overdue);
+        if self.repeated.front() == Some(&self.answered) {
+            self.repeated.pop_front();
+        }
+        self.answered += 1;
+        if self.next > 0 {
+            self.next -= 1;
+        } else {
+            self.look_for_next();
+        }
         Some(sent)
     }
 
@@ -56,9 +79,9 @@ impl Flight {
         self.overdue > 0
     }
 
-    /// When the oldest request was sent that has not been reported as unanswered.
+    /// Since when the oldest answer has been waited for that has not been reported as missing.
     pub(crate) fn oldest_awaited(&self) -> Option<Instant> {
-        self.sent.get(self.overdue).map(|sent| sent.at)
+        Some(self.sent.get(self.longest_awaited())?.at)
     }
 
     /// When the oldest request of all was sent.
@@ -68,9 +91,27 @@ impl Flight {
 
     /// Reports the next request that has waited for `limit`, once.
     pub(crate) fn next_overdue(&mut self, limit: Duration, now: Instant) -> Option<&Sent> {
-        let sent = self.sent.get(self.overdue).filter(|sent| now >= sent.at + limit)?;
+        let place = self.longest_awaited();
+        self.sent.get_mut(place).filter(|sent| now >= sent.at + limit)?.is_overdue = true;
         self.overdue += 1;
-        Some(sent)
+        if self.repeated.front() == Some(&(self.answered + place)) {
+            self.repeated.pop_front();
+        }
+        self.look_for_next();
+        self.sent.get(place)
+    }
+
+    /// The place of the request that has waited for the longest time without having been reported.
+    fn longest_awaited(&self) -> usize {
+        let repeated = self.repeated.front().map(|number| number - self.answered);
+        let at = |place: usize| self.sent.get(place).map(|sent| sent.at);
+        repeated.filter(|&place| at(place) < at(self.next)).unwrap_or(self.next)
+    }
+
+    fn look_for_next(&mut self) {
+        while self.sent.get(self.next).is_some_and(|sent| sent.is_overdue) {
+            self.next += 1;
+        }
     }
 
     /// The acquisitions without a reply that no release follows yet.
@@ -89,11 +130,9 @@ impl Flight {
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Sent, bool)> + use<> {
-        let overdue = std::mem::take(&mut self.overdue);
-        self.bytes = 0;
-        std::mem::take(&mut self.sent)
-            .into_iter()
-            .enumerate()
-            .map(move |(place, sent)| (sent, place < overdue))
+        std::mem::take(self).sent.into_iter().map(|sent| {
+            let was_reported = sent.is_overdue;
+            (sent, was_reported)
+        })
     }
 }

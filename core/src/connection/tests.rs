@@ -234,6 +234,47 @@ fn no_script_is_an_answer_to_what_is_no_script() {
 }
 
 #[test]
+fn scripts_that_are_repeated_behind_later_requests_are_reported_in_their_own_time() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Extend, 1);
+    alone.pass(ms(10));
+    alone.submit(Action::Extend, 2);
+    alone.pass(ms(10));
+    alone.submit(Action::Acquire, 3);
+    alone.hear(b"-NOSCRIPT x\r\n-NOSCRIPT x\r\n");
+    alone.pass(ms(29));
+    alone.hear(SIGN_OF_LIFE);
+    assert_eq!(alone.answered(), []);
+    for (later, round) in [(1, 1), (10, 2), (10, 3)] {
+        assert_eq!(alone.connection.deadline(), Some(alone.now + ms(later)), "round {round}");
+        alone.pass(ms(later));
+        let rounds: Vec<_> = alone.answers.iter().map(|(_, ticket, _)| ticket.round).collect();
+        assert_eq!(rounds, [round]);
+        let no_answer = Cause::NoAnswer { waited: ms(50) };
+        let reported: Vec<_> = alone.answered().into_iter().map(failed).collect();
+        assert_eq!(reported, [Some((no_answer, Fate::Unknown))]);
+        alone.hear(SIGN_OF_LIFE);
+    }
+    // All are reported, and each reply still finds its own request.
+    alone.hear(b"+OK\r\n:1\r\n:0\r\n");
+    assert_eq!(alone.answered(), [Answer::Yes, Answer::Yes, Answer::No]);
+    assert!(!alone.connection.flight.has_overdue() && alone.connection.flight.is_empty());
+}
+
+#[test]
+fn a_repeated_script_that_is_answered_leaves_the_times_of_the_others_alone() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Extend, 1);
+    alone.pass(ms(10));
+    alone.submit(Action::Acquire, 2);
+    alone.hear(b"-NOSCRIPT x\r\n");
+    alone.submit(Action::Acquire, 3);
+    alone.hear(b"+OK\r\n:1\r\n");
+    assert_eq!(alone.answered(), [Answer::Yes, Answer::Yes]);
+    assert_eq!(alone.connection.deadline(), Some(alone.now + ms(50)));
+}
+
+#[test]
 fn a_server_that_stores_another_script_than_it_was_sent_is_left() {
     let mut alone = Alone::greeting(one());
     alone.hear(&greeting(UNDO.sha1_hex));
