@@ -31,13 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut machine = Machine::new(config, Urandom(File::open("/dev/urandom")?), now());
     let mut sockets: BTreeMap<MasterId, (u32, TcpStream)> = BTreeMap::new();
 
-    let wanted = Acquire {
-        resource: Resource::new("by-hand")?,
-        ttl,
-        within: Some(Duration::from_secs(2)),
-        attempts: None,
-        renew_for: None,
-    };
+    let within = Some(Duration::from_secs(2));
+    let wanted = Acquire { within, ..Acquire::new(Resource::new("by-hand")?, ttl) };
     let lock = machine.acquire(&wanted, now())?;
 
     loop {

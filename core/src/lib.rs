@@ -78,12 +78,13 @@ mod wire;
 pub use connection::Warning;
 pub use endpoint::{Address, Endpoint, EndpointError};
 pub use machine::{
-    Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId, Machine, MasterState, Output, Wake,
-    WakeReason,
+    Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId, Machine, MasterState, Output, Resumption,
+    Wake, WakeReason,
 };
 pub use protocol::{
-    AcquireError, Ballot, Cause, Config, ConfigBuilder, ConfigError, Decision, ExtendError, LossCause,
-    MasterId, Quorum, ReleaseOutcome, RequestError, Resource, Token, Ttl, Vote,
+    AcquireError, Ballot, Cause, Config, ConfigBuilder, ConfigError, Decision, EvictionPolicy, ExtendError,
+    FencingToken, Fleet, LossCause, MasterId, Quorum, ReleaseOutcome, RequestError, Resource, Token, Ttl,
+    Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, ServerError, WireFault};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::request::{Action, Request, ScriptForm};
+use super::request::{Claim, Request, ScriptForm};
 use crate::time::Instant;
 
 /// One request on its way.
@@ -114,6 +114,11 @@ impl Flight {
         }
     }
 
+    /// Whether a release of this claim is on its way.
+    pub(crate) fn clears(&self, claim: &Claim) -> bool {
+        self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim == *claim)
+    }
+
     /// The acquisitions without a reply that no release follows yet.
     pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = &Request> {
         let released: std::collections::HashSet<_> = self
@@ -123,7 +128,7 @@ impl Flight {
             .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
             .collect();
         self.sent.iter().map(|sent| &sent.request).filter(move |request| {
-            request.action == Action::Acquire
+            request.action.creates()
                 && request.ticket.is_none_or(|ticket| !released.contains(&(ticket.lock, &request.claim)))
         })
     }

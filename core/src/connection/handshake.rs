@@ -1,16 +1,20 @@
 //! The opening of a connection: who we are, which database, what server this is, and our scripts. One write.
 //!
 //! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`, `SCRIPT LOAD` for each
-//! script, all pipelined. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
+//! script, all pipelined. With the restart guard also `INFO memory` and a look at the marker, which begins a quarantine as soon as the
+//! master is back. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
 //! gets a second flight with `AUTH` and `CLIENT SETNAME`, and RESP2 from then on.
 
 use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
+use super::replies::read_quarantine;
 use crate::endpoint::Endpoint;
-use crate::protocol::Cause;
-use crate::wire::{self, Dialect, EXTEND, RELEASE, Reply, Script, ServerError, UNDO};
+use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
+use crate::wire::{
+    self, ACQUIRE_GUARDED, ATTEND, Decimal, Dialect, EXTEND, RELEASE, Reply, Script, ServerError, UNDO,
+};
 
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
 pub(crate) type RunId = [u8; 40];
@@ -37,7 +41,9 @@ enum Step {
     Select,
     InfoServer,
     InfoReplication,
+    InfoMemory,
     Load(&'static Script),
+    Attend(Fleet),
 }
 
 /// The handshake's progress on one connection.
@@ -62,13 +68,13 @@ pub(crate) enum Progress {
 
 impl Handshake {
     /// Writes the first flight.
-    pub(crate) fn begin(endpoint: &Endpoint, client_name: Option<&str>, out: &mut BytesMut) -> Self {
+    pub(crate) fn begin(config: &Config, endpoint: &Endpoint, out: &mut BytesMut) -> Self {
         let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
         if let Some(password) = endpoint.password() {
             let user = endpoint.user().unwrap_or("default");
             hello.extend([b"AUTH".as_slice(), user.as_bytes(), password.as_bytes()]);
         }
-        if let Some(name) = client_name {
+        if let Some(name) = &config.client_name {
             hello.extend([b"SETNAME".as_slice(), name.as_bytes()]);
         }
         wire::encode(out, &hello);
@@ -79,7 +85,7 @@ impl Handshake {
             run_id: None,
             warnings: Vec::new(),
         };
-        handshake.ask_the_rest(endpoint, out);
+        handshake.ask_the_rest(config, endpoint, out);
         handshake
     }
 
@@ -102,8 +108,8 @@ impl Handshake {
     pub(crate) fn reply(
         &mut self,
         reply: &Reply<'_>,
+        config: &Config,
         endpoint: &Endpoint,
-        client_name: Option<&str>,
         out: &mut BytesMut,
     ) -> Result<Progress, Cause> {
         let step = self.awaited.pop_front().ok_or(Cause::UnexpectedReply)?;
@@ -125,7 +131,7 @@ impl Handshake {
                 return Err(Cause::Server(ServerError::classify(text)));
             }
             (Step::Select, _) => {}
-            (Step::InfoServer | Step::InfoReplication, Reply::Error(text)) => {
+            (Step::InfoServer | Step::InfoReplication | Step::InfoMemory, Reply::Error(text)) => {
                 self.denied(ServerError::classify(text), Warning::InfoDenied)?;
             }
             (Step::InfoServer, Reply::Bulk(info)) => {
@@ -136,26 +142,34 @@ impl Handshake {
                     return Err(Cause::Replica);
                 }
             }
+            (Step::InfoMemory, Reply::Bulk(info)) => look_for_eviction(info, config)?,
             (Step::Load(_), Reply::Error(text)) => {
                 self.denied(ServerError::classify(text), Warning::ScriptLoadDenied)?;
             }
             (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {}
-            (Step::InfoServer | Step::InfoReplication | Step::Load(_), _) => {
-                return Err(Cause::UnexpectedReply);
-            }
+            (Step::Attend(_), Reply::Error(text)) => return Err(Cause::Server(ServerError::classify(text))),
+            (Step::Attend(_), Reply::Integer(1)) => {}
+            (Step::Attend(fleet), Reply::Array(fields)) => match read_quarantine(fields, fleet) {
+                Some(Cause::Quarantined { .. }) => {}
+                cause => return Err(cause.unwrap_or(Cause::UnexpectedReply)),
+            },
+            (
+                Step::InfoServer | Step::InfoReplication | Step::InfoMemory | Step::Load(_) | Step::Attend(_),
+                _,
+            ) => return Err(Cause::UnexpectedReply),
         }
         if !self.awaited.is_empty() {
             return Ok(Progress::Pending);
         }
         if self.without_hello && self.dialect == Dialect::Resp3 {
             self.dialect = Dialect::Resp2;
-            self.second_flight(endpoint, client_name, out);
+            self.second_flight(config, endpoint, out);
             return Ok(Progress::Pending);
         }
         Ok(Progress::Ready)
     }
 
-    fn second_flight(&mut self, endpoint: &Endpoint, client_name: Option<&str>, out: &mut BytesMut) {
+    fn second_flight(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
         if let Some(password) = endpoint.password() {
             match endpoint.user() {
                 Some(user) => wire::encode(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
@@ -163,14 +177,14 @@ impl Handshake {
             }
             self.awaited.push_back(Step::Auth);
         }
-        if let Some(name) = client_name {
+        if let Some(name) = &config.client_name {
             wire::encode(out, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
             self.awaited.push_back(Step::SetName);
         }
-        self.ask_the_rest(endpoint, out);
+        self.ask_the_rest(config, endpoint, out);
     }
 
-    fn ask_the_rest(&mut self, endpoint: &Endpoint, out: &mut BytesMut) {
+    fn ask_the_rest(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
         if endpoint.database() != 0 {
             wire::encode(out, &[b"SELECT", endpoint.database().to_string().as_bytes()]);
             self.awaited.push_back(Step::Select);
@@ -179,9 +193,22 @@ impl Handshake {
         wire::encode(out, &[b"INFO", b"replication"]);
         self.awaited.extend([Step::InfoServer, Step::InfoReplication]);
         for script in [&RELEASE, &EXTEND, &UNDO] {
-            wire::encode(out, &[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
-            self.awaited.push_back(Step::Load(script));
+            self.load(script, out);
         }
+        if let Some(fleet) = config.fleet {
+            self.load(&ACQUIRE_GUARDED, out);
+            wire::encode(out, &[b"INFO", b"memory"]);
+            let [longest, masters] = [fleet.longest_ttl.as_millis(), fleet.masters.into()].map(Decimal::new);
+            let marker = Fleet::MARKER.as_bytes();
+            let text = ATTEND.text.as_bytes();
+            wire::encode(out, &[b"EVAL", text, b"1", marker, longest.as_bytes(), masters.as_bytes()]);
+            self.awaited.extend([Step::InfoMemory, Step::Attend(fleet)]);
+        }
+    }
+
+    fn load(&mut self, script: &'static Script, out: &mut BytesMut) {
+        wire::encode(out, &[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
+        self.awaited.push_back(Step::Load(script));
     }
 
     fn refused_hello(&mut self, error: ServerError, endpoint: &Endpoint) -> Result<(), Cause> {
@@ -214,6 +241,14 @@ impl Handshake {
 fn read_hello(hello: &Reply<'_>) -> Result<(), Cause> {
     let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;
     if role.as_bytes() == Some(b"master") { Ok(()) } else { Err(Cause::Replica) }
+}
+
+/// Without a memory limit nothing is ever removed.
+fn look_for_eviction(info: &[u8], config: &Config) -> Result<(), Cause> {
+    let limit = field(info, b"maxmemory").unwrap_or(b"0");
+    let name = field(info, b"maxmemory_policy").and_then(|name| std::str::from_utf8(name).ok());
+    let policy = name.and_then(EvictionPolicy::named).unwrap_or(EvictionPolicy::Unknown);
+    if limit == b"0" || config.allows_eviction(policy) { Ok(()) } else { Err(Cause::Evicts(policy)) }
 }
 
 /// The value of `name:value` in an INFO reply.

@@ -195,8 +195,7 @@ impl Connection {
         }
         self.last_received = now;
         if let Some(endpoint) = self.config.masters.get(self.id.index()) {
-            let handshake =
-                Handshake::begin(endpoint, self.config.client_name.as_deref(), &mut self.outbound);
+            let handshake = Handshake::begin(&self.config, endpoint, &mut self.outbound);
             self.dialect = handshake.dialect();
             self.state = State::Greeting { since, handshake };
         }
@@ -320,7 +319,7 @@ impl Connection {
         let mut form = ScriptForm::ByText;
         for acquisition in self.flight.unreleased_acquisitions() {
             let release = Request { action: Action::Release, ..acquisition.clone() };
-            release.encode(form, &mut self.outbound);
+            release.encode(form, None, &mut self.outbound);
             // The first one brings the script along, even if the cache has been flushed meanwhile.
             form = ScriptForm::BySha;
         }

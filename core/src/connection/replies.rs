@@ -1,11 +1,13 @@
 //! Requests out, replies in: the pipeline of one connection.
 
+use std::time::Duration;
+
 use bytes::{Buf, BytesMut};
 
 use super::handshake::Progress;
 use super::request::ScriptForm;
 use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
-use crate::protocol::{Cause, MasterId, Ttl};
+use crate::protocol::{Cause, FencingToken, Fleet, MasterId, Ttl};
 use crate::time::Instant;
 use crate::wire::{self, Reply, ServerError};
 
@@ -22,7 +24,7 @@ impl Connection {
 
     /// Sends a request whose answer is waited for since that instant.
     pub(super) fn send(&mut self, request: Request, form: ScriptForm, since: Instant) {
-        let bytes = request.encode(form, &mut self.outbound);
+        let bytes = request.encode(form, self.config.fleet, &mut self.outbound);
         self.flight.push(request, form, since, bytes);
     }
 
@@ -150,8 +152,7 @@ impl Connection {
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
         if let State::Greeting { handshake, .. } = &mut self.state {
             let endpoint = self.config.masters.get(self.id.index()).ok_or(Cause::UnexpectedReply)?;
-            let name = self.config.client_name.as_deref();
-            let progress = handshake.reply(reply, endpoint, name, &mut self.outbound)?;
+            let progress = handshake.reply(reply, &self.config, endpoint, &mut self.outbound)?;
             self.dialect = handshake.dialect();
             if progress == Progress::Ready {
                 self.identity = handshake.run_id();
@@ -162,14 +163,17 @@ impl Connection {
         }
         let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
         let request = sent.request;
-        if is_no_script(reply) && request.action != Action::Acquire && sent.form == ScriptForm::BySha {
-            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every script
-            // compares the token first, so that it may come later than it was meant to. Once: whoever does not know
-            // the text either will not learn it. Who asked has waited since then.
-            self.send(request, ScriptForm::ByText, sent.at);
-            return Ok(());
+        let script = request.script(self.config.fleet);
+        if is_no_script(reply) && script.is_some() && sent.form == ScriptForm::BySha {
+            // The server does not have it yet, or the cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
+            // script compares the token first, so that it may come later than it was meant to. Only what sets the key must not
+            // come behind its release. Once: whoever does not know the text either will not learn it. Who asked has waited since then.
+            if !(request.action.creates() && self.flight.clears(&request.claim)) {
+                self.send(request, ScriptForm::ByText, sent.at);
+                return Ok(());
+            }
         }
-        let meaning = interpret(request.action, reply)?;
+        let meaning = interpret(&request, self.config.fleet, reply)?;
         self.proven = true;
         self.backoff.reset();
         answer(answers, self.id, &request, meaning);
@@ -205,19 +209,50 @@ fn is_put_off(meaning: Answer) -> bool {
     matches!(meaning, Answer::Failed { cause: Cause::Server(error), .. } if error != ServerError::WrongType)
 }
 
-/// What a reply means for a request of this kind; anything that such a request never gets ends the connection.
-fn interpret(action: Action, reply: &Reply<'_>) -> Result<Answer, Cause> {
-    match (action, reply) {
+/// What a reply means for such a request; anything that it never gets ends the connection.
+fn interpret(request: &Request, fleet: Option<Fleet>, reply: &Reply<'_>) -> Result<Answer, Cause> {
+    let is_plain = request.script(fleet).is_none();
+    let counts =
+        request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
+    match (request.action, reply) {
         (_, Reply::Error(text)) => {
-            let cause = Cause::Server(ServerError::classify(text));
-            Ok(Answer::Failed { cause, fate: Fate::Unknown, stale: false })
+            let error = ServerError::classify(text);
+            // A script that is not there has done nothing.
+            let is_missing = error == ServerError::NoScript && !is_plain;
+            let fate = if is_missing { Fate::NotSent } else { Fate::Unknown };
+            Ok(Answer::Failed { cause: Cause::Server(error), fate, stale: false })
         }
-        (Action::Acquire, Reply::Simple(b"OK")) => Ok(Answer::Yes),
-        (Action::Acquire, Reply::Null) => Ok(Answer::No),
-        (Action::Extend | Action::Release | Action::Undo, Reply::Integer(1)) => Ok(Answer::Yes),
-        (Action::Extend | Action::Release | Action::Undo, Reply::Integer(0)) => Ok(Answer::No),
+        (_, Reply::Simple(b"OK")) if is_plain => Ok(Answer::Yes),
+        (_, Reply::Null) if is_plain => Ok(Answer::No),
+        (_, _) if is_plain => Err(Cause::UnexpectedReply),
+        (_, Reply::Integer(0)) => Ok(Answer::No),
+        (_, Reply::Integer(number)) if counts => {
+            let number = u64::try_from(*number).ok().and_then(FencingToken::new);
+            Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?.get()))
+        }
+        (_, Reply::Integer(1)) => Ok(Answer::Yes),
+        (Action::Acquire, Reply::Array(fields)) => {
+            let cause =
+                fleet.and_then(|fleet| read_quarantine(fields, fleet)).ok_or(Cause::UnexpectedReply)?;
+            Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
+        }
         (Action::Undo, Reply::Array(fields)) => read_holder(fields).ok_or(Cause::UnexpectedReply),
         _ => Err(Cause::UnexpectedReply),
+    }
+}
+
+/// Why a master under the restart guard does not vote: `[quarantined, milliseconds]` or `[fleet, longest TTL, masters]`.
+pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> {
+    match fields {
+        [Reply::Bulk(b"quarantined"), Reply::Integer(millis)] => {
+            Some(Cause::Quarantined { remaining: Duration::from_millis(u64::try_from(*millis).ok()?) })
+        }
+        [Reply::Bulk(b"fleet"), Reply::Integer(millis), Reply::Integer(masters)] => {
+            let longest_ttl = Ttl::new(Duration::from_millis(u64::try_from(*millis).ok()?)).ok()?;
+            let theirs = Fleet { longest_ttl, masters: u32::try_from(*masters).ok()? };
+            Some(Cause::OtherFleet { ours, theirs })
+        }
+        _ => None,
     }
 }
 
@@ -227,6 +262,6 @@ fn read_holder(fields: &[Reply<'_>]) -> Option<Answer> {
     let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
     let holder = u64::from_str_radix(digits, 16).ok()?;
     // A negative PTTL is no time left to tell: −1 never expires, −2 is gone by now (Redis command page of PTTL).
-    let remaining = u64::try_from(*pttl).ok().map(std::time::Duration::from_millis);
+    let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
     Some(Answer::Holder { holder, remaining })
 }

@@ -6,22 +6,49 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use crate::machine::LockId;
-use crate::protocol::{Cause, Resource, Token, Ttl};
-use crate::wire::{Decimal, EXTEND, RELEASE, Script, UNDO, put_argument};
+use crate::protocol::{Cause, Fleet, Resource, Token, Ttl};
+use crate::wire::{
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, Decimal, EXTEND, EXTEND_FENCED, HEAL_FENCED,
+    RAISE, RELEASE, Script, UNDO, put_argument,
+};
 
 /// A resource and one attempt's token, encoded once and shared by every request of that attempt to every master.
 ///
-/// The bytes are the two RESP arguments as all commands carry them: the key, then the token.
+/// The bytes are RESP arguments as the commands carry them: the key, the counter's key if the lock is fenced, then the token.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Claim(Bytes);
+pub(crate) struct Claim {
+    bytes: Bytes,
+    key: usize,
+    keys: usize,
+}
 
 impl Claim {
-    pub(crate) fn new(resource: &Resource, token: Token) -> Self {
+    pub(crate) fn new(resource: &Resource, token: Token, fenced: bool) -> Self {
         let key = resource.as_bytes();
-        let mut bytes = BytesMut::with_capacity(key.len() + 72);
+        let counter = if fenced { resource.counter_key() } else { Vec::new() };
+        let mut bytes = BytesMut::with_capacity(key.len() + counter.len() + 96);
         put_argument(&mut bytes, key);
+        let key = bytes.len();
+        if fenced {
+            put_argument(&mut bytes, &counter);
+        }
+        let keys = bytes.len();
         put_argument(&mut bytes, &token.to_hex());
-        Self(bytes.freeze())
+        Self { bytes: bytes.freeze(), key, keys }
+    }
+
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.keys > self.key
+    }
+
+    /// Appends the keys, with `marker` as the last one, and the token.
+    fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut BytesMut) {
+        let keys = if with_counter { self.keys } else { self.key };
+        out.extend_from_slice(self.bytes.get(..keys).unwrap_or_default());
+        if let Some(marker) = marker {
+            put_argument(out, marker.as_bytes());
+        }
+        out.extend_from_slice(self.bytes.get(self.keys..).unwrap_or_default());
     }
 }
 
@@ -34,10 +61,14 @@ impl fmt::Debug for Claim {
 /// What a request does with its claim on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Action {
-    /// `SET key token NX PX ttl`.
+    /// `SET key token NX PX ttl`; with a number and a look at the marker where that is wanted.
     Acquire,
+    /// Compare the token and raise the counter.
+    Raise,
     /// Compare the token and move the end of the key's life, never towards now.
     Extend,
+    /// Set the key of a lock that is held where no key stands, the counter raised first.
+    Heal,
     /// Compare the token and delete.
     Release,
     /// Compare the token and delete; if another holds the key, say who and for how long.
@@ -50,13 +81,9 @@ impl Action {
         matches!(self, Self::Release | Self::Undo)
     }
 
-    fn script(self) -> Option<&'static Script> {
-        match self {
-            Self::Acquire => None,
-            Self::Extend => Some(&EXTEND),
-            Self::Release => Some(&RELEASE),
-            Self::Undo => Some(&UNDO),
-        }
+    /// Whether it may set the key, so that a release must follow it.
+    pub(crate) fn creates(self) -> bool {
+        matches!(self, Self::Acquire | Self::Heal)
     }
 }
 
@@ -75,6 +102,8 @@ pub(crate) struct Request {
     pub(crate) action: Action,
     pub(crate) claim: Claim,
     pub(crate) ttl: Ttl,
+    /// What the counter is to be raised to, for requests that raise it.
+    pub(crate) fence: u64,
 }
 
 /// How a script is named on the wire.
@@ -87,39 +116,77 @@ pub(crate) enum ScriptForm {
 }
 
 impl Request {
+    /// The script that carries it out; `None` is a plain `SET`.
+    pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
+        match (self.action, self.claim.is_fenced(), fleet) {
+            (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
+            (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
+            (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
+            (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
+            (Action::Raise, ..) => Some(&RAISE),
+            (Action::Extend, false, _) => Some(&EXTEND),
+            (Action::Extend, true, _) => Some(&EXTEND_FENCED),
+            (Action::Heal, true, _) => Some(&HEAL_FENCED),
+            (Action::Release, ..) => Some(&RELEASE),
+            (Action::Undo, ..) => Some(&UNDO),
+        }
+    }
+
     /// Appends the command and returns how many bytes it takes.
-    pub(crate) fn encode(&self, form: ScriptForm, out: &mut BytesMut) -> usize {
+    pub(crate) fn encode(&self, form: ScriptForm, fleet: Option<Fleet>, out: &mut BytesMut) -> usize {
         let before = out.len();
-        let ttl = Decimal::new(self.ttl.as_millis());
-        match self.action.script() {
+        match self.script(fleet) {
             None => {
                 out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
-                out.extend_from_slice(&self.claim.0);
+                self.claim.put(false, None, out);
                 out.extend_from_slice(b"$2\r\nNX\r\n$2\r\nPX\r\n");
-                put_argument(out, ttl.as_bytes());
+                put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
             }
-            Some(script) => {
-                let extends = self.action == Action::Extend;
-                out.extend_from_slice(if extends { b"*6\r\n" } else { b"*5\r\n" });
-                match form {
-                    ScriptForm::BySha => {
-                        out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
-                        out.extend_from_slice(script.sha1_hex.as_bytes());
-                        out.extend_from_slice(b"\r\n");
-                    }
-                    ScriptForm::ByText => {
-                        out.extend_from_slice(b"$4\r\nEVAL\r\n");
-                        put_argument(out, script.text.as_bytes());
-                    }
-                }
-                out.extend_from_slice(b"$1\r\n1\r\n");
-                out.extend_from_slice(&self.claim.0);
-                if extends {
-                    put_argument(out, ttl.as_bytes());
-                }
-            }
+            Some(script) => self.encode_script(script, form, fleet, out),
         }
         out.len() - before
+    }
+
+    fn encode_script(
+        &self,
+        script: &'static Script,
+        form: ScriptForm,
+        fleet: Option<Fleet>,
+        out: &mut BytesMut,
+    ) {
+        let counts = self.claim.is_fenced() && !self.action.clears();
+        let marks = fleet.filter(|_| self.action == Action::Acquire);
+        let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal);
+        let raises =
+            self.claim.is_fenced() && matches!(self.action, Action::Raise | Action::Extend | Action::Heal);
+        let keys = 1 + u64::from(counts) + u64::from(marks.is_some());
+        let values = 1 + u64::from(lives) + u64::from(raises) + 2 * u64::from(marks.is_some());
+        out.extend_from_slice(b"*");
+        out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
+        out.extend_from_slice(b"\r\n");
+        match form {
+            ScriptForm::BySha => {
+                out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
+                out.extend_from_slice(script.sha1_hex.as_bytes());
+                out.extend_from_slice(b"\r\n");
+            }
+            ScriptForm::ByText => {
+                out.extend_from_slice(b"$4\r\nEVAL\r\n");
+                put_argument(out, script.text.as_bytes());
+            }
+        }
+        put_argument(out, Decimal::new(keys).as_bytes());
+        self.claim.put(counts, marks.map(|_| Fleet::MARKER), out);
+        if lives {
+            put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
+        }
+        if raises {
+            put_argument(out, Decimal::new(self.fence).as_bytes());
+        }
+        if let Some(fleet) = marks {
+            put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
+            put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
+        }
     }
 }
 
@@ -128,6 +195,8 @@ impl Request {
 pub(crate) enum Answer {
     /// The key was set, extended or deleted: the token stood there.
     Yes,
+    /// The token stands there, and the counter is at this number (acquire fenced, raise).
+    Counted(u64),
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
     No,
     /// Another holds the key (undo).
@@ -139,7 +208,7 @@ pub(crate) enum Answer {
 /// What may have become of a request without a usable answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Fate {
-    /// It never left.
+    /// It never left, or was turned away before it did anything.
     NotSent,
     /// It may have been executed, or may yet be.
     Unknown,

@@ -88,11 +88,11 @@ impl Entropy for Zeros {
 /// A request whose token and round go by a number.
 fn request(action: Action, number: u8) -> Request {
     let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
-    let wanted = Acquire { resource: resource.clone(), ttl, within: None, attempts: None, renew_for: None };
+    let wanted = Acquire::new(resource.clone(), ttl);
     let mut machine = Machine::new(one().build().unwrap(), Zeros, Instant::ORIGIN);
     let lock = machine.acquire(&wanted, Instant::ORIGIN).unwrap();
-    let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]));
-    Request { ticket: Some(Ticket { lock, round: u32::from(number) }), action, claim, ttl }
+    let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]), false);
+    Request { ticket: Some(Ticket { lock, round: u32::from(number) }), action, claim, ttl, fence: 0 }
 }
 
 fn failed(answer: Answer) -> Option<(Cause, Fate)> {
@@ -149,15 +149,15 @@ fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
     alone.pass(ms(50));
     let parting = alone.written();
     let mut expected = BytesMut::new();
-    request(Action::Release, 1).encode(ScriptForm::ByText, &mut expected);
-    request(Action::Release, 3).encode(ScriptForm::BySha, &mut expected);
+    request(Action::Release, 1).encode(ScriptForm::ByText, None, &mut expected);
+    request(Action::Release, 3).encode(ScriptForm::BySha, None, &mut expected);
     assert_eq!(parting, expected.escape_ascii().to_string());
 }
 
 #[test]
 fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
-    let size = request(Action::Acquire, 1).encode(ScriptForm::BySha, &mut BytesMut::new());
-    let release = request(Action::Release, 1).encode(ScriptForm::BySha, &mut BytesMut::new());
+    let size = request(Action::Acquire, 1).encode(ScriptForm::BySha, None, &mut BytesMut::new());
+    let release = request(Action::Release, 1).encode(ScriptForm::BySha, None, &mut BytesMut::new());
     for (settings, acquisitions, releases) in [
         (one().max_in_flight_requests(3), 3, 3),
         (one().max_in_flight_bytes(3 * size), 3, (3 * size).div_ceil(release)),

@@ -11,9 +11,10 @@ use std::time::Duration;
 use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::machine::{ExtensionId, LockId};
+use crate::machine::{ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    Ballot, ConfigError, ExtendError, LossCause, ReleaseOutcome, RequestError, Resource, Token, Ttl,
+    Ballot, ConfigError, ExtendError, FencingToken, LossCause, ReleaseOutcome, RequestError, Resource, Token,
+    Ttl,
 };
 
 /// A lock that is held.
@@ -32,14 +33,20 @@ pub struct Guard {
     watch: Watch,
     id: LockId,
     resource: Resource,
-    token: Token,
-    /// Whether [`Guard::release`] has taken over what dropping would do.
+    proof: Resumption,
+    /// Whether [`Guard::release`] or [`Guard::hand_on`] has taken over what dropping would do.
     released: bool,
 }
 
 impl Guard {
-    pub(super) fn new(handle: Handle, id: LockId, slot: Arc<Slot>, resource: Resource, token: Token) -> Self {
-        Self { watch: Watch { handle, slot }, id, resource, token, released: false }
+    pub(super) fn new(
+        handle: Handle,
+        id: LockId,
+        slot: Arc<Slot>,
+        resource: Resource,
+        proof: Resumption,
+    ) -> Self {
+        Self { watch: Watch { handle, slot }, id, resource, proof, released: false }
     }
 
     /// What is locked.
@@ -49,7 +56,27 @@ impl Guard {
 
     /// The token that the masters keep. Whoever knows it can release the lock.
     pub fn token(&self) -> Token {
-        self.token
+        self.proof.token
+    }
+
+    /// The number of this grant, if it was asked for ([`super::Request::fenced`]). A store that remembers the largest one it has seen and
+    /// refuses smaller ones keeps late writers out.
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.proof.fencing_token
+    }
+
+    /// Gives the lock to another process or another locker: renewal ends, the keys stay, and whoever is given this can go on with it
+    /// ([`Locker::resume`](super::Locker::resume)) or release it ([`Locker::release`](super::Locker::release)) until its TTL has run out.
+    ///
+    /// # Errors
+    /// [`LossCause`] if the lock is not held any more.
+    pub fn hand_on(mut self) -> Result<Resumption, LossCause> {
+        let Some(proof) = self.watch.handle.0.hand_on(self.id) else {
+            return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
+        };
+        self.released = true;
+        self.watch.end(LossCause::HandedOn);
+        Ok(proof)
     }
 
     /// Whether the lock is valid now: one reading of the clock.
@@ -100,12 +127,8 @@ impl Guard {
     /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
     pub fn release(mut self) -> Release {
         self.released = true;
-        let mut woken = Vec::new();
         let loss = self.watch.slot.loss();
-        self.watch.slot.let_go(&mut woken);
-        for waker in woken {
-            waker.wake();
-        }
+        self.watch.end(LossCause::Released);
         let id = self.id;
         self.watch.handle.0.command(|machine, now| machine.release(id, now));
         Release { watch: self.watch.clone(), id, loss, is_done: false }
@@ -115,12 +138,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.released {
-            let mut woken = Vec::new();
-            self.watch.slot.let_go(&mut woken);
+            self.watch.end(LossCause::Released);
             self.watch.handle.0.cancel(self.id);
-            for waker in woken {
-                waker.wake();
-            }
         }
     }
 }
@@ -165,6 +184,15 @@ impl Watch {
     /// *Cancel safety*: it may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {
         Lost { watch: self.clone(), waiter: None }
+    }
+
+    /// The holder has let go.
+    fn end(&self, cause: LossCause) {
+        let mut woken = Vec::new();
+        self.slot.end(cause, &mut woken);
+        for waker in woken {
+            waker.wake();
+        }
     }
 }
 
@@ -294,7 +322,7 @@ impl fmt::Debug for Extend<'_> {
     }
 }
 
-/// The future of [`Guard::release`].
+/// The future of [`Guard::release`] and [`Locker::release`](super::Locker::release).
 #[must_use = "the release is on its way; await it to learn whether the lock was still ours"]
 pub struct Release {
     watch: Watch,
@@ -305,6 +333,11 @@ pub struct Release {
 }
 
 impl Release {
+    /// Of a lock that somebody else was granted.
+    pub(super) fn of_token(handle: Handle, id: LockId, slot: Arc<Slot>) -> Self {
+        Self { watch: Watch { handle, slot }, id, loss: None, is_done: false }
+    }
+
     /// Keeps the calling thread until the masters have answered. Not for async code, which it would block.
     ///
     /// # Errors

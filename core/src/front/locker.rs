@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::guard::Release;
 use super::request::Request;
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
-use crate::machine::MasterState;
-use crate::protocol::{Config, Resource};
+use crate::machine::{MasterState, Resumption};
+use crate::protocol::{Config, RequestError, Resource, Token};
 
 /// Locks over a set of masters. Cheap to clone; clones share connections and may be used from any thread and task.
 ///
@@ -29,7 +30,27 @@ impl Locker {
     ///
     /// The request does nothing until it is awaited, or waited for with [`Request::wait`].
     pub fn lock(&self, resource: impl AsRef<[u8]>) -> Request {
-        Request::new(self.handle.clone(), &self.config, Resource::new(resource))
+        Request::new(self.handle.clone(), &self.config, Resource::new(resource), None)
+    }
+
+    /// Goes on with a lock that was handed on ([`Guard::hand_on`](super::Guard::hand_on)), in this process or another one.
+    ///
+    /// It is asked for once, as an extension by the request's TTL, and is valid as if it had been extended. Its number, if it has one, stays.
+    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) says that it is too late.
+    pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
+        Request::new(self.handle.clone(), &self.config, Resource::new(resource), Some(lock))
+    }
+
+    /// Releases a lock that was handed on, and tells whether a quorum of masters still held it.
+    ///
+    /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
+    ///
+    /// # Errors
+    /// [`RequestError`], and nothing was sent.
+    pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
+        let resource = Resource::new(resource)?;
+        let (id, slot) = self.handle.0.begin(|machine, now| machine.release_token(&resource, token, now))?;
+        Ok(Release::of_token(self.handle.clone(), id, slot))
     }
 
     /// Seeks a lock with one attempt.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::guard::{Guard, Watch};
 use super::shared::Handle;
 use super::slot::Slot;
-use crate::machine::{Acquire, LockId};
+use crate::machine::{Acquire, LockId, Resumption};
 use crate::protocol::{AcquireError, Config, ConfigError, LossCause, RequestError, Resource, Ttl};
 
 /// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.
@@ -24,10 +24,18 @@ pub struct Request {
     attempts: Option<u32>,
     renew_for: Option<Duration>,
     longest_hold: Duration,
+    fenced: bool,
+    healing: bool,
+    resumption: Option<Resumption>,
 }
 
 impl Request {
-    pub(super) fn new(handle: Handle, config: &Config, resource: Result<Resource, ConfigError>) -> Self {
+    pub(super) fn new(
+        handle: Handle,
+        config: &Config,
+        resource: Result<Resource, ConfigError>,
+        resumption: Option<Resumption>,
+    ) -> Self {
         Self {
             handle,
             resource,
@@ -36,6 +44,9 @@ impl Request {
             attempts: None,
             renew_for: None,
             longest_hold: config.longest_hold,
+            fenced: false,
+            healing: false,
+            resumption,
         }
     }
 
@@ -67,6 +78,27 @@ impl Request {
     /// out by itself.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
+        self
+    }
+
+    /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every grant of this resource before, whatever clocks do. One round trip if the
+    /// masters agree on the number, two if not.
+    ///
+    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that never expires. Numbers stay in order as long
+    /// as counters are not lost on a majority of the masters: with memory limits use `noeviction` or a policy for keys with an end of
+    /// life only (`volatile-…`), and persistence. With the restart guard counters that were lost start above all that was issued before, as far as
+    /// the masters' clocks agree. Whoever deletes counters, when a resource is never used again, makes its numbers begin anew.
+    ///
+    /// Holders that do not ask for a number exclude and are excluded all the same.
+    pub fn fenced(mut self) -> Self {
+        self.fenced = true;
+        self
+    }
+
+    /// Has each renewal and extension put the lock back on masters that lost it, or never had it, while a quorum still holds it: so a
+    /// lock outlives the loss of the masters that granted it, one after the other. A master counts again from the next renewal on.
+    pub fn heal(mut self) -> Self {
+        self.healing = true;
         self
     }
 
@@ -130,9 +162,12 @@ impl IntoFuture for Request {
     type IntoFuture = Acquiring;
 
     fn into_future(self) -> Acquiring {
-        let Self { handle, resource, ttl, within, attempts, renew_for, .. } = self;
+        let Self { handle, resource, ttl, within, attempts, renew_for, fenced, healing, resumption, .. } =
+            self;
         let wanted = match (resource, ttl) {
-            (Ok(resource), Ok(ttl)) => Ok(Acquire { resource, ttl, within, attempts, renew_for }),
+            (Ok(resource), Ok(ttl)) => {
+                Ok(Acquire { resource, ttl, within, attempts, renew_for, fenced, healing, resumption })
+            }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         Acquiring { handle, state: State::Start(wanted) }
@@ -147,6 +182,8 @@ impl fmt::Debug for Request {
             .field("within", &self.within)
             .field("attempts", &self.attempts)
             .field("renew_for", &self.renew_for)
+            .field("fenced", &self.fenced)
+            .field("healing", &self.healing)
             .finish_non_exhaustive()
     }
 }
@@ -204,15 +241,15 @@ impl Future for Acquiring {
             let taken = {
                 let mut core = this.handle.0.core();
                 let now = this.handle.0.host.now();
-                let taken = core.machine.hand_over(*id, now).zip(core.machine.token(*id));
+                let taken = core.machine.hand_over(*id, now).zip(core.machine.resumption(*id));
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                taken.map(|(valid_until, token)| {
+                taken.map(|(valid_until, proof)| {
                     slot.set_valid_until(valid_until);
-                    token
+                    proof
                 })
             };
-            if let Some(token) = taken {
-                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), token);
+            if let Some(proof) = taken {
+                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), proof);
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));
             }

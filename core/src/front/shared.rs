@@ -9,8 +9,8 @@ use super::host::{Host, HostEntropy};
 use super::port::Demand;
 use super::slot::Slot;
 use super::writer::Writer;
-use crate::machine::{Acquire, Event, LockId, Machine, Output};
-use crate::protocol::{AcquireError, Config};
+use crate::machine::{Acquire, Event, LockId, Machine, Output, Resumption};
+use crate::protocol::{AcquireError, Config, RequestError};
 #[cfg(feature = "sim")]
 use crate::protocol::{Resource, Token};
 use crate::time::Instant;
@@ -79,13 +79,24 @@ impl Shared {
 
     /// Starts to seek a lock.
     pub(super) fn acquire(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>), AcquireError> {
+        if self.core().driver_ended {
+            return Err(AcquireError::DriverEnded);
+        }
+        self.begin(|machine, now| machine.acquire(wanted, now)).map_err(AcquireError::Request)
+    }
+
+    /// Starts what ends with an event.
+    pub(super) fn begin(
+        &self,
+        start: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> Result<LockId, RequestError>,
+    ) -> Result<(LockId, Arc<Slot>), RequestError> {
         let slot = Arc::new(Slot::new());
         let id = {
             let mut core = self.core();
+            let id = start(&mut core.machine, self.host.now())?;
             if core.driver_ended {
-                return Err(AcquireError::DriverEnded);
+                slot.driver_ended(&mut Vec::new());
             }
-            let id = core.machine.acquire(wanted, self.host.now())?;
             if core.slots.len() <= id.index() {
                 core.slots.resize(id.index() + 1, None);
             }
@@ -107,6 +118,21 @@ impl Shared {
             core.forget(id);
         }
         self.flush();
+    }
+
+    /// Leaves a lock to whoever is given its token.
+    pub(super) fn hand_on(&self, id: LockId) -> Option<Resumption> {
+        let handed = {
+            let mut core = self.core();
+            let now = self.host.now();
+            let handed = core.machine.hand_on(id, now);
+            if handed.is_some() {
+                core.forget(id);
+            }
+            handed
+        };
+        self.flush();
+        handed
     }
 
     /// Changes the machine, then carries out what that brought about.

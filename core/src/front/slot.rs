@@ -101,10 +101,10 @@ impl Slot {
     }
 
     /// The holder has let go: validity ends, and watchers learn it.
-    pub(super) fn let_go(&self, woken: &mut Vec<Waker>) {
+    pub(super) fn end(&self, cause: LossCause, woken: &mut Vec<Waker>) {
         let mut inner = self.inner();
         self.set_valid_until(Instant::ORIGIN);
-        inner.loss.get_or_insert(LossCause::Released);
+        inner.loss.get_or_insert(cause);
         inner.wake_all(woken);
     }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(slot.inner().waiting.len(), 1);
 
         let mut woken = Vec::new();
-        slot.let_go(&mut woken);
+        slot.end(LossCause::Released, &mut woken);
         woken.into_iter().for_each(Waker::wake);
         assert!(stays.0.load(Ordering::SeqCst));
         assert_eq!(slot.poll_lost(watcher, &Context::from_waker(&waker)), Poll::Ready(LossCause::Released));
@@ -246,7 +246,7 @@ mod tests {
             assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
         }
         let mut woken = Vec::new();
-        slot.let_go(&mut woken);
+        slot.end(LossCause::Released, &mut woken);
         woken.into_iter().for_each(Waker::wake);
         assert_eq!(flags.map(|flag| flag.0.load(Ordering::SeqCst)), [false, true]);
     }

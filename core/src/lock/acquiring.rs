@@ -1,9 +1,8 @@
 //! Attempts: one round each, the clearing behind a lost one, and the pause before the next.
 
-use super::holding::Held;
+use super::fencing::Numbers;
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer, Claim, Fate};
-use crate::machine::Event;
 use crate::protocol::{AcquireError, Cause, Decision, LossCause, MasterId, MasterSet, Tally, Token, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
@@ -14,9 +13,10 @@ pub(super) struct Trying {
     pub(super) round: u32,
     /// Before the first send: elapsed time counts from here.
     since: Instant,
-    votes: Vec<Vote>,
+    pub(super) votes: Vec<Vote>,
     /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
     stale: MasterSet,
+    pub(super) numbers: Numbers,
 }
 
 /// Behind a lost round: releases and reads are on their way, and perhaps another attempt comes.
@@ -49,9 +49,12 @@ impl Lock {
         let round = self.next_round();
         self.reached = MasterSet::all(masters);
         self.forsaken = MasterSet::EMPTY;
+        self.unproven = MasterSet::EMPTY;
+        self.fence = 0;
         let votes = vec![Vote::Outstanding; masters];
-        self.phase = Phase::Trying(Trying { round, since: now, votes, stale: MasterSet::EMPTY });
-        effects.order(self.reached, self.ticket(round), Action::Acquire, &self.claim, self.ttl);
+        let numbers = Numbers::new(self.claim.is_fenced(), masters);
+        self.phase = Phase::Trying(Trying { round, since: now, votes, stale: MasterSet::EMPTY, numbers });
+        effects.order(self.reached, self.request(Some(round), Action::Acquire, self.ttl, 0));
     }
 
     pub(super) fn attempt_answered(
@@ -66,9 +69,23 @@ impl Lock {
         if matches!(answer, Answer::Failed { stale: true, .. }) {
             trying.stale.insert(master);
         }
-        record(&mut trying.votes, master, acquire_vote(answer));
+        let vote = match answer {
+            Answer::Counted(number) if !trying.numbers.note(master, number) => {
+                Vote::Failed(Cause::UnexpectedReply)
+            }
+            Answer::No if trying.numbers.has_counted(master) => Vote::NotHeld,
+            answer => acquire_vote(answer),
+        };
+        record(&mut trying.votes, master, vote);
         let tally = Tally::of(&trying.votes);
-        match effects.config.quorum.decide(tally.granted, tally.outstanding) {
+        if tally.other_fleet > 0 {
+            return self.attempt_lost(now, effects);
+        }
+        let quorum = effects.config.quorum;
+        let fenced = self.claim.is_fenced();
+        let agreed = if fenced { trying.numbers.agreed(&trying.votes) } else { tally.granted };
+        match quorum.decide(agreed, tally.outstanding + tally.granted - agreed) {
+            Decision::Open if fenced && tally.granted >= quorum.needed() => self.raise_numbers(effects),
             Decision::Open => {}
             Decision::Won => self.attempt_won(now, effects),
             Decision::Lost => self.attempt_lost(now, effects),
@@ -90,9 +107,8 @@ impl Lock {
             }
         }
         let (round, since, votes) = (trying.round, trying.since, std::mem::take(&mut trying.votes));
-        let held = Held::new(round, since, votes, valid_until, self.ttl, self.renew_for, effects.jitter);
-        self.phase = Phase::Held(held);
-        effects.events.push_back(Event::Granted { lock: self.id, valid_until });
+        self.fence = trying.numbers.highest();
+        self.become_held(round, since, votes, valid_until, effects);
     }
 
     fn attempt_lost(&mut self, now: Instant, effects: &mut Effects<'_>) {
@@ -130,11 +146,12 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) {
         let undo_round = self.next_round();
-        effects.order(self.reached, self.ticket(undo_round), Action::Undo, &self.claim, self.longest_ttl);
+        effects.order(self.reached, self.request(Some(undo_round), Action::Undo, self.longest_ttl, 0));
         let mut awaited = MasterSet::EMPTY;
         let quorum = effects.config.quorum;
         let tally = Tally::of(&votes);
-        let undecided = quorum.decide(tally.granted, tally.outstanding) == Decision::Open;
+        let undecided =
+            tally.other_fleet == 0 && quorum.decide(tally.granted, tally.outstanding) == Decision::Open;
         let may_turn_out_held = !tally.is_held_by_another(quorum)
             && tally.granted + tally.held + tally.outstanding >= quorum.needed();
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
@@ -247,7 +264,7 @@ impl Lock {
 
     fn renew_token(&mut self, token: Token) {
         self.token = token;
-        self.claim = Claim::new(&self.resource, token);
+        self.claim = Claim::new(&self.resource, token, self.claim.is_fenced());
     }
 
     /// Keeps account of where the token may be, and of where it must not be counted.
@@ -274,7 +291,7 @@ impl Lock {
 /// The vote that an answer to an acquisition is.
 fn acquire_vote(answer: Answer) -> Vote {
     match answer {
-        Answer::Yes => Vote::Granted,
+        Answer::Yes | Answer::Counted(_) => Vote::Granted,
         Answer::No | Answer::Holder { .. } => Vote::HeldByAnother { remaining: None, holder: None },
         Answer::Failed { cause, .. } => Vote::Failed(cause),
     }

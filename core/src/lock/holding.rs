@@ -18,6 +18,8 @@ const MAX_EXTENSIONS: usize = 8;
 pub(super) struct Held {
     /// The round that granted it.
     pub(super) round: u32,
+    /// The round in which keys are put back.
+    pub(super) healing_round: u32,
     pub(super) since: Instant,
     /// What the masters said in that round.
     pub(super) votes: Vec<Vote>,
@@ -44,13 +46,24 @@ struct Extension {
     votes: Vec<Vote>,
     /// Who waits for it; `None` is renewal.
     caller: Option<ExtensionId>,
-    /// Whether it has failed already and is listened to only for masters that no longer hold the lock.
-    failed: bool,
+    stage: Stage,
+    /// Masters on which it has put the lock back.
+    healed: MasterSet,
+}
+
+/// What has come of an extension.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    Open,
+    /// Listened to only for masters that do not hold the lock, to put it back there.
+    Won,
+    /// Listened to only for masters that no longer hold the lock.
+    Failed,
 }
 
 impl Held {
     pub(super) fn new(
-        round: u32,
+        (round, healing_round): (u32, u32),
         since: Instant,
         votes: Vec<Vote>,
         valid_until: Instant,
@@ -60,7 +73,16 @@ impl Held {
     ) -> Self {
         let renewal = renew_for
             .map(|longest| Renewal { next: since + renewal_pause(ttl, jitter), until: since + longest });
-        Self { round, since, votes, valid_until, taken: false, renewal, extensions: Vec::new() }
+        Self {
+            round,
+            healing_round,
+            since,
+            votes,
+            valid_until,
+            taken: false,
+            renewal,
+            extensions: Vec::new(),
+        }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -79,8 +101,7 @@ impl Held {
     /// When renewal begins again: not while one is under way, and not past the longest hold.
     fn next_renewal(&self) -> Option<Instant> {
         let renewal = self.renewal.as_ref().filter(|renewal| renewal.next <= renewal.until)?;
-        let under_way =
-            self.extensions.iter().any(|extension| extension.caller.is_none() && !extension.failed);
+        let under_way = self.extensions.iter().any(|it| it.caller.is_none() && it.stage == Stage::Open);
         (!under_way && self.has_room()).then_some(renewal.next)
     }
 }
@@ -109,12 +130,20 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) {
         let round = self.next_round();
-        let asked = self.reached.without(self.forsaken);
+        let asked = self.reached.without(self.forsaken).without(self.unproven);
         let votes = votes_outstanding_from(asked, effects.config.masters.len());
         let Phase::Held(held) = &mut self.phase else { return };
         self.longest_ttl = self.longest_ttl.max(ttl);
-        held.extensions.push(Extension { round, since: now, ttl, votes, caller, failed: false });
-        effects.order(asked, self.ticket(round), Action::Extend, &self.claim, ttl);
+        held.extensions.push(Extension {
+            round,
+            since: now,
+            ttl,
+            votes,
+            caller,
+            stage: Stage::Open,
+            healed: MasterSet::EMPTY,
+        });
+        effects.order(asked, self.request(Some(round), Action::Extend, ttl, self.fence));
     }
 
     pub(super) fn extension_answered(
@@ -132,6 +161,9 @@ impl Lock {
         };
         let Some(extension) = held.extensions.get_mut(place) else { return };
         record(&mut extension.votes, master, holder_vote(answer, discounted));
+        if extension.stage == Stage::Won {
+            return self.heal_behind(place, effects);
+        }
         let quorum = effects.config.quorum;
         let tally = Tally::of(&extension.votes);
         if tally.not_held > quorum.masters() - quorum.needed() {
@@ -147,28 +179,48 @@ impl Lock {
             if now + NOTICE >= held.valid_until {
                 return self.holding_goes_on(now, effects);
             }
-            let extension = held.extensions.swap_remove(place);
+            // Whose caller has been told of a failure already hears of it as of a renewal.
+            let caller = extension.caller.filter(|_| extension.stage == Stage::Open);
             // No extension shortens a key, so the earlier promise stands where it reaches further.
             held.valid_until = held.valid_until.max(extension.ttl.valid_until(extension.since));
             let valid_until = held.valid_until;
             if let (None, Some(renewal)) = (extension.caller, &mut held.renewal) {
                 renewal.next = extension.since + renewal_pause(self.ttl, effects.jitter);
             }
-            // Whose caller has been told of a failure already hears of it as of a renewal.
-            effects.events.push_back(match extension.caller.filter(|_| !extension.failed) {
+            extension.stage = Stage::Won;
+            effects.events.push_back(match caller {
                 Some(extension) => Event::Extended { lock: self.id, extension, result: Ok(valid_until) },
                 None => Event::Renewed { lock: self.id, valid_until },
             });
+            self.heal_behind(place, effects);
         } else if tally.granted + tally.outstanding < quorum.needed() {
             self.extension_failed(place, now, effects);
         }
+    }
+
+    /// A quorum still holds the lock: it is put back on masters that do not, as they say so. Without that there is nothing more to
+    /// listen for.
+    fn heal_behind(&mut self, place: usize, effects: &mut Effects<'_>) {
+        let Phase::Held(held) = &mut self.phase else { return };
+        let Some(extension) = held.extensions.get_mut(place) else { return };
+        let mut lost = MasterSet::EMPTY;
+        for (master, vote) in MasterId::all(extension.votes.len()).zip(&extension.votes) {
+            if *vote == Vote::NotHeld && !extension.healed.contains(master) {
+                lost.insert(master);
+                extension.healed.insert(master);
+            }
+        }
+        if !self.healing || !extension.votes.contains(&Vote::Outstanding) {
+            held.extensions.swap_remove(place);
+        }
+        self.heal(lost, effects);
     }
 
     /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer may say that they do not hold it.
     fn extension_failed(&mut self, place: usize, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Held(held) = &mut self.phase else { return };
         let Some(extension) = held.extensions.get_mut(place) else { return };
-        let first_time = !std::mem::replace(&mut extension.failed, true);
+        let first_time = std::mem::replace(&mut extension.stage, Stage::Failed) == Stage::Open;
         let (caller, votes) = (extension.caller, extension.votes.clone());
         if Tally::of(&votes).outstanding == 0 {
             held.extensions.swap_remove(place);
@@ -199,7 +251,7 @@ impl Lock {
 
     /// Tells everybody who still waits for an extension that there is nothing left to extend.
     pub(super) fn end_extensions(&self, held: &Held, cause: LossCause, effects: &mut Effects<'_>) {
-        let open = held.extensions.iter().filter(|extension| !extension.failed);
+        let open = held.extensions.iter().filter(|extension| extension.stage == Stage::Open);
         for extension in open.filter_map(|extension| extension.caller) {
             let result = Err(ExtendError::Lost(cause));
             effects.events.push_back(Event::Extended { lock: self.id, extension, result });
@@ -218,7 +270,7 @@ pub(super) fn votes_outstanding_from(asked: MasterSet, masters: usize) -> Vec<Vo
 pub(super) fn holder_vote(answer: Answer, discounted: bool) -> Vote {
     match answer {
         Answer::Yes if !discounted => Vote::Granted,
-        Answer::Yes | Answer::No | Answer::Holder { .. } => Vote::NotHeld,
+        Answer::Yes | Answer::Counted(_) | Answer::No | Answer::Holder { .. } => Vote::NotHeld,
         Answer::Failed { cause, .. } => Vote::Failed(cause),
     }
 }

@@ -6,14 +6,19 @@
 //!    ▲ │ lost                  │ validity over, or not ours any more               ▲
 //!    │ ▼                       ▼                     release                       │
 //!  Clearing ──▶ Over          Lost ────────────────────────────────────────────────┘
+//!                             ▲
+//!             Resuming ───────┘ a lock that was handed on
 //! ```
 //!
 //! Rules of this room: a lock knows votes, instants and its own token. It does not know connections, other
 //! locks or who waits for it: it gives orders for masters and events for its caller, and tells its next deadline.
 
 mod acquiring;
+mod fencing;
+mod healing;
 mod holding;
 mod releasing;
+mod resuming;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,12 +27,13 @@ use std::time::Duration;
 use self::acquiring::{Clearing, Trying};
 use self::holding::Held;
 use self::releasing::Releasing;
+use self::resuming::Resuming;
 use crate::connection::{Action, Answer, Claim, Request, Ticket};
 use crate::jitter::Jitter;
-use crate::machine::{Acquire, Entropy, Event, ExtensionId, LockId};
+use crate::machine::{Acquire, Entropy, Event, ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    AcquireError, Ballot, Config, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError, Resource,
-    Token, Ttl, Vote,
+    AcquireError, Ballot, Config, FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError,
+    Resource, Token, Ttl, Vote,
 };
 use crate::time::Instant;
 
@@ -52,9 +58,8 @@ pub(crate) struct Effects<'a> {
 }
 
 impl Effects<'_> {
-    fn order(&mut self, to: MasterSet, ticket: Option<Ticket>, action: Action, claim: &Claim, ttl: Ttl) {
+    fn order(&mut self, to: MasterSet, request: Request) {
         if !to.is_empty() {
-            let request = Request { ticket, action, claim: claim.clone(), ttl };
             self.orders.push_back(Order { to, request });
         }
     }
@@ -69,6 +74,7 @@ impl Effects<'_> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     Trying(Trying),
+    Resuming(Resuming),
     Clearing(Clearing),
     Held(Held),
     Lost(LossCause),
@@ -100,40 +106,75 @@ pub(crate) struct Lock {
     reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
     forsaken: MasterSet,
+    /// Masters that did not take the token at first and have not said that it was put back there: they do not count as holders.
+    unproven: MasterSet,
+    healing: bool,
+    /// The number of the grant; zero before that, and where it is not fenced.
+    fence: u64,
     /// What the masters said in the last attempt that came to a decision.
     last_votes: Option<Vec<Vote>>,
     phase: Phase,
 }
 
 impl Lock {
-    /// Begins with the first attempt.
+    /// Begins with the first attempt, or goes on with a lock that was handed on.
     pub(crate) fn new(
         id: LockId,
         wanted: &Acquire,
         now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<Self, RequestError> {
-        let token = effects.fresh_token()?;
-        let mut lock = Self {
+        let resumed = wanted.resumption;
+        let token = match resumed {
+            Some(resumption) => resumption.token,
+            None => effects.fresh_token()?,
+        };
+        let fenced = resumed.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
+        let mut lock = Self::unasked(id, &wanted.resource, token, fenced, wanted.ttl);
+        lock.give_up_at = wanted.within.map(|limit| now + limit);
+        lock.renew_for = wanted.renew_for;
+        lock.healing = wanted.healing;
+        if let Some(resumption) = resumed {
+            lock.attempts_allowed = Some(1);
+            lock.fence = resumption.fencing_token.map_or(0, FencingToken::get);
+            lock.resume(now, effects);
+        } else {
+            lock.attempts_allowed = wanted.attempts;
+            lock.attempt(now, effects);
+        }
+        Ok(lock)
+    }
+
+    /// Releases a lock that somebody else was granted.
+    pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
+        let mut lock = Self::unasked(id, resource, token, false, effects.config.ttl);
+        lock.reached = MasterSet::all(effects.config.masters.len());
+        lock.start_release(effects);
+        lock
+    }
+
+    fn unasked(id: LockId, resource: &Resource, token: Token, fenced: bool, ttl: Ttl) -> Self {
+        Self {
             id,
-            resource: wanted.resource.clone(),
-            ttl: wanted.ttl,
-            longest_ttl: wanted.ttl,
-            give_up_at: wanted.within.map(|limit| now + limit),
-            attempts_allowed: wanted.attempts,
-            renew_for: wanted.renew_for,
+            resource: resource.clone(),
+            ttl,
+            longest_ttl: ttl,
+            give_up_at: None,
+            attempts_allowed: None,
+            renew_for: None,
             token,
-            claim: Claim::new(&wanted.resource, token),
+            claim: Claim::new(resource, token, fenced),
             rounds: 0,
             attempts: 0,
             repeated: MasterSet::EMPTY,
             reached: MasterSet::EMPTY,
             forsaken: MasterSet::EMPTY,
+            unproven: MasterSet::EMPTY,
+            healing: false,
+            fence: 0,
             last_votes: None,
             phase: Phase::Over,
-        };
-        lock.attempt(now, effects);
-        Ok(lock)
+        }
     }
 
     // Getters.
@@ -152,6 +193,10 @@ impl Lock {
         self.token
     }
 
+    pub(crate) fn resumption(&self) -> Resumption {
+        Resumption { token: self.token, fencing_token: FencingToken::new(self.fence) }
+    }
+
     #[cfg(feature = "sim")]
     pub(crate) fn resource(&self) -> &Resource {
         &self.resource
@@ -160,7 +205,7 @@ impl Lock {
     /// The instant at which [`Lock::time_passed`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.phase {
-            Phase::Trying(_) => self.give_up_at,
+            Phase::Trying(_) | Phase::Resuming(_) => self.give_up_at,
             Phase::Clearing(clearing) => clearing.retry_at.into_iter().chain(self.give_up_at).min(),
             Phase::Held(held) => Some(held.deadline()),
             Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => None,
@@ -205,6 +250,26 @@ impl Lock {
         }
     }
 
+    /// Before a command: a lock whose time has run out is lost, whether or not a timer has fired.
+    pub(crate) fn look_at_clock(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        if let Phase::Held(held) = &self.phase {
+            if held.taken && now + NOTICE >= held.valid_until {
+                self.holding_goes_on(now, effects);
+            }
+        }
+    }
+
+    /// Leaves the lock to whoever has its token: it ends here, and its keys stay. `false` if it is not held any more.
+    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> bool {
+        if !self.is_held() {
+            return false;
+        }
+        if let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Over) {
+            self.end_extensions(&held, LossCause::HandedOn, effects);
+        }
+        true
+    }
+
     /// Gives the lock up and tells whether it was still ours.
     pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
         match &self.phase {
@@ -214,7 +279,7 @@ impl Lock {
                 effects.events.push_back(Event::Released { lock: self.id, outcome: ReleaseOutcome::NotOurs });
             }
             Phase::Releasing(_) | Phase::Told => {}
-            Phase::Trying(_) | Phase::Clearing(_) | Phase::Over => self.cancel(effects),
+            Phase::Trying(_) | Phase::Resuming(_) | Phase::Clearing(_) | Phase::Over => self.cancel(effects),
         }
     }
 
@@ -222,7 +287,7 @@ impl Lock {
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match self.phase {
             Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
-            Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+            Phase::Resuming(_) | Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
             Phase::Told => return,
         }
         self.phase = Phase::Over;
@@ -243,8 +308,12 @@ impl Lock {
             Phase::Trying(trying) if trying.round == round => {
                 self.attempt_answered(master, answer, now, effects);
             }
+            Phase::Resuming(resuming) if resuming.round == round => {
+                self.resume_answered(master, answer, now, effects);
+            }
             Phase::Clearing(_) => self.clearing_answered(master, round, answer, effects),
             Phase::Held(held) if held.round == round => self.late_vote(master, answer),
+            Phase::Held(held) if held.healing_round == round => self.heal_answered(master, answer),
             Phase::Held(_) => self.extension_answered(master, round, answer, now, effects),
             Phase::Releasing(releasing) if releasing.round == round => {
                 self.release_answered(master, answer, effects);
@@ -260,6 +329,7 @@ impl Lock {
         }
         match &self.phase {
             Phase::Trying(_) => self.attempt_ran_out_of_time(now, effects),
+            Phase::Resuming(_) => self.not_resumed(now, effects),
             Phase::Clearing(clearing) => match clearing.retry_at {
                 Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
                     self.attempt_again(now, effects);
@@ -281,16 +351,18 @@ impl Lock {
     /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
     /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
     fn is_discounted(&self, master: MasterId) -> bool {
-        self.forsaken.contains(master) || !self.reached.contains(master)
+        self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
     }
 
-    fn ticket(&self, round: u32) -> Option<Ticket> {
-        Some(Ticket { lock: self.id, round })
+    /// A request in this round; `None` for one whose answer nobody waits for.
+    fn request(&self, round: Option<u32>, action: Action, ttl: Ttl, fence: u64) -> Request {
+        let ticket = round.map(|round| Ticket { lock: self.id, round });
+        Request { ticket, action, claim: self.claim.clone(), ttl, fence }
     }
 
     /// Releases the token everywhere, without waiting for what the masters say.
     fn clear_all(&self, effects: &mut Effects<'_>) {
-        effects.order(self.reached, None, Action::Release, &self.claim, self.longest_ttl);
+        effects.order(self.reached, self.request(None, Action::Release, self.longest_ttl, 0));
     }
 
     /// Ends without the lock.

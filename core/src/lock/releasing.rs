@@ -22,7 +22,7 @@ impl Lock {
         if let Phase::Held(held) = std::mem::replace(&mut self.phase, releasing) {
             self.end_extensions(&held, LossCause::Released, effects);
         }
-        effects.order(self.reached, self.ticket(round), Action::Release, &self.claim, self.longest_ttl);
+        effects.order(self.reached, self.request(Some(round), Action::Release, self.longest_ttl, 0));
     }
 
     pub(super) fn release_answered(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {

@@ -37,7 +37,7 @@ use self::timers::{Owner, Timers};
 use crate::connection::{Answers, Connection};
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order};
-use crate::protocol::{Cause, Config, MasterId, RequestError, Resource, Token, Ttl, check_ttl};
+use crate::protocol::{Cause, Config, FencingToken, MasterId, RequestError, Resource, Token, Ttl};
 use crate::time::Instant;
 
 /// One lock of one machine, from [`Machine::acquire`] until it is over.
@@ -90,6 +90,37 @@ pub struct Acquire {
     pub attempts: Option<u32>,
     /// How long after the grant renewal goes on in the background; `None` for not at all.
     pub renew_for: Option<Duration>,
+    /// Whether the grant is to have a fencing token.
+    pub fenced: bool,
+    /// Whether extensions put the key back on masters that do not have it.
+    pub healing: bool,
+    /// The lock to go on with, instead of a new one.
+    pub resumption: Option<Resumption>,
+}
+
+impl Acquire {
+    /// This lock, with attempts for as long as it takes, and nothing else.
+    pub const fn new(resource: Resource, ttl: Ttl) -> Self {
+        Self {
+            resource,
+            ttl,
+            within: None,
+            attempts: None,
+            renew_for: None,
+            fenced: false,
+            healing: false,
+            resumption: None,
+        }
+    }
+}
+
+/// A lock that was granted to somebody else, and handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Resumption {
+    /// What its keys hold.
+    pub token: Token,
+    /// Its fencing token, if it was granted one.
+    pub fencing_token: Option<FencingToken>,
 }
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.
@@ -98,11 +129,12 @@ pub struct Acquire {
 /// [`Machine::poll_output`] until that says [`Output::Wake`]:
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`hand_over`](Self::hand_over), [`extend`](Self::extend),
-///   [`stop_renewal`](Self::stop_renewal), [`release`](Self::release), [`cancel`](Self::cancel).
+///   [`stop_renewal`](Self::stop_renewal), [`hand_on`](Self::hand_on), [`release`](Self::release),
+///   [`release_token`](Self::release_token), [`cancel`](Self::cancel).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
-/// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`masters`](Self::masters),
+/// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`resumption`](Self::resumption), [`masters`](Self::masters),
 ///   [`is_idle`](Self::is_idle), [`holds_locks`](Self::holds_locks).
 ///
 /// The time must never run backwards, and inputs that are waiting in a socket should be read before the time is told, or
@@ -187,10 +219,8 @@ impl<E: Entropy> Machine<E> {
     /// # Errors
     /// [`RequestError`], and nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, RequestError> {
-        check_ttl(wanted.ttl, self.config.request_timeout)?;
-        if self.locks.len() >= self.config.max_locks {
-            return Err(RequestError::TooManyLocks { limit: self.config.max_locks });
-        }
+        self.config.check_ttl(wanted.ttl)?;
+        self.check_room()?;
         let id = self.locks.next_id();
         let lock = Lock::new(id, wanted, now, &mut effects!(self))?;
         self.locks.insert(Slot { lock, armed: None });
@@ -215,10 +245,13 @@ impl<E: Entropy> Machine<E> {
     /// # Errors
     /// [`RequestError`], and nothing was sent.
     pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, RequestError> {
-        check_ttl(ttl, self.config.request_timeout)?;
+        self.config.check_ttl(ttl)?;
         self.extensions += 1;
         let id = ExtensionId(self.extensions);
-        let started = self.with_lock(lock, |lock, effects| lock.extend(id, ttl, now, effects));
+        let started = self.with_lock(lock, |lock, effects| {
+            lock.look_at_clock(now, effects);
+            lock.extend(id, ttl, now, effects)
+        });
         self.settle(now);
         started.unwrap_or(Err(RequestError::UnknownLock)).map(|()| id)
     }
@@ -231,8 +264,47 @@ impl<E: Entropy> Machine<E> {
 
     /// Releases a lock. It ends with [`Event::Released`]; a lock that is still sought is cancelled instead, without an event.
     pub fn release(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, effects| lock.release(effects));
+        self.with_lock(lock, |lock, effects| {
+            lock.look_at_clock(now, effects);
+            lock.release(effects);
+        });
         self.settle(now);
+    }
+
+    /// Leaves a held lock to whoever is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
+    /// is not held any more.
+    pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
+        let handed = self.with_lock(lock, |lock, effects| {
+            lock.look_at_clock(now, effects);
+            let resumption = lock.resumption();
+            lock.hand_on(effects).then_some(resumption)
+        });
+        self.settle(now);
+        handed.flatten()
+    }
+
+    /// Releases a lock that was handed on, by its token. It ends with [`Event::Released`].
+    ///
+    /// # Errors
+    /// [`RequestError::TooManyLocks`], and nothing was sent.
+    pub fn release_token(
+        &mut self,
+        resource: &Resource,
+        token: Token,
+        now: Instant,
+    ) -> Result<LockId, RequestError> {
+        self.check_room()?;
+        let id = self.locks.next_id();
+        let lock = Lock::released(id, resource, token, &mut effects!(self));
+        self.locks.insert(Slot { lock, armed: None });
+        self.lock_changed(id, false);
+        self.settle(now);
+        Ok(id)
+    }
+
+    fn check_room(&self) -> Result<(), RequestError> {
+        let limit = self.config.max_locks;
+        if self.locks.len() >= limit { Err(RequestError::TooManyLocks { limit }) } else { Ok(()) }
     }
 
     /// Gives a lock up, sought or held, without an event: its keys are released wherever they may be.
@@ -313,6 +385,11 @@ impl<E: Entropy> Machine<E> {
     /// The token of a lock's present attempt, which is what its keys hold once it is granted.
     pub fn token(&self, lock: LockId) -> Option<Token> {
         self.locks.get(lock).map(|slot| slot.lock.token())
+    }
+
+    /// What others need to go on with a lock: its token, and its number if it was granted one.
+    pub fn resumption(&self, lock: LockId) -> Option<Resumption> {
+        self.locks.get(lock).map(|slot| slot.lock.resumption())
     }
 
     /// What a lock locks, and with which token.

@@ -103,7 +103,7 @@ mod tests {
         for number in 0..3_000 {
             let now = nanos(number);
             let within = Some(Duration::from_secs(10));
-            let wanted = Acquire { resource: resource.clone(), ttl, within, attempts: None, renew_for: None };
+            let wanted = Acquire { within, ..Acquire::new(resource.clone(), ttl) };
             let lock = machine.acquire(&wanted, now).unwrap();
             if number >= 100 {
                 machine.cancel(lock, now);

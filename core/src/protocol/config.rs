@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ConfigError, MasterId, Quorum, Ttl};
+use super::{ConfigError, EvictionPolicy, Fleet, MasterId, Quorum, Ttl};
 use crate::endpoint::{Endpoint, EndpointError};
 
 /// A checked configuration: whatever exists of this type can be used.
@@ -23,6 +23,8 @@ pub struct Config {
     pub(crate) max_in_flight_bytes: usize,
     pub(crate) max_locks: usize,
     pub(crate) client_name: Option<String>,
+    pub(crate) fleet: Option<Fleet>,
+    pub(crate) allowed_evictions: Vec<EvictionPolicy>,
 }
 
 impl Config {
@@ -64,6 +66,30 @@ impl Config {
     pub fn ttl(&self) -> Ttl {
         self.ttl
     }
+
+    /// What all clients must agree on, if the restart guard is on.
+    pub fn fleet(&self) -> Option<Fleet> {
+        self.fleet
+    }
+
+    /// Whether a lock may have this TTL.
+    pub(crate) fn check_ttl(&self, ttl: Ttl) -> Result<(), ConfigError> {
+        check_ttl(ttl, self.request_timeout)?;
+        match self.fleet {
+            Some(fleet) if ttl > fleet.longest_ttl => Err(ConfigError::TtlAboveFleet {
+                ttl: ttl.as_duration(),
+                longest: fleet.longest_ttl.as_duration(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a server may remove keys in this way.
+    pub(crate) fn allows_eviction(&self, policy: EvictionPolicy) -> bool {
+        self.fleet.is_none()
+            || policy == EvictionPolicy::NoEviction
+            || self.allowed_evictions.contains(&policy)
+    }
 }
 
 /// Collects settings and checks them all in [`ConfigBuilder::build`].
@@ -82,6 +108,8 @@ pub struct ConfigBuilder {
     max_in_flight_bytes: usize,
     max_locks: usize,
     client_name: Option<String>,
+    restart_guard: Option<Duration>,
+    allowed_evictions: Vec<EvictionPolicy>,
 }
 
 impl ConfigBuilder {
@@ -99,6 +127,8 @@ impl ConfigBuilder {
             max_in_flight_bytes: 8 * 1024 * 1024,
             max_locks: 1_000_000,
             client_name: None,
+            restart_guard: None,
+            allowed_evictions: Vec::new(),
         }
     }
 
@@ -183,6 +213,31 @@ impl ConfigBuilder {
         self
     }
 
+    /// Keeps masters that have lost their data from voting until every lock that they may have forgotten has run out:
+    /// `longest_ttl` after their return, which is the longest TTL that any client of these masters gives a lock.
+    ///
+    /// Without it two clients may hold one lock after a master has come back empty (Redis distributed-locks page, "Performance, crash
+    /// recovery and fsync": "delayed restarts"). A master counts as new after a restart, a flush of the locks' database, and a promotion, and when it
+    /// gets its first replica. It does not notice single evicted keys, nor an old snapshot that was put back with its marker.
+    ///
+    /// Every client of these masters must use it with the same TTL and the same number of masters; a master whose marker
+    /// ([`Fleet::MARKER`]) says otherwise is a configuration error, and then nobody is granted anything. Masters that are new to
+    /// it do not vote for `longest_ttl` after the first connection either, unless they are told that nothing can be locked yet
+    /// (`Locker::bootstrap`).
+    ///
+    /// To change the TTL or the masters: end all clients, wait for the longest TTL that they used, delete the marker on every master, start
+    /// the clients with what is new. They wait for the new TTL once more.
+    pub fn restart_guard(mut self, longest_ttl: Duration) -> Self {
+        self.restart_guard = Some(longest_ttl);
+        self
+    }
+
+    /// Takes masters that may remove keys in this way when their memory is full, although the restart guard is on. It does not notice such a loss.
+    pub fn allow_eviction(mut self, policy: EvictionPolicy) -> Self {
+        self.allowed_evictions.push(policy);
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -246,8 +301,14 @@ impl ConfigBuilder {
             }
         }
         let ttl = Ttl::new(self.ttl)?;
-        check_ttl(ttl, self.request_timeout)?;
-        Ok(Config {
+        let fleet = match self.restart_guard {
+            Some(longest_ttl) => {
+                let masters = u32::try_from(quorum.masters()).unwrap_or(u32::MAX);
+                Some(Fleet { longest_ttl: Ttl::new(longest_ttl)?, masters })
+            }
+            None => None,
+        };
+        let config = Config {
             masters: masters.into(),
             quorum,
             ttl,
@@ -261,12 +322,16 @@ impl ConfigBuilder {
             max_in_flight_bytes: self.max_in_flight_bytes,
             max_locks: self.max_locks,
             client_name: self.client_name,
-        })
+            fleet,
+            allowed_evictions: self.allowed_evictions,
+        };
+        config.check_ttl(ttl)?;
+        Ok(config)
     }
 }
 
 /// A TTL must outlast its own drift and the slowest answer that counts, or no grant could ever be used.
-pub(crate) fn check_ttl(ttl: Ttl, request_timeout: Duration) -> Result<(), ConfigError> {
+fn check_ttl(ttl: Ttl, request_timeout: Duration) -> Result<(), ConfigError> {
     let at_least = ttl.drift() + request_timeout;
     if ttl.as_duration() > at_least {
         Ok(())

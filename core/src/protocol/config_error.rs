@@ -69,6 +69,15 @@ pub enum ConfigError {
         /// The name of the setting.
         setting: &'static str,
     },
+    /// A TTL beyond the longest that the restart guard was told.
+    TtlAboveFleet {
+        /// What was asked for.
+        ttl: Duration,
+        /// What was said to be the longest.
+        longest: Duration,
+    },
+    /// The name is one under which fencing counters or the restart guard keep what they need.
+    ReservedResource,
     /// A client name that Redis would refuse: empty, or with a space, a line break or something beyond ASCII.
     UnusableClientName,
 }
@@ -110,6 +119,17 @@ impl fmt::Display for ConfigError {
                 write!(f, "{setting} has its lower bound above its upper one")
             }
             Self::ZeroLimit { setting } => write!(f, "{setting} is zero; use 1 or more"),
+            Self::TtlAboveFleet { ttl, longest } => write!(
+                f,
+                "a TTL of {} is beyond the longest that the restart guard was told, {}; use a shorter one, or give all clients a guard with a longer one",
+                Span(*ttl),
+                Span(*longest)
+            ),
+            Self::ReservedResource => write!(
+                f,
+                "resources whose names begin with {} are where Quorlock keeps what it needs itself; use another name",
+                Resource::RESERVED
+            ),
             Self::UnusableClientName => {
                 f.write_str("the client name must be printable ASCII without spaces, as CLIENT SETNAME asks")
             }

@@ -5,6 +5,9 @@
 
 mod config;
 mod config_error;
+mod eviction;
+mod fencing;
+mod fleet;
 mod masters;
 mod outcome;
 mod resource;
@@ -13,9 +16,11 @@ mod ttl;
 mod units;
 mod vote;
 
-pub(crate) use config::check_ttl;
 pub use config::{Config, ConfigBuilder};
 pub use config_error::ConfigError;
+pub use eviction::EvictionPolicy;
+pub use fencing::FencingToken;
+pub use fleet::Fleet;
 pub(crate) use masters::MasterSet;
 pub use masters::{Decision, MasterId, Quorum};
 pub use outcome::{AcquireError, Ballot, ExtendError, LossCause, ReleaseOutcome, RequestError};

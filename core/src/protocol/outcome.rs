@@ -124,6 +124,8 @@ pub enum AcquireError {
     Misconfigured(Box<Ballot>),
     /// A quorum granted it, but so late that nothing was left of its validity.
     TooLate(Box<Ballot>),
+    /// Asked to go on with a lock that was handed on, so many masters did not have its token that a quorum is impossible.
+    NotHeld(Box<Ballot>),
     /// The request cannot be carried out as it stands.
     Request(RequestError),
     /// The transport's I/O loop has ended, so nobody can answer.
@@ -137,7 +139,8 @@ impl AcquireError {
             Self::HeldByAnother(ballot)
             | Self::NoQuorum(ballot)
             | Self::Misconfigured(ballot)
-            | Self::TooLate(ballot) => Some(ballot),
+            | Self::TooLate(ballot)
+            | Self::NotHeld(ballot) => Some(ballot),
             Self::Request(_) | Self::DriverEnded => None,
         }
     }
@@ -163,6 +166,9 @@ impl fmt::Display for AcquireError {
         match self {
             Self::HeldByAnother(ballot) | Self::NoQuorum(ballot) | Self::Misconfigured(ballot) => {
                 write!(f, "{} not acquired: {ballot}", ballot.resource)
+            }
+            Self::NotHeld(ballot) => {
+                write!(f, "{} not resumed: it is not held by this token: {ballot}", ballot.resource)
             }
             Self::TooLate(ballot) => {
                 write!(
@@ -202,6 +208,8 @@ pub enum LossCause {
     NotHeld,
     /// Its holder released it.
     Released,
+    /// Its holder handed it on.
+    HandedOn,
     /// The transport's I/O loop has ended, so nobody can renew or watch it.
     DriverEnded,
 }
@@ -212,6 +220,7 @@ impl fmt::Display for LossCause {
             Self::Expired => "the lock's validity ran out",
             Self::NotHeld => "a quorum of masters no longer holds the lock",
             Self::Released => "the lock was released",
+            Self::HandedOn => "the lock was handed on",
             Self::DriverEnded => "the I/O loop of this locker has ended",
         })
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::ConfigError;
+use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
 ///
@@ -19,10 +19,13 @@ impl Resource {
     /// name travels in every request.
     pub const MAX_BYTES: usize = 16 * 1024;
 
+    /// What the names of fencing counters and of the restart guard's marker begin with.
+    pub(crate) const RESERVED: &str = "quorlock:fence or quorlock:restart-guard";
+
     /// A resource with this name.
     ///
     /// # Errors
-    /// [`ConfigError::EmptyResource`] and [`ConfigError::OversizedResource`].
+    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
     pub fn new(name: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
         let name = name.as_ref();
         if name.is_empty() {
@@ -31,13 +34,37 @@ impl Resource {
         if name.len() > Self::MAX_BYTES {
             return Err(ConfigError::OversizedResource { bytes: name.len() });
         }
+        if name.starts_with(COUNTER) || name.starts_with(Fleet::MARKER.as_bytes()) {
+            return Err(ConfigError::ReservedResource);
+        }
         Ok(Self(Bytes::copy_from_slice(name)))
+    }
+
+    /// The key under which every master counts the grants of this resource, if they are fenced. Nothing ever expires it: without it
+    /// numbers would begin again.
+    ///
+    /// No two resources share one. It has the hash tag of the resource's key, so that a proxy which distributes keys by their tags keeps
+    /// the two together: `job` is counted in `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a
+    /// name has a closing brace and no tag is that impossible.
+    pub fn counter_key(&self) -> Vec<u8> {
+        let [open, close]: [&[u8]; 2] = if has_hash_tag(&self.0) { [b":", b""] } else { [b"/{", b"}"] };
+        [COUNTER, open, &self.0, close].concat()
     }
 
     /// The key's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+}
+
+/// What the names of counters begin with.
+const COUNTER: &[u8] = b"quorlock:fence";
+
+/// Whether only a part of the key decides where it is kept: what stands between its first opening brace and the next closing one, if
+/// that is anything (Redis cluster specification, "Hash tags").
+fn has_hash_tag(key: &[u8]) -> bool {
+    let behind = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
+    behind.and_then(|rest| rest.iter().position(|byte| *byte == b'}')).is_some_and(|length| length > 0)
 }
 
 impl fmt::Display for Resource {
@@ -66,6 +93,41 @@ mod tests {
         assert_eq!(Resource::new(&long), Err(ConfigError::OversizedResource { bytes: long.len() }));
         assert!(Resource::new(&long[1..]).is_ok());
         assert_eq!(Resource::MAX_BYTES, 16_384);
+    }
+
+    #[test]
+    fn names_of_counters_and_markers_are_refused() {
+        let any = Resource::new("job").unwrap().counter_key();
+        for name in
+            [any.as_slice(), b"quorlock:fence:a", b"quorlock:restart-guard", b"quorlock:restart-guard:2"]
+        {
+            assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
+        }
+        assert!(Resource::new("quorlock:job").is_ok());
+    }
+
+    #[test]
+    fn counters_are_beside_their_locks_and_never_shared() {
+        let counter = |name: &str| String::from_utf8(Resource::new(name).unwrap().counter_key()).unwrap();
+        assert_eq!(counter("job"), "quorlock:fence/{job}");
+        assert_eq!(counter("{user:7}:mail"), "quorlock:fence:{user:7}:mail");
+        assert_eq!(counter("a{b}"), "quorlock:fence:a{b}");
+        let names =
+            ["b", "{b}", "{{b}}", "a{b}", "c{b}", "/{b}", ":{b}", "{}b", "{b", "b}", "{}{b}", "}{b", "}{b}"];
+        let counters: std::collections::BTreeSet<_> = names.iter().map(|name| counter(name)).collect();
+        assert_eq!(counters.len(), names.len());
+        for name in ["job", "{user:7}:mail", "a{b}", "a{b", "{a", "a{{b}c}"] {
+            assert_eq!(tag(counter(name).as_bytes()), tag(name.as_bytes()), "{name}");
+        }
+    }
+
+    /// The bytes that decide where a key is kept.
+    fn tag(key: &[u8]) -> &[u8] {
+        let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
+        match key[open + 1..].iter().position(|byte| *byte == b'}') {
+            None | Some(0) => key,
+            Some(length) => &key[open + 1..open + 1 + length],
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{MasterId, Quorum};
+use super::{EvictionPolicy, Fleet, MasterId, Quorum};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -70,6 +70,21 @@ pub enum Cause {
     },
     /// Too much is on its way to this master already.
     TooManyInFlight,
+    /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out.
+    Quarantined {
+        /// For so long it does not vote yet.
+        remaining: Duration,
+    },
+    /// Other clients use this master with another restart guard. Nobody is granted anything before that is put right: their
+    /// quorum and ours may have no master in common.
+    OtherFleet {
+        /// What this client was told.
+        ours: Fleet,
+        /// What the master's marker says.
+        theirs: Fleet,
+    },
+    /// The server may remove locks when its memory is full, which the restart guard does not notice.
+    Evicts(EvictionPolicy),
 }
 
 impl From<&io::Error> for Cause {
@@ -91,7 +106,7 @@ impl Cause {
     pub fn is_configuration(self) -> bool {
         match self {
             Self::Server(error) => error.is_configuration(),
-            Self::SameServer { .. } => true,
+            Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) => true,
             _ => false,
         }
     }
@@ -117,6 +132,15 @@ impl Cause {
                 None => f.write_str("is the same server as another address"),
             },
             Self::TooManyInFlight => f.write_str("not asked: too many requests in flight"),
+            Self::Quarantined { remaining } => write!(f, "quarantined for {} more", Span(remaining)),
+            Self::OtherFleet { ours, theirs } => write!(
+                f,
+                "its restart guard is of {theirs}, this client's of {ours}: give all clients the same"
+            ),
+            Self::Evicts(policy) => write!(
+                f,
+                "may remove locks when its memory is full ({policy}): set maxmemory-policy to noeviction, or allow {policy}"
+            ),
         }
     }
 }
@@ -129,6 +153,8 @@ pub(crate) struct Tally {
     pub(crate) not_held: usize,
     pub(crate) outstanding: usize,
     pub(crate) misconfigured: usize,
+    /// Masters that clients with another restart guard use.
+    pub(crate) other_fleet: usize,
 }
 
 impl Tally {
@@ -140,7 +166,10 @@ impl Tally {
                 Vote::Granted => tally.granted += 1,
                 Vote::HeldByAnother { .. } => tally.held += 1,
                 Vote::NotHeld => tally.not_held += 1,
-                Vote::Failed(cause) => tally.misconfigured += usize::from(cause.is_configuration()),
+                Vote::Failed(cause) => {
+                    tally.misconfigured += usize::from(cause.is_configuration());
+                    tally.other_fleet += usize::from(matches!(cause, Cause::OtherFleet { .. }));
+                }
             }
         }
         tally
@@ -151,9 +180,9 @@ impl Tally {
         self.held > 0 && self.granted + self.held >= quorum.needed()
     }
 
-    /// Whether no quorum can come about before somebody changes a configuration.
+    /// Whether no quorum can come about, or may, before somebody changes a configuration.
     pub(crate) fn is_misconfigured(self, quorum: Quorum) -> bool {
-        quorum.masters() - self.misconfigured < quorum.needed()
+        self.other_fleet > 0 || quorum.masters() - self.misconfigured < quorum.needed()
     }
 }
 

@@ -22,7 +22,10 @@ pub(crate) use command::{Decimal, encode, put_argument};
 pub use fault::WireFault;
 pub(crate) use reply::{Dialect, Reply, decode};
 pub(crate) use scan::Scanner;
-pub(crate) use script::{EXTEND, RELEASE, Script, UNDO};
+pub(crate) use script::{
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
+    RAISE, RELEASE, Script, UNDO,
+};
 pub use server_error::{Code, ServerError};
 
 #[cfg(test)]

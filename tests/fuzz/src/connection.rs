@@ -198,11 +198,12 @@ impl World {
         let within = (flags & 1 == 0).then(|| span(operation.byte()));
         let (Ok(resource), Ok(ttl)) = (resource, Ttl::new(ttl)) else { return };
         let wanted = Acquire {
-            resource,
-            ttl,
             within,
             attempts: (flags & 2 != 0).then_some(1 + u32::from(flags >> 6)),
             renew_for: (flags & 4 != 0).then(|| span(operation.byte())),
+            fenced: flags & 8 != 0,
+            healing: flags & 16 != 0,
+            ..Acquire::new(resource, ttl)
         };
         if let Ok(lock) = self.machine.acquire(&wanted, self.now) {
             self.locks.push(lock);
@@ -327,7 +328,7 @@ impl World {
         self.heal();
         let resource = Resource::new("at last").expect("a name");
         let ttl = Ttl::new(Duration::from_secs(10)).expect("a TTL");
-        let wanted = Acquire { resource, ttl, within: None, attempts: Some(1), renew_for: None };
+        let wanted = Acquire { attempts: Some(1), ..Acquire::new(resource, ttl) };
         let lock = self.machine.acquire(&wanted, self.now).expect("a request that makes sense");
         self.ledger.acquired(lock, ttl.as_duration(), None);
         self.answer();

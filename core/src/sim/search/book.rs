@@ -148,13 +148,13 @@ impl Book {
             .build()
             .expect("three masters are a configuration");
         let resource = Resource::new("r").expect("a name");
-        let claims = (0..4u8).map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]))).collect();
+        let claims =
+            (0..4u8).map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), false)).collect();
         let wanted = Acquire {
-            resource,
-            ttl: ttl_of(scenario.ttl),
             within: scenario.within.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
             renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
+            ..Acquire::new(resource, ttl_of(scenario.ttl))
         };
         Self {
             config,

@@ -216,6 +216,8 @@ fn describe(client: usize, item: Item) -> String {
     match item.action() {
         Does::Acquire => format!("SET r {token} NX PX {}", u128::from(item.ttl()) * TICK.as_millis()),
         Does::Extend => format!("EXTEND r {token} {}", u128::from(item.ttl()) * TICK.as_millis()),
+        Does::Raise => format!("RAISE r {token}"),
+        Does::Heal => format!("HEAL r {token}"),
         Does::Release => format!("RELEASE r {token}"),
         Does::Undo => format!("UNDO r {token}"),
     }

@@ -94,13 +94,7 @@ pub fn settings(masters: usize) -> ConfigBuilder {
 }
 
 pub fn wanted(ttl: Duration) -> Acquire {
-    Acquire {
-        resource: Resource::new(KEY).unwrap(),
-        ttl: Ttl::new(ttl).unwrap(),
-        within: Some(ms(10_000)),
-        attempts: None,
-        renew_for: None,
-    }
+    Acquire { within: Some(ms(10_000)), ..Acquire::new(Resource::new(KEY).unwrap(), Ttl::new(ttl).unwrap()) }
 }
 
 pub fn one_try() -> Acquire {

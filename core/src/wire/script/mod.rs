@@ -1,8 +1,30 @@
 //! The Lua scripts, with what each promises and why it is written so.
 //!
-//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its one key and writes nothing else, and each
-//! starts with a GET that is allowed to fail: `pcall` gives an error as a table instead of ending the script.
-//! Redis 6.2 and older wrap what `call` raises in a sentence of their own, but send a returned table as it is.
+//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its keys and writes nothing else, and what may fail is
+//! allowed to: `pcall` gives an error as a table instead of ending the script. Redis 6.2 and older wrap what `call` raises
+//! in a sentence of their own, but send a returned table as it is.
+
+mod fence;
+mod fleet;
+
+pub(crate) use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
+pub(crate) use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
+
+/// Every script: those that each master is given when it is greeted, before those that are for some locks only.
+#[cfg(any(test, feature = "sim"))]
+pub(crate) const ALL: [&Script; 11] = [
+    &RELEASE,
+    &EXTEND,
+    &UNDO,
+    &ACQUIRE_FENCED,
+    &RAISE,
+    &EXTEND_FENCED,
+    &HEAL_FENCED,
+    &ACQUIRE_GUARDED,
+    &ACQUIRE_FENCED_GUARDED,
+    &ATTEND,
+    &OPEN,
+];
 
 /// A script and the name by which a server knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,8 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn each_script_goes_goes_by_the_sha_1_of_its_text() {
-        for script in [RELEASE, EXTEND, UNDO] {
+    fn each_script_goes_by_the_sha_1_of_its_text() {
+        for script in ALL {
             let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
             assert_eq!(script.sha1_hex, digest, "{}", script.name);
         }

@@ -1,0 +1,82 @@
+//! Numbers for grants: what the masters' counters say in one attempt, and the number that they agree on.
+//!
+//! A fencing token is V where a majority of the masters have had the event "the counter is V while the lock is ours". Any two
+//! majorities share a master, and there the later of two grants was counted after the earlier one's event, so its number is larger. That
+//! needs no assumption about time. The largest number of one round is not enough, nor is a counter that is larger than V.
+
+use super::{Effects, Lock, Phase};
+use crate::connection::Action;
+use crate::protocol::{MasterId, MasterSet, Vote};
+
+/// What the masters' counters say in one attempt. Empty where the lock is not fenced.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Numbers {
+    /// Of each master the counter while the lock is ours there; zero before that.
+    counted: Vec<u64>,
+    highest: u64,
+    /// Masters that have been asked to raise their counter to the highest.
+    asked: MasterSet,
+    /// How often the highest has grown. Each master numbers a grant once, so that it ends.
+    grown: usize,
+}
+
+impl Numbers {
+    pub(super) fn new(fenced: bool, masters: usize) -> Self {
+        let counted = if fenced { vec![0; masters] } else { Vec::new() };
+        Self { counted, highest: 0, asked: MasterSet::EMPTY, grown: 0 }
+    }
+
+    /// The number of the grant, once enough masters agree on it.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// A master has counted: `false` if that is no number that a counter can have.
+    pub(super) fn note(&mut self, master: MasterId, number: u64) -> bool {
+        let masters = self.counted.len();
+        let Some(counted) = self.counted.get_mut(master.index()) else { return false };
+        if number > self.highest {
+            if self.grown >= masters {
+                return false;
+            }
+            self.grown += 1;
+            self.highest = number;
+            self.asked = MasterSet::EMPTY;
+        }
+        *counted = number;
+        true
+    }
+
+    /// Whether this master has counted the grant already, so that what it says now is about raising its counter.
+    pub(super) fn has_counted(&self, master: MasterId) -> bool {
+        self.counted.get(master.index()).is_some_and(|counted| *counted > 0)
+    }
+
+    /// How many of the masters that granted the lock have the highest number.
+    pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
+        let both = self.counted.iter().zip(votes);
+        both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()
+    }
+
+    /// The masters that granted the lock with a smaller number and have not been asked to raise it.
+    fn behind(&self, votes: &[Vote]) -> MasterSet {
+        let mut behind = MasterSet::EMPTY;
+        for ((master, counted), vote) in MasterId::all(votes.len()).zip(&self.counted).zip(votes) {
+            if *vote == Vote::Granted && *counted < self.highest && !self.asked.contains(master) {
+                behind.insert(master);
+            }
+        }
+        behind
+    }
+}
+
+impl Lock {
+    /// A quorum granted the lock with different numbers: the smaller ones are raised, where the lock is still ours.
+    pub(super) fn raise_numbers(&mut self, effects: &mut Effects<'_>) {
+        let Phase::Trying(trying) = &mut self.phase else { return };
+        let behind = trying.numbers.behind(&trying.votes);
+        behind.iter().for_each(|master| trying.numbers.asked.insert(master));
+        let (round, highest) = (trying.round, trying.numbers.highest);
+        effects.order(behind, self.request(Some(round), Action::Raise, self.ttl, highest));
+    }
+}

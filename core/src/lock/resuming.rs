@@ -1,0 +1,87 @@
+//! Going on with a lock that somebody else was granted: an extension by its token, and then it is held like any other.
+
+use super::acquiring::record;
+use super::holding::{Held, holder_vote};
+use super::{Effects, Lock, NOTICE, Phase};
+use crate::connection::{Action, Answer};
+use crate::machine::Event;
+use crate::protocol::{AcquireError, Cause, MasterId, MasterSet, Tally, Vote};
+use crate::time::Instant;
+
+/// A round of extensions that decides whether the lock is taken over.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Resuming {
+    pub(super) round: u32,
+    since: Instant,
+    votes: Vec<Vote>,
+}
+
+impl Lock {
+    /// Asks all masters: any of them may hold the token.
+    pub(super) fn resume(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let masters = effects.config.masters.len();
+        let round = self.next_round();
+        self.attempts = 1;
+        self.reached = MasterSet::all(masters);
+        self.phase = Phase::Resuming(Resuming { round, since: now, votes: vec![Vote::Outstanding; masters] });
+        effects.order(self.reached, self.request(Some(round), Action::Extend, self.ttl, self.fence));
+    }
+
+    pub(super) fn resume_answered(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let Phase::Resuming(resuming) = &mut self.phase else { return };
+        record(&mut resuming.votes, master, holder_vote(answer, false));
+        let quorum = effects.config.quorum;
+        let tally = Tally::of(&resuming.votes);
+        let valid_until = self.ttl.valid_until(resuming.since);
+        if tally.granted >= quorum.needed() && now + NOTICE < valid_until {
+            let (round, since) = (resuming.round, resuming.since);
+            let votes = std::mem::take(&mut resuming.votes);
+            self.become_held(round, since, votes, valid_until, effects);
+        } else if tally.granted >= quorum.needed()
+            || tally.not_held > quorum.masters() - quorum.needed()
+            || tally.granted + tally.outstanding < quorum.needed()
+        {
+            self.not_resumed(now, effects);
+        }
+    }
+
+    /// Nothing is released: the lock may still be that of whoever handed it on.
+    pub(super) fn not_resumed(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let Phase::Resuming(resuming) = &mut self.phase else { return };
+        let waited = now.since(resuming.since);
+        let mut votes = std::mem::take(&mut resuming.votes);
+        for vote in votes.iter_mut().filter(|vote| **vote == Vote::Outstanding) {
+            *vote = Vote::Failed(Cause::NoAnswer { waited });
+        }
+        let quorum = effects.config.quorum;
+        let gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
+        let ballot = self.ballot(votes, effects);
+        let error = if gone {
+            AcquireError::NotHeld(Box::new(ballot))
+        } else {
+            AcquireError::from_ballot(ballot, quorum)
+        };
+        self.fail(error, effects);
+    }
+
+    pub(super) fn become_held(
+        &mut self,
+        round: u32,
+        since: Instant,
+        votes: Vec<Vote>,
+        valid_until: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let healing_round = if self.healing { self.next_round() } else { round };
+        let rounds = (round, healing_round);
+        let held = Held::new(rounds, since, votes, valid_until, self.ttl, self.renew_for, effects.jitter);
+        self.phase = Phase::Held(held);
+        effects.events.push_back(Event::Granted { lock: self.id, valid_until });
+    }
+}

@@ -1,0 +1,48 @@
+//! Fencing tokens: numbers that rise with every grant of a resource.
+
+use std::fmt;
+
+/// A number that is larger than that of every earlier grant of the same resource.
+///
+/// A lock alone cannot keep a holder that was paused for too long from writing late. A store can: it remembers the largest
+/// fencing token that it has seen and refuses whoever comes with a smaller one (Martin Kleppmann, "How to do
+/// distributed locking", section "Making the lock safe with fencing").
+///
+/// Numbers rise, but not by one: attempts that came to nothing use some up. They stay below 2^53, so that any language's doubles hold
+/// them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// The largest: 2^53 − 1.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// The fencing token of this number; `None` for zero and for what is beyond [`FencingToken::MAX`].
+    pub const fn new(number: u64) -> Option<Self> {
+        if number == 0 || number > Self::MAX.0 { None } else { Some(Self(number)) }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_doubles_do_not_hold_are_none() {
+        assert_eq!(FencingToken::new(0), None);
+        assert_eq!(FencingToken::new(1 << 53), None);
+        assert_eq!(FencingToken::new((1 << 53) - 1), Some(FencingToken::MAX));
+        assert_eq!(FencingToken::new(7).map(|token| token.to_string()), Some("7".to_owned()));
+    }
+}

@@ -1,0 +1,115 @@
+//! Fencing: the scripts of locks whose grants are numbered.
+//!
+//! KEYS\[2\] is the counter of the resource. It goes up before the lock's key is set, because nothing that a script has done is
+//! taken back when its next command fails: a number that nobody got does no harm, one that two got would. Numbers stay
+//! below 2^53, which Lua's doubles hold exactly; they are written by `%.0f`, since `..` rounds to 14 digits.
+
+use super::Script;
+
+/// Reads the counter into `fence`, or ends with the error that keeps it from being read.
+macro_rules! read_counter {
+    () => {
+        "\
+local counter = redis.pcall('GET', KEYS[2])
+if type(counter) == 'table' then return counter end
+local fence = tonumber(counter or 0)
+if not fence then return redis.error_reply('ERR the fencing counter is not a number') end
+"
+    };
+}
+
+/// Sets the lock's key where nobody holds it, and numbers the grant: more than the counter was, and more than `floor`. Answers
+/// the number, or 0 where another holds the lock. Where the lock is ours already, that was done for the same attempt.
+macro_rules! grant_fenced {
+    () => {
+        concat!(
+            "\
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then return held end
+if held and held ~= ARGV[1] then return 0 end
+",
+            read_counter!(),
+            "\
+if held then return fence end
+fence = math.max(fence, floor) + 1
+local done = redis.pcall('SET', KEYS[2], string.format('%.0f', fence))
+if done.err then return done end
+done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if done.err then return done end
+return fence"
+        )
+    };
+}
+pub(super) use {grant_fenced, read_counter};
+
+/// Sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds where it does not exist, and counts KEYS\[2\] up.
+pub(crate) const ACQUIRE_FENCED: Script = Script {
+    name: "acquire fenced",
+    text: concat!("local floor = 0\n", grant_fenced!()),
+    sha1_hex: "65127c44533832c872c910394ebc5d46f835483d",
+};
+
+/// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers what the counter is then, 0 if the lock
+/// is not ours. It never lowers it.
+pub(crate) const RAISE: Script = Script {
+    name: "raise",
+    text: concat!(
+        "\
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then return held end
+if held ~= ARGV[1] then return 0 end
+",
+        read_counter!(),
+        "\
+if fence >= tonumber(ARGV[2]) then return fence end
+local done = redis.pcall('SET', KEYS[2], ARGV[2])
+if done.err then return done end
+return tonumber(ARGV[2])"
+    ),
+    sha1_hex: "e100b13221ff1937a49e985db4f23a4629460573",
+};
+
+/// As the script of an extension that is not fenced, with the counter KEYS\[2\] raised to ARGV\[3\] first: whichever masters hold the lock
+/// from then on, the next grant's number is larger.
+pub(crate) const EXTEND_FENCED: Script = Script {
+    name: "extend fenced",
+    text: concat!(
+        "\
+local held = redis.pcall('GET', KEYS[1])
+if held == ARGV[1] then
+",
+        read_counter!(),
+        "\
+  if fence < tonumber(ARGV[3]) then
+    local done = redis.pcall('SET', KEYS[2], ARGV[3])
+    if done.err then return done end
+  end
+  local left = redis.call('PTTL', KEYS[1])
+  if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  return 1
+end
+if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
+return 0"
+    ),
+    sha1_hex: "1ed6c660b1e9d2ec4898fe4e32c5895a5ab61f96",
+};
+
+/// Puts a lock back: sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds where it does not exist, the counter KEYS\[2\] raised
+/// to ARGV\[3\] first. Answers 1 if it did, 0 if the key exists, whoever holds it.
+pub(crate) const HEAL_FENCED: Script = Script {
+    name: "heal fenced",
+    text: concat!(
+        "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end\n",
+        read_counter!(),
+        "\
+local done
+if fence < tonumber(ARGV[3]) then
+  done = redis.pcall('SET', KEYS[2], ARGV[3])
+  if done.err then return done end
+end
+done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if done.err then return done end
+return 1"
+    ),
+    sha1_hex: "5fbbfec335b87390194484c3ee92101f7863b6b2",
+};

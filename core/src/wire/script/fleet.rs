@@ -1,0 +1,81 @@
+//! The restart guard: the scripts of masters that are to keep quiet after they have lost what they knew.
+//!
+//! The last key is the marker, the last two arguments are the largest TTL of the fleet in milliseconds and the number of masters.
+//! The marker holds the replication id, the server's time at its writing, the time from which the master votes, and those two.
+//! `master_replid` is new after every restart and every promotion (`INFO replication`); it is read here and not by the client, because
+//! a replica that is promoted keeps its connections.
+
+use super::Script;
+use super::fence::{grant_fenced, read_counter};
+
+/// Goes on only where the marker is the one of this server's present life and its quarantine is over. Defines `born`.
+macro_rules! check_marker {
+    () => {
+        "\
+local marker, longest, masters = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local info = redis.pcall('INFO', 'replication')
+if type(info) == 'table' then return info end
+local id = string.match(info, 'master_replid:(%x+)')
+if not id then return redis.error_reply('ERR INFO tells no master_replid') end
+local found = redis.pcall('GET', marker)
+if type(found) == 'table' then return found end
+local seen, born, opens, ttl, many = string.match(found or '', '^(%x+) (%d+) (%d+) (%d+) (%d+)$')
+if seen and (ttl ~= longest or many ~= masters) then return {'fleet', tonumber(ttl), tonumber(many)} end
+if seen ~= id or tonumber(born) > now then
+  born, opens = now, now + longest
+  local text = string.format('%s %.0f %.0f %s %s', id, born, opens, longest, masters)
+  local done = redis.pcall('SET', marker, text)
+  if done.err then return done end
+end
+if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
+"
+    };
+}
+
+/// `SET key token NX PX ttl`, where the marker allows it.
+pub(crate) const ACQUIRE_GUARDED: Script = Script {
+    name: "acquire guarded",
+    text: concat!(
+        check_marker!(),
+        "\
+local done = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+if not done then return 0 end
+if done.err then return done end
+return 1"
+    ),
+    sha1_hex: "5d3d54c597100769b518fdb0440924b7dd3aac4b",
+};
+
+/// As the fenced acquisition, where the marker allows it. Counters that were lost start above all that was issued before: as
+/// long as no resource was granted more than 1,024 times in a millisecond.
+pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
+    name: "acquire fenced guarded",
+    text: concat!(check_marker!(), "local floor = born * 1024\n", grant_fenced!()),
+    sha1_hex: "40e33851d94284da35e2af9fea5d91c6b7daf585",
+};
+
+/// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.
+pub(crate) const ATTEND: Script = Script {
+    name: "attend",
+    text: concat!(check_marker!(), "return 1"),
+    sha1_hex: "aab3f207ed3182cb87fc103eee1a38a9e5c2cfee",
+};
+
+/// Ends the quarantine of a master that nobody has locked anything on. Answers 1.
+pub(crate) const OPEN: Script = Script {
+    name: "open",
+    text: "\
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local info = redis.pcall('INFO', 'replication')
+if type(info) == 'table' then return info end
+local id = string.match(info, 'master_replid:(%x+)')
+if not id then return redis.error_reply('ERR INFO tells no master_replid') end
+local text = string.format('%s %.0f %.0f %s %s', id, now, now, ARGV[1], ARGV[2])
+local done = redis.pcall('SET', KEYS[1], text)
+if done.err then return done end
+return 1",
+    sha1_hex: "b2d216a32a2ebb7ddbf75d96ad4bc5f633a5fa3c",
+};
