@@ -63,6 +63,7 @@
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
 //! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
+mod bootstrap;
 mod connection;
 mod endpoint;
 pub mod front;
@@ -75,6 +76,7 @@ pub mod sim;
 mod time;
 mod wire;
 
+pub use bootstrap::BootstrapError;
 pub use connection::Warning;
 pub use endpoint::{Address, Endpoint, EndpointError};
 pub use machine::{

@@ -231,7 +231,7 @@ fn interpret(request: &Request, fleet: Option<Fleet>, reply: &Reply<'_>) -> Resu
             Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?.get()))
         }
         (_, Reply::Integer(1)) => Ok(Answer::Yes),
-        (Action::Acquire, Reply::Array(fields)) => {
+        (Action::Acquire | Action::Attend, Reply::Array(fields)) => {
             let cause =
                 fleet.and_then(|fleet| read_quarantine(fields, fleet)).ok_or(Cause::UnexpectedReply)?;
             Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })

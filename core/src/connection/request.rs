@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use crate::machine::LockId;
 use crate::protocol::{Cause, Fleet, Resource, Token, Ttl};
 use crate::wire::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, Decimal, EXTEND, EXTEND_FENCED, HEAL_FENCED,
-    RAISE, RELEASE, Script, UNDO, put_argument,
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, Decimal, EXTEND, EXTEND_FENCED,
+    HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
 };
 
 /// A resource and one attempt's token, encoded once and shared by every request of that attempt to every master.
@@ -35,6 +35,13 @@ impl Claim {
         let keys = bytes.len();
         put_argument(&mut bytes, &token.to_hex());
         Self { bytes: bytes.freeze(), key, keys }
+    }
+
+    /// Of the restart guard's marker, which has no token.
+    pub(crate) fn marker() -> Self {
+        let mut bytes = BytesMut::with_capacity(32);
+        put_argument(&mut bytes, Fleet::MARKER.as_bytes());
+        Self { key: bytes.len(), keys: bytes.len(), bytes: bytes.freeze() }
     }
 
     pub(crate) fn is_fenced(&self) -> bool {
@@ -73,6 +80,10 @@ pub(crate) enum Action {
     Release,
     /// Compare the token and delete; if another holds the key, say who and for how long.
     Undo,
+    /// Say whether the master votes.
+    Attend,
+    /// Have it vote: nobody has locked anything yet.
+    Open,
 }
 
 impl Action {
@@ -129,6 +140,8 @@ impl Request {
             (Action::Heal, true, _) => Some(&HEAL_FENCED),
             (Action::Release, ..) => Some(&RELEASE),
             (Action::Undo, ..) => Some(&UNDO),
+            (Action::Attend, ..) => Some(&ATTEND),
+            (Action::Open, ..) => Some(&OPEN),
         }
     }
 
@@ -155,12 +168,17 @@ impl Request {
         out: &mut BytesMut,
     ) {
         let counts = self.claim.is_fenced() && !self.action.clears();
-        let marks = fleet.filter(|_| self.action == Action::Acquire);
+        let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
+        let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire);
+        let marker = guarded.filter(|_| !is_about_marker).map(|_| Fleet::MARKER);
         let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal);
         let raises =
             self.claim.is_fenced() && matches!(self.action, Action::Raise | Action::Extend | Action::Heal);
-        let keys = 1 + u64::from(counts) + u64::from(marks.is_some());
-        let values = 1 + u64::from(lives) + u64::from(raises) + 2 * u64::from(marks.is_some());
+        let keys = 1 + u64::from(counts) + u64::from(marker.is_some());
+        let values = u64::from(!is_about_marker)
+            + u64::from(lives)
+            + u64::from(raises)
+            + 2 * u64::from(guarded.is_some());
         out.extend_from_slice(b"*");
         out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
         out.extend_from_slice(b"\r\n");
@@ -176,14 +194,14 @@ impl Request {
             }
         }
         put_argument(out, Decimal::new(keys).as_bytes());
-        self.claim.put(counts, marks.map(|_| Fleet::MARKER), out);
+        self.claim.put(counts, marker, out);
         if lives {
             put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
         }
         if raises {
             put_argument(out, Decimal::new(self.fence).as_bytes());
         }
-        if let Some(fleet) = marks {
+        if let Some(fleet) = guarded {
             put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
             put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
         }

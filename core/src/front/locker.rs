@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bootstrap::Bootstrap;
 use super::guard::Release;
 use super::request::Request;
 use super::shared::Handle;
@@ -59,6 +60,15 @@ impl Locker {
     /// fresh ones: it has not asked anybody yet.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).within(None::<Duration>)
+    }
+
+    /// Tells all masters that nothing can be locked yet, so that they need not wait for the restart guard's longest TTL: for the first use of a
+    /// new set of masters.
+    ///
+    /// Call it only if that is true. All masters must answer; if some of them vote already and others do not, nothing is changed, since
+    /// locks may be held. If all vote already there is nothing to do.
+    pub fn bootstrap(&self) -> Bootstrap {
+        Bootstrap::new(self.handle.clone())
     }
 
     /// How each master stands.

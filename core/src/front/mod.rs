@@ -8,6 +8,7 @@
 //! mutexes is writer, then machine, then slot; under the machine's mutex no system call is made but the one for random
 //! bytes, and wakers are called and dropped under none.
 
+mod bootstrap;
 mod guard;
 mod host;
 mod locker;
@@ -17,6 +18,7 @@ mod shared;
 mod slot;
 mod writer;
 
+pub use bootstrap::Bootstrap;
 pub use guard::{Extend, Guard, Lost, Release, ReleaseError, Watch};
 pub use host::Host;
 pub use locker::Locker;

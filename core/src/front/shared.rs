@@ -10,7 +10,7 @@ use super::port::Demand;
 use super::slot::Slot;
 use super::writer::Writer;
 use crate::machine::{Acquire, Event, LockId, Machine, Output, Resumption};
-use crate::protocol::{AcquireError, Config, RequestError};
+use crate::protocol::{AcquireError, Config};
 #[cfg(feature = "sim")]
 use crate::protocol::{Resource, Token};
 use crate::time::Instant;
@@ -86,10 +86,10 @@ impl Shared {
     }
 
     /// Starts what ends with an event.
-    pub(super) fn begin(
+    pub(super) fn begin<E>(
         &self,
-        start: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> Result<LockId, RequestError>,
-    ) -> Result<(LockId, Arc<Slot>), RequestError> {
+        start: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> Result<LockId, E>,
+    ) -> Result<(LockId, Arc<Slot>), E> {
         let slot = Arc::new(Slot::new());
         let id = {
             let mut core = self.core();
@@ -281,7 +281,9 @@ impl Core {
 
 fn deliver(slots: &mut [Option<(LockId, Arc<Slot>)>], event: Event, woken: &mut Vec<Waker>) {
     let (lock, is_last) = match &event {
-        Event::NotAcquired { lock, .. } | Event::Released { lock, .. } => (*lock, true),
+        Event::NotAcquired { lock, .. } | Event::Released { lock, .. } | Event::Bootstrapped { lock, .. } => {
+            (*lock, true)
+        }
         Event::Granted { lock, .. }
         | Event::Renewed { lock, .. }
         | Event::Extended { lock, .. }

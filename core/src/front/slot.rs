@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crate::bootstrap::BootstrapError;
 use crate::machine::{Event, ExtensionId};
 use crate::protocol::{AcquireError, ExtendError, LossCause, ReleaseOutcome};
 use crate::time::Instant;
@@ -20,6 +21,7 @@ pub(super) struct Slot {
 struct Inner {
     acquired: Option<Result<(), AcquireError>>,
     released: Option<ReleaseOutcome>,
+    bootstrapped: Option<Result<(), BootstrapError>>,
     loss: Option<LossCause>,
     /// Extensions that somebody waits for, with what came of them.
     extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
@@ -89,6 +91,7 @@ impl Slot {
                 inner.loss.get_or_insert(cause);
             }
             Event::Released { outcome, .. } => inner.released = Some(outcome),
+            Event::Bootstrapped { result, .. } => inner.bootstrapped = Some(result),
         }
         inner.wake_all(woken);
     }
@@ -118,6 +121,13 @@ impl Slot {
         self.poll(Waiter::Holder, cx, |inner| match inner.released.take() {
             Some(outcome) => Some(Some(outcome)),
             None => inner.driver_ended.then_some(None),
+        })
+    }
+
+    pub(super) fn poll_bootstrapped(&self, cx: &Context<'_>) -> Poll<Result<(), BootstrapError>> {
+        self.poll(Waiter::Holder, cx, |inner| {
+            let ended = || inner.driver_ended.then_some(Err(BootstrapError::DriverEnded));
+            inner.bootstrapped.clone().or_else(ended)
         })
     }
 

@@ -58,7 +58,7 @@ pub(crate) struct Effects<'a> {
 }
 
 impl Effects<'_> {
-    fn order(&mut self, to: MasterSet, request: Request) {
+    pub(crate) fn order(&mut self, to: MasterSet, request: Request) {
         if !to.is_empty() {
             self.orders.push_back(Order { to, request });
         }
@@ -329,7 +329,7 @@ impl Lock {
         }
         match &self.phase {
             Phase::Trying(_) => self.attempt_ran_out_of_time(now, effects),
-            Phase::Resuming(_) => self.not_resumed(now, effects),
+            Phase::Resuming(_) => self.resuming_ran_out_of_time(now, effects),
             Phase::Clearing(clearing) => match clearing.retry_at {
                 Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
                     self.attempt_again(now, effects);

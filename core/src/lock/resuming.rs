@@ -47,18 +47,24 @@ impl Lock {
             || tally.not_held > quorum.masters() - quorum.needed()
             || tally.granted + tally.outstanding < quorum.needed()
         {
-            self.not_resumed(now, effects);
+            self.not_resumed(effects);
         }
     }
 
-    /// Nothing is released: the lock may still be that of whoever handed it on.
-    pub(super) fn not_resumed(&mut self, now: Instant, effects: &mut Effects<'_>) {
+    /// The caller's time is over.
+    pub(super) fn resuming_ran_out_of_time(&mut self, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Resuming(resuming) = &mut self.phase else { return };
         let waited = now.since(resuming.since);
-        let mut votes = std::mem::take(&mut resuming.votes);
-        for vote in votes.iter_mut().filter(|vote| **vote == Vote::Outstanding) {
+        for vote in resuming.votes.iter_mut().filter(|vote| **vote == Vote::Outstanding) {
             *vote = Vote::Failed(Cause::NoAnswer { waited });
         }
+        self.not_resumed(effects);
+    }
+
+    /// Nothing is released: the lock may still be that of whoever handed it on.
+    fn not_resumed(&mut self, effects: &mut Effects<'_>) {
+        let Phase::Resuming(resuming) = &mut self.phase else { return };
+        let votes = std::mem::take(&mut resuming.votes);
         let quorum = effects.config.quorum;
         let gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
         let ballot = self.ballot(votes, effects);

@@ -20,6 +20,7 @@ mod entropy;
 mod output;
 mod routing;
 mod slab;
+mod task;
 mod timers;
 
 use std::collections::VecDeque;
@@ -33,7 +34,9 @@ pub use entropy::{Entropy, EntropyFailed};
 pub use output::{Event, MasterState, Output, Wake, WakeReason};
 
 use self::slab::Slab;
+use self::task::Task;
 use self::timers::{Owner, Timers};
+use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::connection::{Answers, Connection};
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order};
@@ -130,7 +133,7 @@ pub struct Resumption {
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`hand_over`](Self::hand_over), [`extend`](Self::extend),
 ///   [`stop_renewal`](Self::stop_renewal), [`hand_on`](Self::hand_on), [`release`](Self::release),
-///   [`release_token`](Self::release_token), [`cancel`](Self::cancel).
+///   [`release_token`](Self::release_token), [`cancel`](Self::cancel), [`bootstrap`](Self::bootstrap).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
@@ -167,7 +170,7 @@ struct Link {
 
 #[derive(Clone)]
 struct Slot {
-    lock: Lock,
+    task: Task,
     armed: Option<Instant>,
 }
 
@@ -223,8 +226,8 @@ impl<E: Entropy> Machine<E> {
         self.check_room()?;
         let id = self.locks.next_id();
         let lock = Lock::new(id, wanted, now, &mut effects!(self))?;
-        self.locks.insert(Slot { lock, armed: None });
-        self.lock_changed(id, false);
+        self.locks.insert(Slot { task: Task::Lock(lock), armed: None });
+        self.task_changed(id, false);
         self.settle(now);
         Ok(id)
     }
@@ -296,8 +299,25 @@ impl<E: Entropy> Machine<E> {
         self.check_room()?;
         let id = self.locks.next_id();
         let lock = Lock::released(id, resource, token, &mut effects!(self));
-        self.locks.insert(Slot { lock, armed: None });
-        self.lock_changed(id, false);
+        self.locks.insert(Slot { task: Task::Lock(lock), armed: None });
+        self.task_changed(id, false);
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// Tells all masters that nothing can be locked yet, so that they vote at once under the restart guard. It ends with
+    /// [`Event::Bootstrapped`]; only if all masters answer, and none has voted yet or all do, is anything changed.
+    ///
+    /// # Errors
+    /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::Request`], and nothing was sent.
+    pub fn bootstrap(&mut self, now: Instant) -> Result<LockId, BootstrapError> {
+        if self.config.fleet.is_none() {
+            return Err(BootstrapError::NoRestartGuard);
+        }
+        self.check_room().map_err(BootstrapError::Request)?;
+        let id = self.locks.next_id();
+        let bootstrap = Bootstrap::new(id, &mut effects!(self));
+        self.locks.insert(Slot { task: Task::Bootstrap(bootstrap), armed: None });
         self.settle(now);
         Ok(id)
     }
@@ -382,20 +402,24 @@ impl<E: Entropy> Machine<E> {
         &self.config
     }
 
+    fn lock(&self, id: LockId) -> Option<&Lock> {
+        self.locks.get(id).and_then(|slot| slot.task.as_lock())
+    }
+
     /// The token of a lock's present attempt, which is what its keys hold once it is granted.
     pub fn token(&self, lock: LockId) -> Option<Token> {
-        self.locks.get(lock).map(|slot| slot.lock.token())
+        self.lock(lock).map(Lock::token)
     }
 
     /// What others need to go on with a lock: its token, and its number if it was granted one.
     pub fn resumption(&self, lock: LockId) -> Option<Resumption> {
-        self.locks.get(lock).map(|slot| slot.lock.resumption())
+        self.lock(lock).map(Lock::resumption)
     }
 
     /// What a lock locks, and with which token.
     #[cfg(feature = "sim")]
     pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Token)> {
-        self.locks.get(lock).map(|slot| (slot.lock.resource(), slot.lock.token()))
+        self.lock(lock).map(|lock| (lock.resource(), lock.token()))
     }
 
     /// How each master stands, in the order of the configuration.

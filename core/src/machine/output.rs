@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Entropy, ExtensionId, LockId, Machine};
+use crate::bootstrap::BootstrapError;
 use crate::connection::{Task, Warning};
 use crate::protocol::{AcquireError, Cause, ExtendError, LossCause, MasterId, ReleaseOutcome};
 use crate::time::Instant;
@@ -120,6 +121,13 @@ pub enum Event {
         /// What it found.
         outcome: ReleaseOutcome,
     },
+    /// A bootstrap ended.
+    Bootstrapped {
+        /// Which.
+        lock: LockId,
+        /// Whether all masters vote from now on.
+        result: Result<(), BootstrapError>,
+    },
 }
 
 /// How a master stands.
@@ -157,7 +165,10 @@ impl<E: Entropy> Machine<E> {
             }
         }
         let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
-        if let Event::NotAcquired { lock, .. } | Event::Released { lock, .. } = event {
+        if let Event::NotAcquired { lock, .. }
+        | Event::Released { lock, .. }
+        | Event::Bootstrapped { lock, .. } = event
+        {
             self.forget(lock);
         }
         Output::Event(event)
@@ -172,7 +183,7 @@ impl<E: Entropy> Machine<E> {
                     None => (None, None),
                 },
                 Owner::Lock(lock) => match self.locks.get_mut(lock) {
-                    Some(slot) => (slot.lock.deadline(), Some(&mut slot.armed)),
+                    Some(slot) => (slot.task.deadline(), Some(&mut slot.armed)),
                     None => (None, None),
                 },
             };

@@ -1,9 +1,10 @@
 //! Orders down, answers up, and the deadlines of both.
 
+use super::task::Task;
 use super::timers::Owner;
 use super::{Entropy, LockId, Machine};
 use crate::connection::{Answers, Connection};
-use crate::lock::{Effects, Lock};
+use crate::lock::Effects;
 use crate::protocol::{Cause, MasterId};
 use crate::time::Instant;
 
@@ -19,38 +20,36 @@ impl<E: Entropy> Machine<E> {
                     self.touched(master);
                 }
             } else if let Some((master, ticket, answer)) = self.answers.pop_front() {
-                self.with_lock(ticket.lock, |lock, effects| {
-                    lock.answer(master, ticket.round, answer, now, effects);
-                });
+                self.answer(master, ticket.lock, ticket.round, answer, now);
             } else {
                 return;
             }
         }
     }
 
-    pub(super) fn with_lock<R>(
+    pub(super) fn with_task<R>(
         &mut self,
         id: LockId,
-        change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R,
+        change: impl FnOnce(&mut Task, &mut Effects<'_>) -> R,
     ) -> Option<R> {
         let slot = self.locks.get_mut(id)?;
-        let was_held = slot.lock.is_held();
-        let result = change(&mut slot.lock, &mut effects!(self));
-        self.lock_changed(id, was_held);
+        let was_held = slot.task.is_held();
+        let result = change(&mut slot.task, &mut effects!(self));
+        self.task_changed(id, was_held);
         Some(result)
     }
 
-    pub(super) fn lock_changed(&mut self, id: LockId, was_held: bool) {
+    pub(super) fn task_changed(&mut self, id: LockId, was_held: bool) {
         let Some(slot) = self.locks.get_mut(id) else { return };
-        match (was_held, slot.lock.is_held()) {
+        match (was_held, slot.task.is_held()) {
             (false, true) => self.held += 1,
             (true, false) => self.held -= 1,
             _ => {}
         }
-        if slot.lock.is_over() {
+        if slot.task.is_over() {
             self.forget(id);
         } else {
-            self.timers.arm(Owner::Lock(id), slot.lock.deadline(), &mut slot.armed);
+            self.timers.arm(Owner::Lock(id), slot.task.deadline(), &mut slot.armed);
         }
     }
 

@@ -223,7 +223,7 @@ impl ConfigBuilder {
     /// Every client of these masters must use it with the same TTL and the same number of masters; a master whose marker
     /// ([`Fleet::MARKER`]) says otherwise is a configuration error, and then nobody is granted anything. Masters that are new to
     /// it do not vote for `longest_ttl` after the first connection either, unless they are told that nothing can be locked yet
-    /// (`Locker::bootstrap`).
+    /// ([`Locker::bootstrap`](crate::front::Locker::bootstrap)).
     ///
     /// To change the TTL or the masters: end all clients, wait for the longest TTL that they used, delete the marker on every master, start
     /// the clients with what is new. They wait for the new TTL once more.

@@ -40,6 +40,11 @@ impl Resource {
         Ok(Self(Bytes::copy_from_slice(name)))
     }
 
+    /// The restart guard's own key, as the name of what a round of questions about it is about.
+    pub(crate) fn marker() -> Self {
+        Self(Bytes::from_static(Fleet::MARKER.as_bytes()))
+    }
+
     /// The key under which every master counts the grants of this resource, if they are fenced. Nothing ever expires it: without it
     /// numbers would begin again.
     ///

@@ -86,6 +86,7 @@ impl Ledger {
                 assert!(is_in_order, "{event:?} while {state:?}");
                 return;
             }
+            Event::Bootstrapped { .. } => panic!("{event:?}, and nobody asked for it"),
             Event::Extended { extension, .. } => {
                 assert!(self.extensions.remove(extension), "{event:?} twice, or unasked");
                 return;

@@ -386,6 +386,7 @@ fn told_of(event: &Event) -> Told {
             Told::Extended { until: result.as_ref().ok().map(|until| tick_of(*until)) }
         }
         Event::Lost { .. } => Told::Lost,
-        Event::Released { .. } => Told::Released,
+        // A lock does not bring the last one about.
+        Event::Released { .. } | Event::Bootstrapped { .. } => Told::Released,
     }
 }

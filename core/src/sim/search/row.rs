@@ -92,7 +92,9 @@ impl Item {
             Action::Extend => 1,
             Action::Release => 2,
             Action::Undo => 3,
-            Action::Raise | Action::Heal => unimplemented!("the search does not know it yet"),
+            Action::Raise | Action::Heal | Action::Attend | Action::Open => {
+                unimplemented!("the search does not know it yet")
+            }
         };
         Self(action | u16::from(attempt) << 2 | u16::from(ttl) << 4 | u16::from(round) << 8)
     }

@@ -218,6 +218,8 @@ fn describe(client: usize, item: Item) -> String {
         Does::Extend => format!("EXTEND r {token} {}", u128::from(item.ttl()) * TICK.as_millis()),
         Does::Raise => format!("RAISE r {token}"),
         Does::Heal => format!("HEAL r {token}"),
+        // Not of a lock.
+        Does::Attend | Does::Open => String::new(),
         Does::Release => format!("RELEASE r {token}"),
         Does::Undo => format!("UNDO r {token}"),
     }

@@ -1,0 +1,158 @@
+//! The first use of a set of masters under the restart guard: all of them are told that nothing can be locked yet.
+//!
+//! Rules of this room: it knows votes and orders, like a lock, and no connections. All masters must answer, and either none or
+//! all of them vote already; anything else may mean that somebody holds a lock.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::connection::{Action, Answer, Claim, Request, Ticket};
+use crate::endpoint::Endpoint;
+use crate::lock::Effects;
+use crate::machine::{Event, LockId};
+use crate::protocol::{Ballot, Cause, MasterId, MasterSet, Resource, Vote};
+
+/// One bootstrap, from its beginning to its event.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Bootstrap {
+    id: LockId,
+    claim: Claim,
+    stage: Stage,
+    votes: Vec<Vote>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    Asking,
+    Opening,
+    Told,
+}
+
+impl Stage {
+    const fn round(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Bootstrap {
+    /// Asks every master how it stands.
+    pub(crate) fn new(id: LockId, effects: &mut Effects<'_>) -> Self {
+        let mut bootstrap = Self { id, claim: Claim::marker(), stage: Stage::Asking, votes: Vec::new() };
+        bootstrap.order(Action::Attend, effects);
+        bootstrap
+    }
+
+    fn order(&mut self, action: Action, effects: &mut Effects<'_>) {
+        let masters = effects.config.masters.len();
+        self.votes = vec![Vote::Outstanding; masters];
+        let ticket = Some(Ticket { lock: self.id, round: self.stage.round() });
+        let request =
+            Request { ticket, action, claim: self.claim.clone(), ttl: effects.config.ttl, fence: 0 };
+        effects.order(MasterSet::all(masters), request);
+    }
+
+    pub(crate) fn answer(&mut self, master: MasterId, round: u32, answer: Answer, effects: &mut Effects<'_>) {
+        if round != self.stage.round() {
+            return;
+        }
+        if let Some(vote) = self.votes.get_mut(master.index()) {
+            *vote = match answer {
+                Answer::Failed { cause, .. } => Vote::Failed(cause),
+                _ => Vote::Granted,
+            };
+        }
+        if self.votes.contains(&Vote::Outstanding) {
+            return;
+        }
+        match self.stage {
+            Stage::Asking => self.asked(effects),
+            Stage::Opening if self.votes.iter().all(|vote| *vote == Vote::Granted) => {
+                self.end(Ok(()), effects);
+            }
+            Stage::Opening => self.unreached(effects),
+            Stage::Told => {}
+        }
+    }
+
+    fn asked(&mut self, effects: &mut Effects<'_>) {
+        let is_fresh = |vote: &Vote| matches!(vote, Vote::Failed(Cause::Quarantined { .. }));
+        let voting = self.votes.iter().filter(|vote| **vote == Vote::Granted).count();
+        if voting == self.votes.len() {
+            self.end(Ok(()), effects);
+        } else if self.votes.iter().any(|vote| *vote != Vote::Granted && !is_fresh(vote)) {
+            self.unreached(effects);
+        } else if voting > 0 {
+            let masters = effects.config.masters.iter().zip(&self.votes);
+            let voting =
+                masters.filter(|(_, vote)| **vote == Vote::Granted).map(|(master, _)| master.clone());
+            self.end(Err(BootstrapError::InUse(voting.collect())), effects);
+        } else {
+            self.stage = Stage::Opening;
+            self.order(Action::Open, effects);
+        }
+    }
+
+    fn unreached(&mut self, effects: &mut Effects<'_>) {
+        let ballot = Ballot {
+            resource: Resource::marker(),
+            masters: Arc::clone(&effects.config.masters),
+            votes: std::mem::take(&mut self.votes),
+            attempts: 1,
+        };
+        self.end(Err(BootstrapError::Unreached(Box::new(ballot))), effects);
+    }
+
+    fn end(&mut self, result: Result<(), BootstrapError>, effects: &mut Effects<'_>) {
+        self.stage = Stage::Told;
+        effects.events.push_back(Event::Bootstrapped { lock: self.id, result });
+    }
+}
+
+/// Why masters were not told that nothing can be locked yet. They go on to wait.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BootstrapError {
+    /// The configuration has no restart guard, so there is nothing to wait for.
+    NoRestartGuard,
+    /// These masters vote already and others do not: locks may be held.
+    InUse(Vec<Endpoint>),
+    /// Not every master answered.
+    Unreached(Box<Ballot>),
+    /// So much is under way that nothing more is taken on.
+    Request(crate::protocol::RequestError),
+    /// The transport's I/O loop has ended, so nobody can answer.
+    DriverEnded,
+}
+
+impl fmt::Display for BootstrapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRestartGuard => f.write_str("the restart guard is off, so masters need no bootstrap"),
+            Self::InUse(masters) => {
+                f.write_str("locks may be held, wait for the quarantine to end: ")?;
+                for (place, master) in masters.iter().enumerate() {
+                    write!(f, "{}{master}", if place == 0 { "" } else { ", " })?;
+                }
+                f.write_str(if masters.len() == 1 { " votes already" } else { " vote already" })
+            }
+            Self::Unreached(ballot) => {
+                write!(f, "all masters must answer, and these did not: ")?;
+                let failed = ballot.votes().filter(|(_, vote)| {
+                    matches!(vote, Vote::Failed(cause) if !matches!(cause, Cause::Quarantined { .. }))
+                });
+                for (place, (master, vote)) in failed.enumerate() {
+                    write!(f, "{}{master} ", if place == 0 { "" } else { ", " })?;
+                    if let Vote::Failed(cause) = vote {
+                        cause.describe(&ballot.masters, f)?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Request(error) => write!(f, "{error}"),
+            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+        }
+    }
+}
+
+impl Error for BootstrapError {}

@@ -1,0 +1,64 @@
+//! The first use of a set of masters under the restart guard.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::request::wait;
+use super::shared::Handle;
+use super::slot::{Slot, Waiter};
+use crate::bootstrap::BootstrapError;
+
+/// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
+///
+/// *Cancel safety*: dropped after its first poll, masters may have been told all the same.
+#[must_use = "futures do nothing until they are polled"]
+pub struct Bootstrap {
+    handle: Handle,
+    slot: Option<Arc<Slot>>,
+}
+
+impl Bootstrap {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self { handle, slot: None }
+    }
+
+    /// Keeps the calling thread until all masters have answered. Not for async code, which it would block.
+    ///
+    /// # Errors
+    /// [`BootstrapError`].
+    pub fn wait(self) -> Result<(), BootstrapError> {
+        let handle = self.handle.clone();
+        wait(&handle, self).unwrap_or(Err(BootstrapError::DriverEnded))
+    }
+}
+
+impl Future for Bootstrap {
+    type Output = Result<(), BootstrapError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.slot.is_none() {
+            match self.handle.0.begin(|machine, now| machine.bootstrap(now)) {
+                Ok((_, slot)) => self.slot = Some(slot),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        self.slot.as_ref().map_or(Poll::Pending, |slot| slot.poll_bootstrapped(cx))
+    }
+}
+
+impl Drop for Bootstrap {
+    fn drop(&mut self) {
+        if let Some(slot) = &self.slot {
+            slot.forget(Waiter::Holder);
+        }
+    }
+}
+
+impl fmt::Debug for Bootstrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bootstrap").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! What a machine is busy with: locks, and the first use of its masters.
+
+use super::{Entropy, LockId, Machine};
+use crate::bootstrap::Bootstrap;
+use crate::connection::Answer;
+use crate::lock::{Effects, Lock};
+use crate::protocol::MasterId;
+use crate::time::Instant;
+
+/// Something that asks masters and ends with an event.
+// Almost all of them are locks, so that their size is the right one.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone)]
+pub(super) enum Task {
+    Lock(Lock),
+    Bootstrap(Bootstrap),
+}
+
+impl Task {
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self, Self::Lock(lock) if lock.is_held())
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Lock(lock) if lock.is_over())
+    }
+
+    /// A bootstrap has none: each of its requests is answered in the time that the connection gives it.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Lock(lock) => lock.deadline(),
+            Self::Bootstrap(_) => None,
+        }
+    }
+
+    pub(super) fn as_lock(&self) -> Option<&Lock> {
+        match self {
+            Self::Lock(lock) => Some(lock),
+            Self::Bootstrap(_) => None,
+        }
+    }
+}
+
+impl<E: Entropy> Machine<E> {
+    pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
+        self.with_task(id, |task, effects| match task {
+            Task::Lock(lock) => lock.answer(master, round, answer, now, effects),
+            Task::Bootstrap(bootstrap) => bootstrap.answer(master, round, answer, effects),
+        });
+    }
+
+    pub(super) fn with_lock<R>(
+        &mut self,
+        id: LockId,
+        change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R,
+    ) -> Option<R> {
+        let changed = self.with_task(id, |task, effects| match task {
+            Task::Lock(lock) => Some(change(lock, effects)),
+            Task::Bootstrap(_) => None,
+        });
+        changed.flatten()
+    }
+}
