@@ -280,15 +280,7 @@ impl Core {
 }
 
 fn deliver(slots: &mut [Option<(LockId, Arc<Slot>)>], event: Event, woken: &mut Vec<Waker>) {
-    let (lock, is_last) = match &event {
-        Event::NotAcquired { lock, .. } | Event::Released { lock, .. } | Event::Bootstrapped { lock, .. } => {
-            (*lock, true)
-        }
-        Event::Granted { lock, .. }
-        | Event::Renewed { lock, .. }
-        | Event::Extended { lock, .. }
-        | Event::Lost { lock, .. } => (*lock, false),
-    };
+    let (lock, is_last) = (event.lock(), event.is_last());
     let Some(place) = slots.get_mut(lock.index()) else { return };
     let Some((_, slot)) = place.as_ref().filter(|(id, _)| *id == lock) else { return };
     slot.deliver(event, woken);

@@ -130,6 +130,26 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What it is about.
+    pub const fn lock(&self) -> LockId {
+        match self {
+            Self::Granted { lock, .. }
+            | Self::NotAcquired { lock, .. }
+            | Self::Renewed { lock, .. }
+            | Self::Extended { lock, .. }
+            | Self::Lost { lock, .. }
+            | Self::Released { lock, .. }
+            | Self::Bootstrapped { lock, .. } => *lock,
+        }
+    }
+
+    /// Whether it is the last one: what it is about is over.
+    pub const fn is_last(&self) -> bool {
+        matches!(self, Self::NotAcquired { .. } | Self::Released { .. } | Self::Bootstrapped { .. })
+    }
+}
+
 /// How a master stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -165,11 +185,8 @@ impl<E: Entropy> Machine<E> {
             }
         }
         let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
-        if let Event::NotAcquired { lock, .. }
-        | Event::Released { lock, .. }
-        | Event::Bootstrapped { lock, .. } = event
-        {
-            self.forget(lock);
+        if event.is_last() {
+            self.forget(event.lock());
         }
         Output::Event(event)
     }

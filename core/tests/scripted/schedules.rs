@@ -57,14 +57,8 @@ impl Hand {
 fn hear(world: &mut World, hands: &mut [Hand; 2]) {
     for (node, hand) in hands.iter_mut().enumerate() {
         while let Some((_, event)) = world.nodes[node].events.pop_front() {
-            let (Event::Granted { lock, .. }
-            | Event::NotAcquired { lock, .. }
-            | Event::Renewed { lock, .. }
-            | Event::Extended { lock, .. }
-            | Event::Lost { lock, .. }
-            | Event::Released { lock, .. }) = &event;
             // What is told of a lock that was let go is of no interest any more.
-            if hand.lock != Some(*lock) {
+            if hand.lock != Some(event.lock()) {
                 continue;
             }
             match event {
@@ -77,7 +71,7 @@ fn hear(world: &mut World, hands: &mut [Hand; 2]) {
                 }
                 Event::NotAcquired { .. } | Event::Released { .. } => *hand = Hand::default(),
                 Event::Lost { .. } => hand.valid_until = None,
-                Event::Extended { result: Err(_), .. } => {}
+                Event::Extended { result: Err(_), .. } | Event::Bootstrapped { .. } => {}
             }
         }
     }
