@@ -37,9 +37,16 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn push(&mut self, request: Request, form: ScriptForm, at: Instant, bytes: usize) {
-        // Only what is repeated goes by its text.
-        if form == ScriptForm::ByText {
+    /// Another request; `is_repeated` if it has been sent before, since when its answer is waited for.
+    pub(crate) fn push(
+        &mut self,
+        request: Request,
+        form: ScriptForm,
+        at: Instant,
+        bytes: usize,
+        is_repeated: bool,
+    ) {
+        if is_repeated {
             self.repeated.push_back(self.answered + self.sent.len());
         }
         self.bytes += bytes;

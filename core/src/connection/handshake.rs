@@ -13,7 +13,8 @@ use super::replies::read_quarantine;
 use crate::endpoint::Endpoint;
 use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
 use crate::wire::{
-    self, ACQUIRE_GUARDED, ATTEND, Decimal, Dialect, EXTEND, RELEASE, Reply, Script, ServerError, UNDO,
+    self, ACQUIRE_GUARDED, ATTEND, Decimal, Dialect, EXTEND, RELEASE, Reply, Script, ScriptSet, ServerError,
+    UNDO,
 };
 
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
@@ -55,6 +56,7 @@ pub(crate) struct Handshake {
     without_hello: bool,
     run_id: Option<RunId>,
     warnings: Vec<Warning>,
+    loaded: ScriptSet,
 }
 
 /// What a reply brought about.
@@ -84,6 +86,7 @@ impl Handshake {
             without_hello: false,
             run_id: None,
             warnings: Vec::new(),
+            loaded: ScriptSet::default(),
         };
         handshake.ask_the_rest(config, endpoint, out);
         handshake
@@ -97,6 +100,11 @@ impl Handshake {
     /// The server's identity, where it told it.
     pub(crate) fn run_id(&self) -> Option<RunId> {
         self.run_id
+    }
+
+    /// The scripts that the server has by now.
+    pub(crate) fn loaded(&self) -> ScriptSet {
+        self.loaded
     }
 
     /// What the server denied.
@@ -146,7 +154,9 @@ impl Handshake {
             (Step::Load(_), Reply::Error(text)) => {
                 self.denied(ServerError::classify(text), Warning::ScriptLoadDenied)?;
             }
-            (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {}
+            (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {
+                self.loaded.insert(script);
+            }
             (Step::Attend(_), Reply::Error(text)) => return Err(Cause::Server(ServerError::classify(text))),
             (Step::Attend(_), Reply::Integer(1)) => {}
             (Step::Attend(fleet), Reply::Array(fields)) => match read_quarantine(fields, fleet) {

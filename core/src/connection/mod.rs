@@ -32,7 +32,7 @@ use self::request::ScriptForm;
 use crate::jitter::Jitter;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
-use crate::wire::{Dialect, Scanner};
+use crate::wire::{Dialect, Scanner, ScriptSet};
 
 /// A connection that has been quiet for so long may have been dropped by something in between without a word; silence
 /// on its next request says little about the master.
@@ -81,6 +81,8 @@ pub(crate) struct Connection {
     fault: Option<Cause>,
     dialect: Dialect,
     identity: Option<RunId>,
+    /// The scripts that this connection has brought to the server.
+    known: ScriptSet,
     warnings: Vec<Warning>,
     flight: Flight,
     /// Requests for the connection that is being opened.
@@ -106,6 +108,7 @@ impl Connection {
             fault: None,
             dialect: Dialect::Resp3,
             identity: None,
+            known: ScriptSet::default(),
             warnings: Vec::new(),
             flight: Flight::default(),
             queued: VecDeque::new(),
@@ -173,7 +176,7 @@ impl Connection {
     /// Sends a request, now or as soon as the connection that is being opened stands.
     pub(crate) fn submit(&mut self, request: Request, now: Instant, answers: &mut Answers) {
         match (&self.state, self.fault) {
-            (State::Ready, _) if self.has_room_for(&request) => self.send(request, ScriptForm::BySha, now),
+            (State::Ready, _) if self.has_room_for(&request) => self.send(request, now),
             (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
             (_, Some(fault)) => self.refuse(request, fault, now, answers),
             (_, None) => self.queue(request, now, answers),

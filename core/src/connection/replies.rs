@@ -22,10 +22,17 @@ impl Connection {
             && self.flight.bytes() < room * self.config.max_in_flight_bytes
     }
 
+    pub(super) fn send(&mut self, request: Request, now: Instant) {
+        let script = request.script(self.config.fleet);
+        // Scripts that few locks need are not part of the greeting: the first use brings the text along.
+        let is_new = script.is_some_and(|script| self.known.insert(script));
+        self.send_as(request, if is_new { ScriptForm::ByText } else { ScriptForm::BySha }, now, false);
+    }
+
     /// Sends a request whose answer is waited for since that instant.
-    pub(super) fn send(&mut self, request: Request, form: ScriptForm, since: Instant) {
+    fn send_as(&mut self, request: Request, form: ScriptForm, since: Instant, is_repeated: bool) {
         let bytes = request.encode(form, self.config.fleet, &mut self.outbound);
-        self.flight.push(request, form, since, bytes);
+        self.flight.push(request, form, since, bytes, is_repeated);
     }
 
     /// Keeps a request for the connection that is being opened.
@@ -106,7 +113,7 @@ impl Connection {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
             // Owed again if this connection ends too, but only for what remains.
             if let Ok(ttl) = Ttl::new(until.since(now)) {
-                self.send(Request { ttl, ..request }, ScriptForm::BySha, now);
+                self.send(Request { ttl, ..request }, now);
             }
         }
     }
@@ -157,6 +164,7 @@ impl Connection {
             if progress == Progress::Ready {
                 self.identity = handshake.run_id();
                 self.warnings = handshake.take_warnings();
+                self.known = handshake.loaded();
                 self.become_ready(now, answers);
             }
             return Ok(());
@@ -165,11 +173,11 @@ impl Connection {
         let request = sent.request;
         let script = request.script(self.config.fleet);
         if is_no_script(reply) && script.is_some() && sent.form == ScriptForm::BySha {
-            // The server does not have it yet, or the cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
+            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
             // script compares the token first, so that it may come later than it was meant to. Only what sets the key must not
             // come behind its release. Once: whoever does not know the text either will not learn it. Who asked has waited since then.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
-                self.send(request, ScriptForm::ByText, sent.at);
+                self.send_as(request, ScriptForm::ByText, sent.at, true);
                 return Ok(());
             }
         }

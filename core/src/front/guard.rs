@@ -127,7 +127,7 @@ impl Guard {
     /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
     pub fn release(mut self) -> Release {
         self.released = true;
-        let loss = self.watch.slot.loss();
+        let loss = self.watch.check().err();
         self.watch.end(LossCause::Released);
         let id = self.id;
         self.watch.handle.0.command(|machine, now| machine.release(id, now));

@@ -149,7 +149,9 @@ impl AcquireError {
     pub(crate) fn from_ballot(ballot: Ballot, quorum: Quorum) -> Self {
         let tally = Tally::of(&ballot.votes);
         let ballot = Box::new(ballot);
-        if tally.granted >= quorum.needed() {
+        if tally.other_fleet > 0 {
+            Self::Misconfigured(ballot)
+        } else if tally.granted >= quorum.needed() {
             Self::TooLate(ballot)
         } else if tally.is_held_by_another(quorum) {
             Self::HeldByAnother(ballot)

@@ -24,7 +24,7 @@ pub(crate) use reply::{Dialect, Reply, decode};
 pub(crate) use scan::Scanner;
 pub(crate) use script::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
-    OPEN, RAISE, RELEASE, Script, UNDO,
+    OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,
 };
 pub use server_error::{Code, ServerError};
 

@@ -4,5 +4,6 @@
 
 mod driver;
 mod ending;
+mod pauses;
 mod waiting;
 mod writing;

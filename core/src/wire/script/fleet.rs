@@ -36,6 +36,7 @@ if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
 
 /// `SET key token NX PX ttl`, where the marker allows it.
 pub(crate) const ACQUIRE_GUARDED: Script = Script {
+    number: 7,
     name: "acquire guarded",
     text: concat!(
         check_marker!(),
@@ -51,6 +52,7 @@ return 1"
 /// As the fenced acquisition, where the marker allows it. Counters that were lost start above all that was issued before: as
 /// long as no resource was granted more than 1,024 times in a millisecond.
 pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
+    number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = born * 1024\n", grant_fenced!()),
     sha1_hex: "40e33851d94284da35e2af9fea5d91c6b7daf585",
@@ -58,6 +60,7 @@ pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
 
 /// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.
 pub(crate) const ATTEND: Script = Script {
+    number: 9,
     name: "attend",
     text: concat!(check_marker!(), "return 1"),
     sha1_hex: "aab3f207ed3182cb87fc103eee1a38a9e5c2cfee",
@@ -65,6 +68,7 @@ pub(crate) const ATTEND: Script = Script {
 
 /// Ends the quarantine of a master that nobody has locked anything on. Answers 1.
 pub(crate) const OPEN: Script = Script {
+    number: 10,
     name: "open",
     text: "\
 local clock = redis.call('TIME')

@@ -29,6 +29,8 @@ pub(crate) const ALL: [&Script; 11] = [
 /// A script and the name by which a server knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Script {
+    /// Its place among all of them.
+    pub(crate) number: u8,
     /// What it does, for messages.
     pub(crate) name: &'static str,
     /// Its source.
@@ -37,11 +39,25 @@ pub(crate) struct Script {
     pub(crate) sha1_hex: &'static str,
 }
 
+/// Some of the scripts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ScriptSet(u16);
+
+impl ScriptSet {
+    /// Puts a script in; whether it was not there before.
+    pub(crate) fn insert(&mut self, script: &Script) -> bool {
+        let before = self.0;
+        self.0 |= 1 << script.number;
+        self.0 != before
+    }
+}
+
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\]. Answers 1 if it did, 0 if the lock is not ours.
 ///
 /// A key of a foreign type is not our lock, so that error becomes 0. Any other one stays an error: a GET that
 /// the server would not run says nothing about who holds the lock.
 pub(crate) const RELEASE: Script = Script {
+    number: 0,
     name: "release",
     text: "\
 local held = redis.pcall('GET', KEYS[1])
@@ -56,6 +72,7 @@ return 0",
 /// Nothing but a release shortens a key's life: a key that lives longer already, or has no end (a PTTL of -1),
 /// is left as it is, so that a late or shorter extension does no harm. It never creates a key. Errors as in [`RELEASE`].
 pub(crate) const EXTEND: Script = Script {
+    number: 1,
     name: "extend",
     text: "\
 local held = redis.pcall('GET', KEYS[1])
@@ -75,6 +92,7 @@ return 0",
 /// bytes and the PTTL. The digest tells one holder from another, while the token, with which anyone could release
 /// the lock, stays on the server. A key of a foreign type answers GET's WRONGTYPE.
 pub(crate) const UNDO: Script = Script {
+    number: 2,
     name: "undo",
     text: "\
 local held = redis.pcall('GET', KEYS[1])
@@ -112,7 +130,8 @@ mod tests {
 
     #[test]
     fn each_script_goes_by_the_sha_1_of_its_text() {
-        for script in ALL {
+        for (place, script) in ALL.iter().enumerate() {
+            assert_eq!(usize::from(script.number), place);
             let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
             assert_eq!(script.sha1_hex, digest, "{}", script.name);
         }

@@ -53,6 +53,15 @@ impl Master {
         self.server.flush_scripts();
     }
 
+    /// `CONFIG SET`.
+    pub fn configure(&mut self, name: &str, value: &str) {
+        let mut session = self.server.accept();
+        let command = format!("CONFIG SET {name} {value}\r\n");
+        let mut replies = Vec::new();
+        self.server.serve(&mut session, command.as_bytes(), Duration::ZERO, &mut replies);
+        assert_eq!(replies, b"+OK\r\n");
+    }
+
     pub fn forget_keys(&mut self) {
         self.server.remove_all();
     }

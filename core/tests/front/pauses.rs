@@ -1,0 +1,86 @@
+//! Pauses: a process that was stopped for longer than its lock is valid never hears that it holds it.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock_core::LossCause;
+use quorlock_core::front::{Guard, ReleaseError};
+
+use super::driver::{Driver, ms};
+
+fn poll<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// What a holder may ask, in this order of numbers. Each says that the lock is not held.
+const QUESTIONS: usize = 7;
+
+fn ask(question: usize, guard: &Guard, driver: &std::sync::Arc<Driver>) {
+    match question {
+        0 => assert!(!guard.is_valid()),
+        1 => assert!(guard.check().is_err() && guard.watch().check().is_err()),
+        2 => assert_eq!((guard.remaining(), guard.watch().remaining()), (Duration::ZERO, Duration::ZERO)),
+        3 => assert_eq!(poll(guard.lost()), Poll::Ready(LossCause::Expired)),
+        4 => {
+            let extended = poll(guard.extend(ms(60_000)));
+            assert!(matches!(extended, Poll::Ready(Err(_))), "{extended:?}");
+        }
+        5 => guard.stop_renewal(),
+        _ => driver.settle(),
+    }
+}
+
+#[test]
+fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
+    // Past the guard's end, with keys that live on for a little, and past those, too.
+    for (pause, renewed) in [(ms(989), false), (ms(989), true), (ms(100_000), true)] {
+        for order in 0..QUESTIONS.pow(3) {
+            let (locker, driver) = Driver::start(3);
+            driver.settle();
+            let asked = locker.lock("job").ttl(ms(1_000)).heal().fenced();
+            let guard = if renewed { asked.renew() } else { asked }.wait().unwrap();
+            let seen = guard.watch();
+            driver.pass(pause);
+            for place in 0..3 {
+                ask(order / QUESTIONS.pow(place) % QUESTIONS, &guard, &driver);
+            }
+            if order % 3 == 0 {
+                assert_eq!(guard.hand_on(), Err(LossCause::Expired));
+            } else if order % 3 == 1 {
+                assert_eq!(guard.release().wait(), Err(ReleaseError::NotOurs(Some(LossCause::Expired))));
+            } else {
+                drop(guard);
+            }
+            assert!(!seen.is_valid());
+            driver.end();
+        }
+    }
+}
+
+#[test]
+fn a_panic_under_the_lock_releases_it() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _ = locker.lock("job").run_wait(|_| std::panic::resume_unwind(Box::new("the user's")));
+    }));
+    assert!(panicked.is_err());
+    driver.settle();
+    assert_eq!((0..3).map(|master| driver.keys(master)).sum::<usize>(), 0);
+
+    let mut run = Box::pin(locker.lock("job").run(async |_| {
+        std::panic::resume_unwind(Box::new("the user's"));
+    }));
+    let mut poll =
+        || catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
+    assert!(matches!(poll(), Ok(Poll::Pending)));
+    driver.settle();
+    assert!(poll().is_err());
+    drop(run);
+    driver.settle();
+    assert_eq!((0..3).map(|master| driver.keys(master)).sum::<usize>(), 0);
+    driver.end();
+}

@@ -1,0 +1,196 @@
+//! Fenced locks: numbers that rise with every grant, agreed on by a quorum.
+
+use quorlock_core::{Acquire, Event, FencingToken, LockId, Resource};
+
+use super::world::{Flow, KEY, World, ms, wanted};
+
+fn fenced() -> Acquire {
+    Acquire { fenced: true, ..wanted(ms(10_000)) }
+}
+
+fn counter_key() -> Vec<u8> {
+    Resource::new(KEY).unwrap().counter_key()
+}
+
+fn number(world: &World, lock: LockId) -> u64 {
+    world.nodes[0].machine.resumption(lock).unwrap().fencing_token.map_or(0, FencingToken::get)
+}
+
+/// What each master's counter says.
+fn counters(world: &World) -> Vec<u64> {
+    let key = String::from_utf8(counter_key()).unwrap();
+    let read =
+        |master: &super::world::Master| master.value(&key, world.now).map_or(0, |text| text.parse().unwrap());
+    world.masters.iter().map(read).collect()
+}
+
+fn set_counters(world: &mut World, numbers: &[&str]) {
+    for (master, number) in world.masters.iter_mut().zip(numbers) {
+        master.server.hold(0, &counter_key(), number.as_bytes(), None);
+    }
+}
+
+/// Commands of this name that were executed, on each master.
+fn counts(world: &World, command: &str) -> Vec<usize> {
+    world.masters.iter().map(|master| master.count(command)).collect()
+}
+
+#[test]
+fn numbers_rise_with_every_grant_in_one_round_trip() {
+    let mut world = World::of(3);
+    for expected in 1..=3 {
+        let lock = world.hold(&fenced());
+        assert_eq!(number(&world, lock), expected);
+        world.release(lock);
+        assert!(matches!(world.next_event(), Event::Released { .. }));
+    }
+    assert_eq!(counters(&world), [3, 3, 3]);
+    assert_eq!(counts(&world, "RAISE"), [0, 0, 0]);
+}
+
+#[test]
+fn a_grant_has_no_number_before_it_is_one_and_none_where_it_is_not_asked_for() {
+    let mut world = World::of(3);
+    let sought = world.acquire(&fenced());
+    assert_eq!(number(&world, sought), 0);
+    world.cancel(sought);
+    world.pump();
+    let plain = world.hold(&wanted(ms(10_000)));
+    assert_eq!(number(&world, plain), 0);
+    assert_eq!(counts(&world, "SET"), [1, 1, 1]);
+}
+
+#[test]
+fn masters_that_disagree_are_raised_to_the_largest_where_the_lock_is_ours() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["41", "7"]);
+    let lock = world.hold(&fenced());
+    assert_eq!(number(&world, lock), 42);
+    world.pump();
+    assert_eq!(counters(&world)[..2], [42, 42]);
+    let raised: usize = counts(&world, "RAISE").iter().sum();
+    assert!((1..=2).contains(&raised), "{raised}");
+    assert_eq!(counts(&world, "ACQUIRE FENCED"), [1, 1, 1]);
+}
+
+#[test]
+fn a_later_answer_with_a_larger_number_raises_the_others_once_more() {
+    let mut world = World::of(5);
+    set_counters(&mut world, &["1", "2", "3", "99", "99"]);
+    // The third vote makes a quorum, and the fourth comes while the numbers are being raised.
+    world.each(|master| master.delay = ms(10));
+    world.masters[3].delay = ms(15);
+    world.masters[4].flow = Flow::Stopped;
+    let lock = world.hold(&fenced());
+    assert_eq!(number(&world, lock), 100);
+    world.pass(ms(30));
+    assert_eq!(counters(&world)[3], 100);
+    assert!(
+        counters(&world)[..3].iter().filter(|number| **number == 100).count() >= 2,
+        "{:?}",
+        counters(&world)
+    );
+}
+
+#[test]
+fn a_master_that_has_lost_the_lock_before_it_was_raised_does_not_count() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["41", "7"]);
+    world.masters[2].flow = Flow::Stopped;
+    world.masters[1].fails("RAISE", "OOM command not allowed when used memory > 'maxmemory'.");
+    world.acquire(&Acquire { attempts: Some(1), ..fenced() });
+    let error = world.refusal();
+    assert_eq!(error.ballot().unwrap().granted(), 1, "{error}");
+    world.masters[1].mends("RAISE");
+    world.masters[2].flow = Flow::Free;
+    world.pump();
+    assert!(world.holders().is_empty());
+
+    set_counters(&mut world, &["41", "7", "7"]);
+    world.each(|master| master.delay = ms(5));
+    world.acquire(&Acquire { attempts: Some(1), ..fenced() });
+    world.pass(ms(4));
+    // Before the second round comes.
+    world.masters[1].forget_keys();
+    world.masters[2].forget_keys();
+    let error = world.refusal();
+    assert_eq!(error.ballot().unwrap().granted(), 1, "{error}");
+    assert!(error.to_string().contains("holds it no longer"), "{error}");
+}
+
+#[test]
+fn what_a_counter_cannot_say_costs_that_master_its_vote() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["many"]);
+    let lock = world.hold(&fenced());
+    assert_eq!(number(&world, lock), 1);
+    let key = String::from_utf8(counter_key()).unwrap();
+    assert_eq!(world.masters[0].value(&key, world.now), Some("many"));
+    assert_eq!(world.holders(), [1, 2], "the counter goes first, so nothing is locked there");
+
+    let mut world = World::of(3);
+    let beyond = (1u64 << 53).to_string();
+    set_counters(&mut world, &[&beyond, &beyond]);
+    world.acquire(&Acquire { attempts: Some(1), ..fenced() });
+    assert!(matches!(world.next_event(), Event::NotAcquired { .. }));
+}
+
+#[test]
+fn an_extension_raises_the_counter_of_a_master_that_was_late() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["41", "41", "7"]);
+    world.masters[2].delay = ms(3);
+    let lock = world.hold(&fenced());
+    assert_eq!(number(&world, lock), 42);
+    world.pass(ms(10));
+    assert_eq!(counters(&world), [42, 42, 8]);
+    world.extend(lock, ms(10_000));
+    assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
+    world.pass(ms(10));
+    assert_eq!(counters(&world), [42, 42, 42]);
+}
+
+#[test]
+fn a_larger_counter_is_no_hindrance_to_an_extension_and_is_never_lowered() {
+    let mut world = World::of(3);
+    let lock = world.hold(&fenced());
+    set_counters(&mut world, &["50", "50", "50"]);
+    world.extend(lock, ms(10_000));
+    assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
+    assert_eq!(counters(&world), [50, 50, 50]);
+    assert_eq!(number(&world, lock), 1);
+}
+
+#[test]
+fn fenced_and_plain_holders_exclude_each_other() {
+    let mut world = World::of(3);
+    let plain = world.hold(&wanted(ms(10_000)));
+    world.acquire(&Acquire { attempts: Some(1), ..fenced() });
+    assert!(matches!(world.refusal(), quorlock_core::AcquireError::HeldByAnother(_)));
+    assert_eq!(counters(&world), [0, 0, 0], "who is refused counts nothing");
+    world.release(plain);
+    world.next_event();
+    world.hold(&fenced());
+    world.acquire(&Acquire { attempts: Some(1), ..wanted(ms(10_000)) });
+    assert!(matches!(world.refusal(), quorlock_core::AcquireError::HeldByAnother(_)));
+}
+
+#[test]
+fn a_script_that_the_server_does_not_know_is_not_sent_again_behind_its_release() {
+    let mut world = World::of(3);
+    let lock = world.hold(&fenced());
+    world.release(lock);
+    world.next_event();
+    world.each(super::world::Master::forget_scripts);
+    world.each(|master| master.delay = ms(5));
+    let lock = world.acquire(&fenced());
+    world.pass(ms(2));
+    world.cancel(lock);
+    world.pass(ms(100));
+    assert!(world.holders().is_empty(), "{:?}", world.holders());
+    assert_eq!(counts(&world, "ACQUIRE FENCED"), [2, 2, 2]);
+    // With nobody behind it, it is.
+    world.each(|master| master.delay = ms(1));
+    world.hold(&fenced());
+    assert_eq!(counts(&world, "ACQUIRE FENCED"), [4, 4, 4]);
+}

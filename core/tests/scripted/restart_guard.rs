@@ -1,0 +1,294 @@
+//! The restart guard: masters that may have forgotten locks do not vote until those have run out.
+
+use std::time::Duration;
+
+use quorlock_core::{
+    Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy, Fleet,
+    RequestError, Ttl, Vote,
+};
+
+use super::world::{KEY, Reach, World, ms, settings, wanted};
+
+const LONGEST: Duration = ms(5_000);
+
+fn guarded(masters: usize) -> ConfigBuilder {
+    settings(masters).ttl(ms(3_000)).restart_guard(LONGEST)
+}
+
+/// Masters whose first quarantine is over.
+fn open(masters: usize) -> World {
+    let mut world = World::ready(guarded(masters));
+    world.pass(LONGEST);
+    world
+}
+
+fn lock() -> Acquire {
+    Acquire { attempts: Some(1), ..wanted(ms(3_000)) }
+}
+
+fn restart(world: &mut World, master: usize, keeps_data: bool) {
+    for node in 0..world.nodes.len() {
+        world.cut(node, master);
+    }
+    world.masters[master].server.restart(100 + master as u64, |_| keeps_data);
+    world.pass(ms(50));
+}
+
+/// How long each master is quarantined still, by the error.
+fn quarantines(error: &AcquireError) -> Vec<Option<Duration>> {
+    let votes = error.ballot().unwrap().votes();
+    votes
+        .map(|(_, vote)| match vote {
+            Vote::Failed(Cause::Quarantined { remaining }) => Some(remaining),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn masters_that_are_new_do_not_vote_for_the_longest_ttl() {
+    let mut world = World::ready(guarded(3));
+    world.pass(ms(1_000));
+    world.acquire(&lock());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    assert_eq!(quarantines(&error)[..2], [Some(ms(4_000)); 2]);
+    assert!(error.to_string().contains("quarantined for 4 s more"), "{error}");
+    assert!(world.holders().is_empty());
+    world.pass(ms(3_999));
+    world.acquire(&lock());
+    world.refusal();
+    world.pass(ms(1));
+    world.hold(&lock());
+}
+
+#[test]
+fn a_master_that_came_back_is_quarantined_and_the_others_go_on() {
+    for keeps_data in [false, true] {
+        let mut world = open(3);
+        let held = world.hold(&lock());
+        world.release(held);
+        world.next_event();
+        restart(&mut world, 2, keeps_data);
+        let held = world.hold(&lock());
+        assert_eq!(world.holders(), [0, 1]);
+        world.release(held);
+        world.next_event();
+        restart(&mut world, 1, keeps_data);
+        world.acquire(&lock());
+        let error = world.refusal();
+        assert!(quarantines(&error)[1..].iter().all(Option::is_some), "{error}");
+        world.pass(LONGEST);
+        world.hold(&lock());
+        world.pump();
+        assert_eq!(world.holders(), [0, 1, 2]);
+    }
+}
+
+#[test]
+fn the_quarantine_begins_when_the_master_is_connected_again() {
+    let mut world = open(3);
+    restart(&mut world, 0, false);
+    restart(&mut world, 1, false);
+    // Nobody seeks a lock meanwhile.
+    world.pass(LONGEST);
+    world.hold(&lock());
+}
+
+#[test]
+fn a_master_that_forgot_its_keys_on_a_live_connection_is_quarantined() {
+    let mut world = open(3);
+    let held = world.hold(&lock());
+    world.masters[0].forget_keys();
+    world.masters[1].forget_keys();
+    world.add_node(guarded(3).build().unwrap(), 2);
+    world.pump();
+    world.acquire_by(1, &lock());
+    let event = world.next_event_of(1);
+    assert!(matches!(event, Event::NotAcquired { error: AcquireError::NoQuorum(_), .. }), "{event:?}");
+    world.release(held);
+}
+
+#[test]
+fn a_replica_that_was_promoted_on_a_live_connection_is_quarantined() {
+    let mut world = open(3);
+    world.hold(&lock());
+    for master in 0..2 {
+        // What it holds now is another master's, the marker included.
+        let other = world.masters[2].server.clone();
+        world.masters[master].server.resync_from(&other);
+        world.masters[master].server.promote();
+        world.masters[master].server.remove(
+            0,
+            KEY.as_bytes(),
+            world.now.since(quorlock_core::Instant::ORIGIN),
+        );
+    }
+    world.acquire(&lock());
+    let error = world.refusal();
+    assert_eq!(quarantines(&error), [Some(LONGEST), Some(LONGEST), None], "{error}");
+}
+
+#[test]
+fn what_is_held_goes_on_while_masters_are_quarantined() {
+    let mut world = open(5);
+    let held = world.hold(&Acquire { renew_for: Some(ms(60_000)), healing: true, ..lock() });
+    for master in 0..5 {
+        restart(&mut world, master, false);
+        world.pass(ms(2_100));
+        assert_eq!(world.holders().len(), 5, "master {master}");
+    }
+    assert!(!world.events_now().iter().any(|event| matches!(event, Event::Lost { .. })));
+    world.release(held);
+    assert!(matches!(world.next_event(), Event::Released { .. }));
+}
+
+#[test]
+fn clients_with_another_longest_ttl_get_an_error_that_names_both() {
+    let mut world = open(3);
+    world.add_node(settings(3).ttl(ms(3_000)).restart_guard(ms(9_000)).build().unwrap(), 2);
+    world.pump();
+    world.acquire_by(1, &wanted(ms(3_000)));
+    let Event::NotAcquired { error: AcquireError::Misconfigured(ballot), .. } = world.next_event_of(1) else {
+        panic!("another longest TTL is an error of the configuration");
+    };
+    let said = ballot.to_string();
+    assert!(said.contains("3 masters and a longest TTL of 5 s"), "{said}");
+    assert!(said.contains("3 masters and a longest TTL of 9 s"), "{said}");
+}
+
+#[test]
+fn one_master_of_another_fleet_is_enough_to_grant_nothing() {
+    let mut world = open(5);
+    let marker = world.masters[4].value(Fleet::MARKER, world.now).unwrap().to_owned();
+    let of_three = marker.strip_suffix(" 5").unwrap().to_owned() + " 3";
+    world.masters[4].server.hold(0, Fleet::MARKER.as_bytes(), of_three.as_bytes(), None);
+    // It speaks first.
+    for master in 0..4 {
+        world.masters[master].delay = ms(1);
+    }
+    world.acquire(&wanted(ms(3_000)));
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    world.pass(ms(10));
+    assert!(world.holders().is_empty());
+}
+
+#[test]
+fn a_marker_of_the_future_is_none() {
+    let mut world = open(1);
+    let marker = world.masters[0].value(Fleet::MARKER, world.now).unwrap().to_owned();
+    let id = marker.split(' ').next().unwrap();
+    let ahead = format!("{id} 999999999 999999999 5000 1");
+    world.masters[0].server.hold(0, Fleet::MARKER.as_bytes(), ahead.as_bytes(), None);
+    world.acquire(&lock());
+    assert_eq!(quarantines(&world.refusal()), [Some(LONGEST)]);
+    world.masters[0].server.hold(0, Fleet::MARKER.as_bytes(), b"not ours", None);
+    world.acquire(&lock());
+    assert_eq!(quarantines(&world.refusal()), [Some(LONGEST)]);
+}
+
+#[test]
+fn longer_ttls_than_the_longest_are_refused_and_nothing_is_sent() {
+    let too_long = ConfigError::TtlAboveFleet { ttl: ms(5_001), longest: LONGEST };
+    assert_eq!(settings(3).ttl(ms(5_001)).restart_guard(LONGEST).build().unwrap_err(), too_long);
+    let mut world = open(3);
+    let now = world.now;
+    let refused = world.nodes[0].machine.acquire(&wanted(ms(5_001)), now).unwrap_err();
+    assert_eq!(refused, RequestError::Invalid(too_long.clone()));
+    let held = world.hold(&lock());
+    let refused = world.nodes[0].machine.extend(held, Ttl::new(ms(5_001)).unwrap(), now).unwrap_err();
+    assert_eq!(refused, RequestError::Invalid(too_long));
+    world.extend(held, LONGEST);
+    assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
+}
+
+#[test]
+fn servers_that_remove_keys_when_memory_is_short_are_refused_unless_that_is_allowed() {
+    let limited = |settings: ConfigBuilder| {
+        let mut world = World::cold(settings);
+        for master in &mut world.masters {
+            master.configure("maxmemory", "100000000");
+            master.configure("maxmemory-policy", "allkeys-lru");
+        }
+        world.pump();
+        world.acquire(&lock());
+        world.refusal()
+    };
+    let error = limited(guarded(3));
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    assert!(error.to_string().contains("allkeys-lru"), "{error}");
+    let error = limited(guarded(3).allow_eviction(EvictionPolicy::VolatileTtl));
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    let error = limited(guarded(3).allow_eviction(EvictionPolicy::AllKeysLru));
+    assert!(quarantines(&error).iter().any(Option::is_some), "{error}");
+}
+
+#[test]
+fn new_counters_start_above_what_was_counted_before_they_were_lost() {
+    let mut world = open(3);
+    let fenced = Acquire { fenced: true, ..lock() };
+    let mut last = 0;
+    for _ in 0..3 {
+        let held = world.hold(&fenced);
+        let number = world.nodes[0].machine.resumption(held).unwrap().fencing_token.unwrap().get();
+        assert!(number > last, "{number} after {last}");
+        last = number;
+        world.release(held);
+        world.next_event();
+        for master in 0..3 {
+            restart(&mut world, master, false);
+        }
+        world.pass(LONGEST);
+    }
+}
+
+fn bootstrapped(world: &mut World) -> Result<(), BootstrapError> {
+    let lock = world.nodes[0].machine.bootstrap(world.now).unwrap();
+    world.drain(0);
+    match world.next_event() {
+        Event::Bootstrapped { lock: other, result } if other == lock => result,
+        event => panic!("{event:?}"),
+    }
+}
+
+#[test]
+fn new_masters_vote_at_once_when_they_are_told_that_nothing_can_be_locked_yet() {
+    let mut world = World::ready(guarded(3));
+    assert_eq!(bootstrapped(&mut world), Ok(()));
+    world.hold(&lock());
+    assert_eq!(bootstrapped(&mut world), Ok(()), "all of them vote, and nothing is changed");
+    assert_eq!(world.holders(), [0, 1, 2]);
+}
+
+#[test]
+fn masters_of_which_some_vote_already_are_not_told() {
+    let mut world = open(3);
+    restart(&mut world, 1, false);
+    let Err(BootstrapError::InUse(masters)) = bootstrapped(&mut world) else { panic!("two of them vote") };
+    assert_eq!(masters.len(), 2);
+    world.acquire(&Acquire { attempts: None, ..lock() });
+    assert!(matches!(world.next_event(), Event::Granted { .. }));
+    assert_eq!(world.holders(), [0, 2]);
+}
+
+#[test]
+fn all_masters_must_answer_before_they_are_told() {
+    let mut world = World::ready(guarded(3));
+    world.cut(0, 2);
+    world.masters[2].reach = Reach::Refuses;
+    world.pass(ms(100));
+    let Err(BootstrapError::Unreached(ballot)) = bootstrapped(&mut world) else { panic!("one is down") };
+    assert_eq!(ballot.votes().count(), 3);
+    let said = BootstrapError::Unreached(ballot).to_string();
+    assert!(said.contains("c:6379 connection refused") && !said.contains("a:6379"), "{said}");
+    world.acquire(&lock());
+    world.refusal();
+}
+
+#[test]
+fn without_a_restart_guard_there_is_nothing_to_tell() {
+    let mut world = World::of(3);
+    let now = world.now;
+    assert_eq!(world.nodes[0].machine.bootstrap(now), Err(BootstrapError::NoRestartGuard));
+}
