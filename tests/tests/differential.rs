@@ -17,6 +17,8 @@ mod random;
 mod real;
 #[path = "differential/run.rs"]
 mod run;
+#[path = "differential/scripts.rs"]
+mod scripts;
 #[path = "differential/versions.rs"]
 mod versions;
 

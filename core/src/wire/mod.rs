@@ -26,6 +26,8 @@ pub(crate) use script::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
     OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,
 };
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use script::{ALL, OPEN};
 pub use server_error::{Code, ServerError};
 
 #[cfg(test)]

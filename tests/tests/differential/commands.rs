@@ -1,13 +1,13 @@
 //! Random commands. Keys, tokens and lives are few, so that they meet.
 
-use quorlock_core::sim::CommandKind;
-
 use crate::random::Random;
+use crate::scripts::{count, script, script_cache};
 
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub(crate) const KEYS: [&[u8]; 6] = [b"a", b"invoice:42", b"c", b"d", b"with space", b"\x00\xff\r\n"];
+pub(crate) const KEYS: [&[u8]; 8] =
+    [b"a", b"invoice:42", b"c", b"d", b"with space", b"\x00\xff\r\n", b"counter", b"marker"];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
 /// Among them one longer than what UNDO makes its digest of, and what is a number.
@@ -65,7 +65,8 @@ const MAKERS: &[(usize, Make)] = &[
     (6, expire),
     (7, many_keys),
     (3, push),
-    (26, script),
+    (36, script),
+    (5, count),
     (4, script_cache),
     (3, hello),
     (3, auth),
@@ -150,20 +151,20 @@ fn quoted(random: &mut Random, argument: &[u8]) -> Vec<u8> {
     format!("\"{escaped}\"").into_bytes()
 }
 
-fn arguments(words: &[&[u8]]) -> Arguments {
+pub(crate) fn arguments(words: &[&[u8]]) -> Arguments {
     words.iter().map(|word| word.to_vec()).collect()
 }
 
-fn key(random: &mut Random) -> &'static [u8] {
+pub(crate) fn key(random: &mut Random) -> &'static [u8] {
     // Most of what happens should happen to the same two keys.
     KEYS[if random.one_in(3) { random.below(KEYS.len()) } else { random.below(2) }]
 }
 
-fn token(random: &mut Random) -> &'static [u8] {
+pub(crate) fn token(random: &mut Random) -> &'static [u8] {
     TOKENS[if random.one_in(4) { random.below(TOKENS.len()) } else { random.below(2) }]
 }
 
-fn life(random: &mut Random) -> &'static [u8] {
+pub(crate) fn life(random: &mut Random) -> &'static [u8] {
     LIVES[if random.one_in(4) { random.below(LIVES.len()) } else { random.below(12) }]
 }
 
@@ -215,52 +216,6 @@ fn push(random: &mut Random) -> Arguments {
     let mut push = arguments(&[random.of(&[&b"RPUSH"[..], b"LPUSH"]), key(random)]);
     push.extend((0..=random.below(2)).map(|_| token(random).to_vec()));
     push
-}
-
-fn kind(random: &mut Random) -> (&'static str, &'static str) {
-    let kinds = [CommandKind::Extend, CommandKind::Release, CommandKind::Undo];
-    kinds[random.below(3)].script().expect("it is a script")
-}
-
-fn script(random: &mut Random) -> Arguments {
-    let (text, sha1) = kind(random);
-    let mut call = if random.one_in(5) {
-        arguments(&[b"EVAL", text.as_bytes()])
-    } else if random.one_in(20) {
-        let no_script = random.of(&[&b"abc"[..], b"0000000000000000000000000000000000000000", b""]);
-        arguments(&[b"EVALSHA", no_script])
-    } else if random.one_in(10) {
-        arguments(&[b"EVALSHA", sha1.to_ascii_uppercase().as_bytes()])
-    } else {
-        arguments(&[b"EVALSHA", sha1.as_bytes()])
-    };
-    if random.one_in(12) {
-        // None or too many keys, and too few arguments.
-        call.push(random.of(&[&b"0"[..], b"1", b"2", b"3", b"-1", b"x", b"99"]).to_vec());
-        call.extend((0..random.below(4)).map(|_| key(random).to_vec()));
-    } else {
-        call.extend(arguments(&[b"1", key(random), token(random)]));
-        if !random.one_in(12) {
-            call.push(life(random).to_vec());
-        }
-    }
-    call
-}
-
-fn script_cache(random: &mut Random) -> Arguments {
-    let (text, sha1) = kind(random);
-    match random.below(12) {
-        0 => arguments(&[b"SCRIPT", b"FLUSH"]),
-        1 => arguments(&[b"SCRIPT", b"FLUSH", random.of(&[&b"ASYNC"[..], b"sync", b"NOW"])]),
-        2 | 3 => {
-            let (_, other) = kind(random);
-            let upper = other.to_ascii_uppercase();
-            arguments(&[b"SCRIPT", b"EXISTS", sha1.as_bytes(), upper.as_bytes(), b"abc"])
-        }
-        4 => arguments(&[b"SCRIPT", random.of(&[&b"NONE"[..], b"EXISTS", b""])]),
-        5 => arguments(&[b"SCRIPT"]),
-        _ => arguments(&[b"SCRIPT", random.of(&[&b"LOAD"[..], b"load"]), text.as_bytes()]),
-    }
 }
 
 fn hello(random: &mut Random) -> Arguments {

@@ -9,12 +9,13 @@ use crate::frames::parts;
 use crate::versions::Version;
 
 /// Fields of INFO that say something about the server's state, and not which server it is.
-const SAME_FIELDS: [&str; 7] = [
+const SAME_FIELDS: [&str; 8] = [
     "role",
     "loading",
     "maxmemory",
     "maxmemory_policy",
     "connected_slaves",
+    "master_replid",
     "second_repl_offset",
     "master_failover_state",
 ];

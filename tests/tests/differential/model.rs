@@ -2,14 +2,14 @@
 //!
 //! A real server reads its clock for each command, once but for one case, and all that is known of those readings is that they lie between
 //! two others and never go back. So each command is given to the model at every millisecond of that span, what does not fit the server's
-//! reply is dropped, and what is left goes on. Of outcomes that are the same only the earliest is kept: what a later one can
+//! reply is dropped, and what is left goes on. A script is given each pace at which the clock may have gone on while it ran. Of outcomes that are the same only the earliest is kept: what a later one can
 //! still become, the earlier can too.
 
 use std::time::Duration;
 
 use quorlock_core::sim::{Command, Flow, Master, ProtocolError, Session};
 
-use crate::real::Survey;
+use crate::real::{Seen, Survey};
 
 /// What the model may be, with the earliest millisecond of the server's clock at which it can be so.
 #[derive(Clone)]
@@ -88,9 +88,18 @@ impl States {
         let (mut kept, mut replies, mut flow) = (Vec::<State>::new(), Vec::new(), Flow::Open);
         for before in std::mem::take(&mut self.0) {
             for at in before.at..=end {
-                for mut master in before.masters_at(at, ends) {
-                    let (mut session, mut bytes) = (before.session.clone(), Vec::new());
+                let masters = before.masters_at(at, ends);
+                let paces = paces(command, end - at);
+                for (master, pace) in
+                    masters.iter().flat_map(|master| paces.iter().map(move |pace| (master, pace)))
+                {
+                    let (mut master, mut session, mut bytes) =
+                        (master.clone(), before.session.clone(), Vec::new());
+                    let [asks, gives] = pace.map(Duration::from_millis);
+                    master.set_script_pace(asks, gives);
                     flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
+                    master.set_script_pace(Duration::ZERO, Duration::ZERO);
+                    let at = at + pace[1];
                     if fits(&bytes) {
                         for (at, master) in looked_at_again(command, &master, at, end) {
                             keep(&mut kept, State { master, session: session.clone(), at });
@@ -110,7 +119,7 @@ impl States {
         self.0.len()
     }
 
-    /// The only outcome that is left, or any of those whose keys live as long as the server's. Outcomes that differ in nothing but
+    /// The only outcome that is left, or any of those whose keys hold what the server's hold and live as long. Outcomes that differ in nothing but
     /// keys that have ended are the same from here on.
     pub(crate) fn settle(self, ends: Ends, survey: impl FnOnce() -> Survey) -> Option<(Master, Session)> {
         let mut states = self.0;
@@ -152,14 +161,21 @@ fn looked_at_again(command: &Command, master: &Master, at: u64, end: u64) -> Vec
     outcomes
 }
 
-/// Whether every key lives as long in the model as on the server.
+/// Whether every key holds the same in the model as on the server, and lives as long.
 pub(crate) fn agrees(master: &Master, survey: &Survey, ends: Ends) -> bool {
     let now = Duration::from_millis(survey.at);
-    survey.lives.iter().all(|(database, key, left)| {
+    survey.keys.iter().all(|Seen { database, key, text, left }| {
         let held = master.keys(now).find(|held| held.database == *database && held.key == *key);
         let expected = held.map_or(-2, |held| {
             held.expires_at.map_or(-1, |end| i64::try_from((end - now).as_millis()).unwrap())
         });
-        expected == *left || (ends == Ends::MaybeEarly && (expected, *left) == (0, -2))
+        let is_same = expected == *left && held.and_then(|held| held.value) == text.as_deref();
+        is_same || (ends == Ends::MaybeEarly && (expected, *left) == (0, -2))
     })
+}
+
+/// How far the clock may have gone on when a script asks for the time and when it gives a life, if it has this long.
+fn paces(command: &Command, most: u64) -> Vec<[u64; 2]> {
+    let last = if command.kind().script().is_some() { most } else { 0 };
+    (0..=last).flat_map(|gives| (0..=gives).map(move |asks| [asks, gives])).collect()
 }

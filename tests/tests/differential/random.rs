@@ -26,6 +26,10 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
+    pub(crate) fn of_all<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+
     /// A place in a list of weights.
     pub(crate) fn weighted(&mut self, weights: impl Iterator<Item = usize> + Clone) -> usize {
         let mut left = self.below(weights.clone().sum());

@@ -40,10 +40,19 @@ impl Line {
     }
 }
 
-/// What is left of every key's life, at one instant.
+/// All keys at one instant.
 pub(crate) struct Survey {
     pub(crate) at: u64,
-    pub(crate) lives: Vec<(u32, &'static [u8], i64)>,
+    pub(crate) keys: Vec<Seen>,
+}
+
+pub(crate) struct Seen {
+    pub(crate) database: u32,
+    pub(crate) key: &'static [u8],
+    /// What it holds, if that is a string.
+    pub(crate) text: Option<Vec<u8>>,
+    /// What PTTL says.
+    pub(crate) left: i64,
 }
 
 /// The connection with which the server is looked at; no password stops it.
@@ -65,30 +74,44 @@ impl Control {
         millis(&self.client.command(&["TIME"]))
     }
 
-    /// All lives within one millisecond of the server's clock.
+    /// The id of the server's present life as a master.
+    pub(crate) fn replication_id(&mut self) -> String {
+        let info = self.client.command(&["INFO", "replication"]);
+        let text = info.text().unwrap();
+        text.lines().find_map(|line| line.strip_prefix("master_replid:")).unwrap().to_owned()
+    }
+
+    /// All keys within one millisecond of the server's clock.
     pub(crate) fn survey(&mut self) -> Survey {
         let mut bytes = b"TIME\r\n".to_vec();
         for database in DATABASES {
             bytes.extend(format!("SELECT {database}\r\n").bytes());
             for key in KEYS {
-                bytes.extend(format!("*2\r\n$4\r\nPTTL\r\n${}\r\n", key.len()).bytes());
-                bytes.extend([key, b"\r\n"].concat());
+                for command in ["$3\r\nGET", "$4\r\nPTTL"] {
+                    bytes.extend(format!("*2\r\n{command}\r\n${}\r\n", key.len()).bytes());
+                    bytes.extend([key, b"\r\n"].concat());
+                }
             }
         }
         bytes.extend_from_slice(b"TIME\r\n");
         loop {
             self.client.send(&bytes).unwrap();
             let before = millis(&self.client.receive().unwrap());
-            let mut lives = Vec::new();
+            let mut keys = Vec::new();
             for database in DATABASES {
                 assert!(self.client.receive().unwrap().is_ok());
                 for key in KEYS {
-                    lives.push((database, key, self.client.receive().unwrap().int().unwrap()));
+                    let text = match self.client.receive().unwrap() {
+                        Value::Bulk(text) => Some(text),
+                        _ => None,
+                    };
+                    let left = self.client.receive().unwrap().int().unwrap();
+                    keys.push(Seen { database, key, text, left });
                 }
             }
             let after = millis(&self.client.receive().unwrap());
             if before == after {
-                return Survey { at: before, lives };
+                return Survey { at: before, keys };
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::frames;
 use crate::model::{Reply, States, agrees};
 use crate::random::Random;
 use crate::real::{Control, Line};
+use crate::scripts::{Site, marker};
 use crate::versions::Version;
 
 const LINES: usize = 4;
@@ -79,6 +80,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
         took: Duration::ZERO,
     };
     let mut master = Master::new(seed);
+    master.set_replication_id(&control.replication_id());
     // The model's uptime counts from its first command.
     let start = Duration::from_millis(control.time());
     let _ = master.execute(&mut Session::new(), &Command::new(["PING"]), start, &mut Vec::new());
@@ -108,7 +110,7 @@ impl Run {
         if self.random.one_in(50) {
             let survey = self.control.survey();
             if !agrees(&self.master, &survey, self.report.version.ends()) {
-                self.fail("the keys do not live as long in the model as on the server");
+                self.fail("the keys do not hold the same or live as long in the model as on the server");
             }
         }
     }
@@ -118,6 +120,7 @@ impl Run {
         let words = if is_replica { ["REPLICAOF", "127.0.0.1", "1"] } else { ["REPLICAOF", "NO", "ONE"] };
         assert!(self.control.command(&words).text().is_some());
         self.master.set_replica(is_replica);
+        self.master.set_replication_id(&self.control.replication_id());
     }
 
     fn batch(&mut self) {
@@ -163,7 +166,7 @@ impl Run {
         self.report.most_outcomes = self.report.most_outcomes.max(states.count());
         let Some((master, session)) = states.settle(self.report.version.ends(), || self.control.survey())
         else {
-            self.fail("the keys live at no instant as long in the model as on the server");
+            self.fail("the keys hold at no instant the same in the model as on the server and live as long");
         };
         self.master = master;
         self.lines[number] = (flow == Flow::Open).then_some((line, session));
@@ -210,11 +213,14 @@ impl Run {
     /// The bytes of a batch, in the pieces in which they are written.
     fn pieces(&mut self) -> Vec<Vec<u8>> {
         let (version, mut bytes) = (self.report.version, Vec::new());
+        let replication_id = self.master.replication_id().to_owned();
+        let site = Site { replication_id, now: self.control.time() };
         if self.random.one_in(3) {
             bytes.extend_from_slice(b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n");
         }
         for _ in 0..=self.random.below(LONGEST_BATCH) {
-            let arguments = command(&mut self.random);
+            let random = &mut self.random;
+            let arguments = if random.one_in(25) { marker(random, &site) } else { command(random) };
             if !version.leaves_out(&arguments) {
                 bytes.extend(encode(&mut self.random, &arguments, version.reads_lines_alike()));
             }

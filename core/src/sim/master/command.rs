@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::wire::{EXTEND, RELEASE, Script, UNDO};
+use crate::wire::{
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ALL, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
+    OPEN, RAISE, RELEASE, Script, UNDO,
+};
 
 /// A command with its arguments.
 ///
@@ -26,6 +29,22 @@ pub enum CommandKind {
     Release,
     /// The script that takes back a request and tells who holds the key.
     Undo,
+    /// The script that requests a lock and numbers the grant.
+    AcquireFenced,
+    /// The script that raises the number of a grant.
+    Raise,
+    /// The script that lengthens the life of a lock whose grant is numbered.
+    ExtendFenced,
+    /// The script that puts the key of such a lock back.
+    HealFenced,
+    /// The script that requests a lock where the restart guard allows it.
+    AcquireGuarded,
+    /// The script that does that and numbers the grant.
+    AcquireFencedGuarded,
+    /// The script that asks whether the restart guard lets the master vote.
+    Attend,
+    /// The script that lets it vote at once.
+    Open,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -77,8 +96,8 @@ impl Command {
     pub fn key(&self) -> Option<&[u8]> {
         match self.kind() {
             CommandKind::Set | CommandKind::Get => self.argument(1),
-            CommandKind::Extend | CommandKind::Release | CommandKind::Undo => self.argument(3),
-            _ => None,
+            CommandKind::Attend | CommandKind::Open => None,
+            kind => self.argument(FIRST_KEY).filter(|_| kind.script().is_some()),
         }
     }
 
@@ -86,9 +105,16 @@ impl Command {
     pub fn token(&self) -> Option<&[u8]> {
         match self.kind() {
             CommandKind::Set => self.argument(2),
-            CommandKind::Extend | CommandKind::Release | CommandKind::Undo => self.argument(4),
-            _ => None,
+            CommandKind::Attend | CommandKind::Open => None,
+            _ => self.script_value(1),
         }
+    }
+
+    /// `ARGV[number]` of one of Quorlock's scripts.
+    pub(crate) fn script_value(&self, number: usize) -> Option<&[u8]> {
+        self.script()?;
+        let keys: usize = std::str::from_utf8(self.argument(FIRST_KEY - 1)?).ok()?.parse().ok()?;
+        self.argument(FIRST_KEY.checked_add(keys)?.checked_add(number)?.checked_sub(1)?)
     }
 
     pub(super) fn argument(&self, place: usize) -> Option<&[u8]> {
@@ -110,15 +136,12 @@ impl Command {
 
 /// The script with exactly this text.
 pub(super) fn script_by_text(text: &[u8]) -> Option<&'static Script> {
-    SCRIPTS.iter().map(|(script, _)| *script).find(|script| script.text.as_bytes() == text)
+    ALL.into_iter().find(|script| script.text.as_bytes() == text)
 }
 
 /// The script with this SHA-1, in any case.
 pub(super) fn script_by_sha1(sha1: &[u8]) -> Option<&'static Script> {
-    SCRIPTS
-        .iter()
-        .map(|(script, _)| *script)
-        .find(|script| script.sha1_hex.as_bytes().eq_ignore_ascii_case(sha1))
+    ALL.into_iter().find(|script| script.sha1_hex.as_bytes().eq_ignore_ascii_case(sha1))
 }
 
 impl CommandKind {
@@ -130,6 +153,14 @@ impl CommandKind {
             Self::Extend => "EXTEND",
             Self::Release => "RELEASE",
             Self::Undo => "UNDO",
+            Self::AcquireFenced => "ACQUIRE FENCED",
+            Self::Raise => "RAISE",
+            Self::ExtendFenced => "EXTEND FENCED",
+            Self::HealFenced => "HEAL FENCED",
+            Self::AcquireGuarded => "ACQUIRE GUARDED",
+            Self::AcquireFencedGuarded => "ACQUIRE FENCED GUARDED",
+            Self::Attend => "ATTEND",
+            Self::Open => "OPEN",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -158,8 +189,22 @@ impl fmt::Debug for Command {
     }
 }
 
-const SCRIPTS: [(&Script, CommandKind); 3] =
-    [(&RELEASE, CommandKind::Release), (&EXTEND, CommandKind::Extend), (&UNDO, CommandKind::Undo)];
+/// Behind `EVAL script keys`.
+const FIRST_KEY: usize = 3;
+
+const SCRIPTS: [(&Script, CommandKind); 11] = [
+    (&RELEASE, CommandKind::Release),
+    (&EXTEND, CommandKind::Extend),
+    (&UNDO, CommandKind::Undo),
+    (&ACQUIRE_FENCED, CommandKind::AcquireFenced),
+    (&RAISE, CommandKind::Raise),
+    (&EXTEND_FENCED, CommandKind::ExtendFenced),
+    (&HEAL_FENCED, CommandKind::HealFenced),
+    (&ACQUIRE_GUARDED, CommandKind::AcquireGuarded),
+    (&ACQUIRE_FENCED_GUARDED, CommandKind::AcquireFencedGuarded),
+    (&ATTEND, CommandKind::Attend),
+    (&OPEN, CommandKind::Open),
+];
 
 /// The kinds that are commands of the server.
 const NAMES: [CommandKind; 8] = [
@@ -179,17 +224,19 @@ mod tests {
 
     #[test]
     fn scripts_are_known_by_text_and_by_sha_1() {
+        assert_eq!(SCRIPTS.map(|(script, _)| script), ALL);
         for (script, kind) in SCRIPTS {
             let sent = [
                 ["EVAL", script.text, "1", "invoice:42", "token"],
                 ["evalsha", script.sha1_hex, "1", "invoice:42", "token"],
                 ["EVALSHA", &script.sha1_hex.to_ascii_uppercase(), "1", "invoice:42", "token"],
             ];
+            let is_lock = !matches!(kind, CommandKind::Attend | CommandKind::Open);
             for arguments in sent {
                 let command = Command::new(arguments);
                 assert_eq!(command.kind(), kind);
-                assert_eq!(command.key(), Some(&b"invoice:42"[..]));
-                assert_eq!(command.token(), Some(&b"token"[..]));
+                assert_eq!(command.key(), is_lock.then_some(&b"invoice:42"[..]));
+                assert_eq!(command.token(), is_lock.then_some(&b"token"[..]));
             }
         }
         assert_eq!(Command::new(["EVAL", "return 1", "0"]).kind(), CommandKind::Other);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::call::Role;
-use super::keyspace::{Entry, Value, instant, millis};
+use super::keyspace::{Entry, Millis, Value, instant, millis};
 use super::{Master, digest};
 
 /// What was made to go wrong.
@@ -17,6 +17,8 @@ pub(super) struct Conditions {
     pub(super) lacks_hello: bool,
     /// Error replies by the upper-case name of a command or a script.
     pub(super) failures: BTreeMap<String, String>,
+    /// How long after a script has begun it asks for the time, and gives a key its life.
+    pub(super) script_pace: [Millis; 2],
 }
 
 /// A key as it stands. `Debug` shows only its end.
@@ -44,13 +46,49 @@ impl Master {
         self.settings.users.insert(name.into(), password.into());
     }
 
-    /// Makes it a replica, which refuses writes (`READONLY`), or promotes it to a master, under another replication id then.
+    /// Makes it a replica, which refuses writes (`READONLY`), or promotes it to a master: see [`Master::promote`].
     pub fn set_replica(&mut self, is_replica: bool) {
-        if !is_replica && self.conditions.role == Role::Replica {
-            let next = digest(&format!("promoted {}", self.replication_id));
-            self.former_replication_id = Some(std::mem::replace(&mut self.replication_id, next));
+        if is_replica {
+            self.conditions.role = Role::Replica;
+        } else {
+            self.promote();
         }
-        self.conditions.role = if is_replica { Role::Replica } else { Role::Master };
+    }
+
+    /// Makes it a replica of that master: it has its keys and its replication id, and its own are gone. Run id, scripts and connections
+    /// stay, and so does everything if it is already that master.
+    ///
+    /// Keys end at the same time on both clocks.
+    pub fn resync_from(&mut self, other: &Self) {
+        self.keyspace = other.keyspace.clone();
+        self.replication_id.clone_from(&other.replication_id);
+        self.former_replication_id.clone_from(&other.former_replication_id);
+        self.conditions.role = Role::Replica;
+    }
+
+    /// Promotes it if it is a replica: under another replication id, the former one being kept. Run id, keys and connections stay.
+    pub fn promote(&mut self) {
+        if self.conditions.role == Role::Replica {
+            self.promotions += 1;
+            let next = digest(&format!("promotion {} of {}", self.promotions, self.run_id));
+            self.former_replication_id = Some(std::mem::replace(&mut self.replication_id, next));
+            self.conditions.role = Role::Master;
+        }
+    }
+
+    /// The replication id: 40 hexadecimal digits, new at every start and promotion.
+    pub fn replication_id(&self) -> &str {
+        &self.replication_id
+    }
+
+    /// Gives it this replication id, as it gets one with its first replica.
+    pub fn set_replication_id(&mut self, id: &str) {
+        id.clone_into(&mut self.replication_id);
+    }
+
+    /// How long after a script has begun it asks for the time, and how long after it gives a key its life. At once unless set.
+    pub fn set_script_pace(&mut self, asks: Duration, gives: Duration) {
+        self.conditions.script_pace = [millis(asks), millis(gives)];
     }
 
     /// Makes it answer as while it reads its data after a start (`LOADING`).
@@ -73,7 +111,7 @@ impl Master {
         self.scripts.clear();
     }
 
-    /// Makes a command (`SET`, `INFO`, …) or a script (`RELEASE`, `EXTEND`, `UNDO`) answer this error, a code and a sentence without
+    /// Makes a command (`SET`, `INFO`, …) or a script (`RELEASE`, `ACQUIRE FENCED`, …) answer this error, a code and a sentence without
     /// a leading `-`; `None` puts it right. The error comes before any other, except that a script which is not in the cache stays
     /// NOSCRIPT.
     pub fn fail(&mut self, name: &str, error: Option<&str>) {

@@ -68,7 +68,13 @@ impl Keyspace {
 
     /// What is left of a key's life: -1 without an end, -2 without the key.
     pub(super) fn pttl(&self, database: u32, key: &[u8], now: Millis) -> i64 {
-        match self.get(database, key, now).map(|entry| entry.end) {
+        if self.get(database, key, now).is_some() { self.pttl_of(database, key, now) } else { -2 }
+    }
+
+    /// The same of a key that was there a moment ago, also if it has ended since.
+    pub(super) fn pttl_of(&self, database: u32, key: &[u8], now: Millis) -> i64 {
+        let entry = self.databases.get(&database).and_then(|keys| keys.get(key));
+        match entry.map(|entry| entry.end) {
             None => -2,
             Some(None) => -1,
             Some(Some(end)) => end.saturating_sub(now).max(0),

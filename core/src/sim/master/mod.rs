@@ -55,6 +55,7 @@ pub struct Master {
     settings: Settings,
     conditions: Conditions,
     last_session: u64,
+    promotions: u64,
     executed: u64,
 }
 
@@ -82,6 +83,7 @@ impl Master {
             settings: Settings::default(),
             conditions: Conditions::default(),
             last_session: 0,
+            promotions: 0,
             executed: 0,
         }
     }

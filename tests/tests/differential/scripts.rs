@@ -1,0 +1,158 @@
+//! Random calls of Quorlock's scripts, and what they find: counters that are no numbers, markers of other lives and other fleets.
+
+use quorlock_core::sim::CommandKind::{
+    self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, Attend, Extend, ExtendFenced, HealFenced,
+    Open, Raise, Release, Undo,
+};
+
+use crate::commands::{Arguments, arguments, key, life, token};
+use crate::random::Random;
+
+/// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
+/// `n` a number that the counter may have, and `f` the two numbers of a fleet.
+const SCRIPTS: [(CommandKind, &str, &str); 11] = [
+    (Extend, "k", "tl"),
+    (Release, "k", "t"),
+    (Undo, "k", "t"),
+    (AcquireFenced, "kc", "tl"),
+    (Raise, "kc", "tn"),
+    (ExtendFenced, "kc", "tln"),
+    (HealFenced, "kc", "tln"),
+    (AcquireGuarded, "km", "tlf"),
+    (AcquireFencedGuarded, "kcm", "tlf"),
+    (Attend, "m", "f"),
+    (Open, "m", "f"),
+];
+
+/// Numbers up to the largest that doubles hold, and what is none.
+const NUMBERS: [&[u8]; 18] = [
+    b"1",
+    b"2",
+    b"7",
+    b"8",
+    b"9",
+    b"9007199254740991",
+    b"9007199254740990",
+    b"0",
+    b"-3",
+    b"1.5",
+    b" 5 ",
+    b"1e3",
+    b"0x10",
+    b"9223372036854775807",
+    b"inf",
+    b"abc",
+    b"",
+    b"5\x007",
+];
+const SPANS: [&[u8]; 10] = [b"5", b"5", b"5", b"20", b"0", b"1000", b"abc", b" 5", b"2.5", b"5\x007"];
+const FLEETS: [&[u8]; 6] = [b"3", b"3", b"3", b"5", b"x", b"3\x007"];
+
+/// What a marker is about: the server's present life and time.
+pub(crate) struct Site {
+    pub(crate) replication_id: String,
+    pub(crate) now: u64,
+}
+
+fn kind(random: &mut Random) -> (&'static str, &'static str) {
+    random.of_all(&SCRIPTS).0.script().expect("it is a script")
+}
+
+fn number(random: &mut Random) -> &'static [u8] {
+    NUMBERS[if random.one_in(4) { random.below(NUMBERS.len()) } else { random.below(5) }]
+}
+
+fn span(random: &mut Random) -> &'static [u8] {
+    SPANS[if random.one_in(8) { random.below(SPANS.len()) } else { random.below(4) }]
+}
+
+fn fleet(random: &mut Random) -> &'static [u8] {
+    FLEETS[if random.one_in(8) { random.below(FLEETS.len()) } else { random.below(4) }]
+}
+
+pub(crate) fn script(random: &mut Random) -> Arguments {
+    let (kind, keys, values) = *random.of_all(&SCRIPTS);
+    let (text, sha1) = kind.script().expect("it is a script");
+    let mut call = if random.one_in(5) {
+        arguments(&[b"EVAL", text.as_bytes()])
+    } else if random.one_in(20) {
+        let no_script = random.of(&[&b"abc"[..], b"0000000000000000000000000000000000000000", b""]);
+        arguments(&[b"EVALSHA", no_script])
+    } else if random.one_in(10) {
+        arguments(&[b"EVALSHA", sha1.to_ascii_uppercase().as_bytes()])
+    } else {
+        arguments(&[b"EVALSHA", sha1.as_bytes()])
+    };
+    if random.one_in(15) {
+        // None or too many keys, and too few arguments.
+        call.push(random.of(&[&b"0"[..], b"1", b"2", b"3", b"-1", b"x", b"99"]).to_vec());
+        call.extend((0..random.below(6)).map(|_| key(random).to_vec()));
+        return call;
+    }
+    call.push(keys.len().to_string().into_bytes());
+    for kind in keys.chars() {
+        let own = match kind {
+            'c' => &b"counter"[..],
+            'm' => b"marker",
+            _ => key(random),
+        };
+        call.push(if random.one_in(30) { key(random) } else { own }.to_vec());
+    }
+    for kind in values.chars() {
+        match kind {
+            't' => call.push(token(random).to_vec()),
+            'l' => call.push(life(random).to_vec()),
+            'n' => call.push(number(random).to_vec()),
+            _ => call.extend(arguments(&[span(random), fleet(random)])),
+        }
+    }
+    if random.one_in(15) {
+        call.pop();
+    }
+    call
+}
+
+/// Somebody else sets the counter, or looks at it.
+pub(crate) fn count(random: &mut Random) -> Arguments {
+    match random.below(3) {
+        0 => arguments(&[b"GET", b"counter"]),
+        _ => arguments(&[b"SET", b"counter", number(random)]),
+    }
+}
+
+/// A marker of this life or another, written now or then, of one fleet or another; or what is none.
+pub(crate) fn marker(random: &mut Random, site: &Site) -> Arguments {
+    if random.one_in(4) {
+        return arguments(&[random.of(&[&b"GET"[..], b"DEL"]), b"marker"]);
+    }
+    let other = "0123456789abcdef0123456789ABCDEF01234567";
+    let id = if random.one_in(4) { random.of(&[other, "f", "no-id", ""]) } else { &site.replication_id };
+    let about = |random: &mut Random, spread: [u64; 5]| site.now + spread[random.below(5)] - 10;
+    let (born, opens) = (about(random, [0, 5, 9, 10, 14]), about(random, [0, 8, 11, 13, 500]));
+    let mut text = format!("{id} {born} {opens} ").into_bytes();
+    text.extend([span(random), b" ", fleet(random)].concat());
+    match random.below(20) {
+        0 => text.push(b' '),
+        1 => text.insert(0, b' '),
+        2 => text.truncate(text.len() / 2),
+        3 => text.extend_from_slice(b"\x007"),
+        _ => {}
+    }
+    arguments(&[b"SET", b"marker", &text])
+}
+
+pub(crate) fn script_cache(random: &mut Random) -> Arguments {
+    let (text, sha1) = kind(random);
+    match random.below(14) {
+        0 if random.one_in(2) => arguments(&[b"SCRIPT", b"FLUSH"]),
+        1 => arguments(&[b"SCRIPT", b"FLUSH", random.of(&[&b"ASYNC"[..], b"sync", b"NOW"])]),
+        2 | 3 => {
+            let (_, other) = kind(random);
+            let upper = other.to_ascii_uppercase();
+            arguments(&[b"SCRIPT", b"EXISTS", sha1.as_bytes(), upper.as_bytes(), b"abc"])
+        }
+        4 => arguments(&[b"SCRIPT", random.of(&[&b"NONE"[..], b"EXISTS", b""])]),
+        5 => arguments(&[b"SCRIPT"]),
+        _ => arguments(&[b"SCRIPT", random.of(&[&b"LOAD"[..], b"load"]), text.as_bytes()]),
+    }
+}
