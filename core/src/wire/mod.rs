@@ -22,12 +22,12 @@ pub(crate) use command::{Decimal, encode, put_argument};
 pub use fault::WireFault;
 pub(crate) use reply::{Dialect, Reply, decode};
 pub(crate) use scan::Scanner;
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use script::ALL;
 pub(crate) use script::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
     OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,
 };
-#[cfg(any(test, feature = "sim"))]
-pub(crate) use script::{ALL, OPEN};
 pub use server_error::{Code, ServerError};
 
 #[cfg(test)]

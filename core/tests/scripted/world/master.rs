@@ -58,7 +58,7 @@ impl Master {
         let mut session = self.server.accept();
         let command = format!("CONFIG SET {name} {value}\r\n");
         let mut replies = Vec::new();
-        self.server.serve(&mut session, command.as_bytes(), Duration::ZERO, &mut replies);
+        let _ = self.server.serve(&mut session, command.as_bytes(), Duration::ZERO, &mut replies);
         assert_eq!(replies, b"+OK\r\n");
     }
 
