@@ -1,0 +1,176 @@
+//! Prints what fencing, the restart guard and healing cost, as ratios to a lock without them: how long acquire and release take
+//! together, how many pairs a second 64 at once make, and how long a server is busy with a command.
+//!
+//! `cargo run --release -p quorlock-tests --example cost [ROUNDS]`. The ways take turns in each round, so that whatever else the machine does
+//! meets all of them.
+#![allow(clippy::print_stdout)]
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorlock_core::Config;
+use quorlock_core::front::{Locker, Request};
+use quorlock_tests::{RedisServer, Summary, Transport, masters};
+
+/// Acquired and released one after the other in each round, and by each of those that do it at once.
+const PAIRS: usize = 200;
+const AT_ONCE: usize = 64;
+
+struct Way {
+    name: &'static str,
+    guarded: bool,
+    /// Whether it is acquired by a plain `SET`.
+    is_plain: bool,
+    asks: fn(Request) -> Request,
+}
+
+const WAYS: [Way; 5] = [
+    Way { name: "plain", guarded: false, is_plain: true, asks: |request| request },
+    Way { name: "healed", guarded: false, is_plain: true, asks: |request| request.heal() },
+    Way { name: "fenced", guarded: false, is_plain: false, asks: |request| request.fenced() },
+    Way { name: "guarded", guarded: true, is_plain: false, asks: |request| request },
+    Way {
+        name: "fenced, guarded and healed",
+        guarded: true,
+        is_plain: false,
+        asks: |request| request.fenced().heal(),
+    },
+];
+
+fn main() {
+    let rounds = std::env::args().nth(1).map_or(15, |rounds| rounds.parse().expect("a number of rounds"));
+    for name in Transport::NAMES {
+        let transport = Transport::named(name);
+        let masters = masters(3);
+        let mut trials: Vec<Trial<'_>> =
+            WAYS.iter().map(|way| Trial::new(&transport, way, &masters)).collect();
+        for _ in 0..rounds {
+            trials.iter_mut().for_each(|trial| trial.measure(&transport));
+        }
+        let first = trials.first().map(Trial::medians).unwrap_or_default();
+        for trial in &trials {
+            let (pair, many) = trial.medians();
+            println!(
+                "{name}, {}: pair p50 {pair:.1?} ({:.2}), {AT_ONCE} at once {:.0} pairs/s ({:.2})",
+                trial.way.name,
+                ratio(pair, first.0),
+                (AT_ONCE * PAIRS) as f64 / many.as_secs_f64(),
+                ratio(first.1, many),
+            );
+        }
+    }
+    println!("Microseconds that a server is busy with a pair (INFO commandstats):");
+    for way in &WAYS {
+        println!("{}: {}", way.name, on_the_server(way));
+    }
+}
+
+/// One way on one transport.
+struct Trial<'a> {
+    way: &'a Way,
+    locker: Locker,
+    /// The median of each round.
+    pairs: Vec<Duration>,
+    at_once: Vec<Duration>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(transport: &Transport, way: &'a Way, masters: &[RedisServer]) -> Self {
+        Self { way, locker: open(transport, way, masters), pairs: Vec::new(), at_once: Vec::new() }
+    }
+
+    fn measure(&mut self, transport: &Transport) {
+        self.pairs.push(Summary::of(&one_after_the_other(&self.locker, self.way)).p50);
+        self.at_once.push(many_at_once(transport, &self.locker, self.way));
+    }
+
+    fn medians(&self) -> (Duration, Duration) {
+        (Summary::of(&self.pairs).p50, Summary::of(&self.at_once).p50)
+    }
+}
+
+fn open(transport: &Transport, way: &Way, masters: &[RedisServer]) -> Locker {
+    let config = Config::builder(masters.iter().map(RedisServer::url));
+    let config = if way.guarded { config.restart_guard(Duration::from_secs(10)) } else { config };
+    let locker = transport.open(config.build().expect("three masters"));
+    if way.guarded {
+        locker.bootstrap().wait().expect("nobody has locked anything");
+    }
+    locker
+}
+
+fn one_after_the_other(locker: &Locker, way: &Way) -> Vec<Duration> {
+    let once = |_| {
+        let start = Instant::now();
+        let guard = (way.asks)(locker.lock("job")).wait().expect("nobody else wants it");
+        guard.release().wait().expect("it is still ours");
+        start.elapsed()
+    };
+    (0..PAIRS).map(once).collect()
+}
+
+/// How long it takes all of them. Threads for callers that wait, tasks for those that do not.
+fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
+    let start = Instant::now();
+    match transport {
+        Transport::Blocking => thread::scope(|scope| {
+            for number in 0..AT_ONCE {
+                scope.spawn(move || {
+                    for _ in 0..PAIRS {
+                        let request = (way.asks)(locker.lock(format!("job{number}")));
+                        let _ = request.wait().expect("nobody else wants it").release().wait();
+                    }
+                });
+            }
+        }),
+        transport => transport.block_on(async {
+            let executor = smol::LocalExecutor::new();
+            let tasks: Vec<_> = (0..AT_ONCE)
+                .map(|number| {
+                    executor.spawn(async move {
+                        for _ in 0..PAIRS {
+                            let request = (way.asks)(locker.lock(format!("job{number}")));
+                            let _ = request.await.expect("nobody else wants it").release().await;
+                        }
+                    })
+                })
+                .collect();
+            executor
+                .run(async move {
+                    for task in tasks {
+                        task.await
+                    }
+                })
+                .await;
+        }),
+    }
+    start.elapsed()
+}
+
+/// What the commands of this way take on a server that has seen nothing else.
+fn on_the_server(way: &Way) -> String {
+    let masters = masters(3);
+    let transport = Transport::named("blocking");
+    let locker = open(&transport, way, &masters);
+    one_after_the_other(&locker, way);
+    let Some(first) = masters.first() else { return String::new() };
+    first.command(&["CONFIG", "RESETSTAT"]);
+    (0..10).for_each(|_| drop(one_after_the_other(&locker, way)));
+    let stats = first.command(&["INFO", "commandstats"]);
+    let text = stats.text().unwrap_or_default();
+    // What a script calls counts once more under its own name.
+    let outermost: &[&str] = if way.is_plain { &["set", "evalsha"] } else { &["evalsha"] };
+    let total: f64 = outermost.iter().filter_map(|name| total_micros(text, name)).sum();
+    format!("{:.1}", total / (10 * PAIRS) as f64)
+}
+
+/// What all calls of a command took.
+fn total_micros(stats: &str, command: &str) -> Option<f64> {
+    let start = format!("cmdstat_{command}:");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&start))?;
+    line.split(',').find_map(|field| field.strip_prefix("usec="))?.parse().ok()
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}
