@@ -138,7 +138,7 @@ fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
             executor
                 .run(async move {
                     for task in tasks {
-                        task.await
+                        task.await;
                     }
                 })
                 .await;
