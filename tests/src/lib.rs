@@ -8,6 +8,7 @@
 //! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
+//! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they wrote down.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
 //! Everything here ends with its owner: processes, threads, ports and directories.
@@ -16,6 +17,7 @@
 // in this line.
 #![allow(clippy::panic, clippy::missing_panics_doc)]
 
+pub mod chaos;
 mod client;
 mod embedded;
 mod eventually;
@@ -26,6 +28,7 @@ mod options;
 mod ports;
 mod process;
 mod proxy;
+mod random;
 mod server;
 mod spawn;
 mod transport;
@@ -37,6 +40,7 @@ pub use fleet::{Fleet, master, masters};
 pub use measure::Summary;
 pub use options::ServerOptions;
 pub use proxy::{Cut, Direction, FaultProxy};
+pub use random::Random;
 pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
 pub use transport::{Pause, Transport};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
@@ -46,9 +46,14 @@ type Order = (Command, mpsc::SyncSender<io::Result<Child>>);
 /// A command for the server binary that dies with this process where the system offers it.
 pub(crate) fn server_command() -> Command {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
+    tied_command(BINARY.get_or_init(find_server))
+}
+
+/// A command that dies with this process where the system offers it.
+pub(crate) fn tied_command(binary: &Path) -> Command {
     static HAS_SETPRIV: OnceLock<bool> = OnceLock::new();
 
-    let binary = BINARY.get_or_init(find_server);
     // util-linux's setpriv asks for the signal and then becomes the server, so the process id stays that of
     // our child. Asking for it ourselves, between fork and exec, would need unsafe code.
     if *HAS_SETPRIV.get_or_init(setpriv_works) {

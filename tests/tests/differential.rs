@@ -11,8 +11,6 @@ mod compare;
 mod frames;
 #[path = "differential/model.rs"]
 mod model;
-#[path = "differential/random.rs"]
-mod random;
 #[path = "differential/real.rs"]
 mod real;
 #[path = "differential/run.rs"]

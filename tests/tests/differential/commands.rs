@@ -1,6 +1,7 @@
 //! Random commands. Keys, tokens and lives are few, so that they meet.
 
-use crate::random::Random;
+use quorlock_tests::Random;
+
 use crate::scripts::{count, script, script_cache};
 
 pub(crate) type Arguments = Vec<Vec<u8>>;

@@ -13,10 +13,10 @@ use crate::commands::{command, encode, garbage};
 use crate::compare::fits;
 use crate::frames;
 use crate::model::{Reply, States, agrees};
-use crate::random::Random;
 use crate::real::{Control, Line};
 use crate::scripts::{Site, marker};
 use crate::versions::Version;
+use quorlock_tests::Random;
 
 const LINES: usize = 4;
 const LONGEST_BATCH: usize = 60;
@@ -85,7 +85,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let start = Duration::from_millis(control.time());
     let _ = master.execute(&mut Session::new(), &Command::new(["PING"]), start, &mut Vec::new());
     let lines = (0..LINES).map(|_| None).collect();
-    let (address, random, told) = (server.address(), Random(seed), VecDeque::new());
+    let (address, random, told) = (server.address(), Random::new(seed), VecDeque::new());
     let mut run = Run { address, control, master, lines, random, told, report };
     let began = Instant::now();
     while run.report.compared < commands {
@@ -100,7 +100,7 @@ impl Run {
     /// What no command brings about.
     fn happen(&mut self) {
         if self.random.one_in(30) {
-            thread::sleep(Duration::from_millis(self.random.next() % 12));
+            thread::sleep(Duration::from_millis(self.random.number() % 12));
         }
         if self.random.one_in(100) && self.report.version.hides_ended_keys_on_replicas() {
             self.set_replica(true);

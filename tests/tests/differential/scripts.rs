@@ -6,7 +6,7 @@ use quorlock_core::sim::CommandKind::{
 };
 
 use crate::commands::{Arguments, arguments, key, life, token};
-use crate::random::Random;
+use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
 /// `n` a number that the counter may have, and `f` the two numbers of a fleet.

@@ -1,0 +1,129 @@
+//! Client processes contend for locks on real servers while masters and clients are killed, stopped, emptied and resynced.
+//! `cargo run --release -p quorlock-tests --example chaos -- --help`
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lexopt::{Arg, ValueExt as _};
+use quorlock_tests::chaos::{Figures, Program, Run, checker, client, history};
+
+/// The first argument of the processes that this one starts.
+const CLIENT: &str = "client";
+/// No more violations are printed than this.
+const SHOWN: usize = 20;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(CLIENT) {
+        client::main(arguments);
+    }
+    match options() {
+        Ok(Some(Todo::Run(run))) => go(&run),
+        Ok(Some(Todo::Check(file))) => check(&file),
+        Ok(None) => {
+            help();
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("chaos: {error}; try --help");
+            ExitCode::from(2)
+        }
+    }
+}
+
+enum Todo {
+    Run(Run),
+    Check(PathBuf),
+}
+
+fn options() -> Result<Option<Todo>, lexopt::Error> {
+    let (mut seconds, mut seed, mut masters, mut clients, mut guard) = (60, 1, 5, 8, true);
+    let mut file = None;
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("seconds") => seconds = parser.value()?.parse()?,
+            Arg::Long("seed") => seed = parser.value()?.parse()?,
+            Arg::Long("masters") => masters = parser.value()?.parse()?,
+            Arg::Long("clients") => clients = parser.value()?.parse()?,
+            Arg::Long("no-guard") => guard = false,
+            Arg::Long("history") => file = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("check") => return Ok(Some(Todo::Check(parser.value()?.into()))),
+            Arg::Short('h') | Arg::Long("help") => return Ok(None),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let file = file.unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("quorlock-chaos-{seed}-{}.history", std::process::id()))
+    });
+    if file.exists() {
+        return Err(format!("{} is there already", file.display()).into());
+    }
+    let path = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(Some(Todo::Run(Run {
+        span: Duration::from_secs(seconds),
+        seed,
+        masters,
+        clients,
+        guard,
+        history: file,
+        program: Program { path, arguments: vec![CLIENT.to_owned()] },
+    })))
+}
+
+fn help() {
+    println!("chaos [--seconds N] [--seed S] [--masters N] [--clients N] [--no-guard] [--history FILE]");
+    println!("chaos --check FILE\n");
+    println!(
+        "Has client processes contend for locks on real servers while masters and clients are killed, stopped,"
+    );
+    println!("emptied and resynced, and checks what they wrote down, or an earlier history.");
+    println!("Ends with 0 where no promise was broken, with 1 where one was.\n");
+    println!("  --seconds N   how long the faults go on (60)");
+    println!("  --seed S      which faults these are, and what the clients choose (1)");
+    println!("  --masters N   how many masters (5)");
+    println!("  --clients N   how many client processes (8)");
+    println!("  --no-guard    without the restart guard: promises are broken");
+    println!("  --history F   where the history goes, a new file");
+    println!("  --check F     only checks a history");
+}
+
+fn go(run: &Run) -> ExitCode {
+    println!("seed {}, history in {}", run.seed, run.history.display());
+    let outcome = run.go();
+    let verdict = check(&run.history);
+    if let Err(error) = outcome {
+        eprintln!("chaos: {error}");
+        return ExitCode::FAILURE;
+    }
+    verdict
+}
+
+fn check(file: &Path) -> ExitCode {
+    let events = match history::read(file) {
+        Ok(events) => events,
+        Err(error) => {
+            eprintln!("chaos: {}: {error}", file.display());
+            return ExitCode::from(2);
+        }
+    };
+    println!("{}", Figures::of(&events));
+    let violations = checker::check(&events);
+    let Some(first) = violations.first() else {
+        println!("no promise was broken");
+        return ExitCode::SUCCESS;
+    };
+    for violation in violations.iter().take(SHOWN) {
+        println!("{violation}");
+    }
+    let began = events.iter().find(|event| event.what == history::What::Began).map_or(0, |event| event.at);
+    let after = Duration::from_nanos(first.at.saturating_sub(began));
+    println!(
+        "{} violations, the first {:.1} s after the faults began",
+        violations.len(),
+        after.as_secs_f64()
+    );
+    ExitCode::FAILURE
+}

@@ -1,0 +1,5 @@
+//! A client of `quorlock_tests::chaos`, for tests that start it as a process of its own.
+
+fn main() {
+    quorlock_tests::chaos::client::main_of_process()
+}

@@ -1,0 +1,242 @@
+//! Histories written by hand: good ones, and one for each way in which they can be bad.
+
+use super::{Rule, check};
+
+/// Milliseconds instead of nanoseconds at the beginning of each line.
+fn rules(history: &str) -> Vec<Rule> {
+    let events: Vec<_> = history
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let (at, rest) = line.split_once(' ').unwrap();
+            format!("{at}000000 {rest}").parse().unwrap()
+        })
+        .collect();
+    check(&events).iter().map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn one_holder_after_the_other_is_good() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 seeks 2.1#1 a
+        3 granted 1.1#1 7 1000 renewed
+        4 valid 1.1#1
+        5 accepted 1.1#1 a 7
+        6 valid 1.1#1
+        7 ended 1.1#1 released
+        8 granted 2.1#1 9 1000 fixed
+        9 valid 2.1#1
+        10 accepted 2.1#1 a 9
+        11 rejected 1.1#1 a 7
+        12 ended 2.1#1 lost";
+    assert_eq!(rules(history), []);
+}
+
+#[test]
+fn resources_have_nothing_to_do_with_each_other() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 renewed
+        3 valid 1.1#1
+        4 seeks 2.1#1 b
+        5 granted 2.1#1 7 1000 renewed
+        6 valid 2.1#1
+        7 accepted 1.1#1 a 7
+        8 accepted 2.1#1 b 7
+        9 valid 2.1#1
+        9 valid 1.1#1";
+    assert_eq!(rules(history), []);
+}
+
+#[test]
+fn one_token_for_two_grants_is_bad() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 renewed
+        3 ended 1.1#1 released
+        4 seeks 1.1#2 a
+        5 granted 1.1#2 7 1000 renewed";
+    assert_eq!(rules(history), [Rule::TokenTwice]);
+}
+
+#[test]
+fn a_token_that_falls_is_bad_and_one_of_overlapping_attempts_may_be_either() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 renewed
+        3 seeks 2.1#1 a
+        4 granted 2.1#1 6 1000 renewed";
+    assert_eq!(rules(history), [Rule::TokenOrder]);
+    let overlapping = "
+        1 seeks 1.1#1 a
+        2 seeks 2.1#1 a
+        3 granted 1.1#1 7 1000 renewed
+        4 granted 2.1#1 6 1000 renewed";
+    assert_eq!(rules(overlapping), []);
+}
+
+#[test]
+fn an_old_token_is_remembered_however_many_come_between() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 90 1000 renewed
+        3 seeks 2.1#1 a
+        4 granted 2.1#1 91 1000 renewed
+        5 seeks 3.1#1 a
+        6 granted 3.1#1 89 1000 renewed";
+    assert_eq!(rules(history), [Rule::TokenOrder]);
+}
+
+#[test]
+fn two_holders_at_one_instant_are_bad() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 seeks 2.1#1 a
+        3 granted 1.1#1 7 1000 renewed
+        4 granted 2.1#1 8 1000 renewed
+        5 valid 2.1#1
+        6 valid 1.1#1";
+    assert_eq!(rules(history), [Rule::TwoHolders]);
+}
+
+#[test]
+fn a_long_holder_overlaps_with_one_behind_a_shorter_one_too() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 1 1000 renewed
+        3 seeks 2.1#1 a
+        4 granted 2.1#1 2 1000 renewed
+        5 valid 2.1#1
+        6 seeks 3.1#1 a
+        7 granted 3.1#1 3 1000 renewed
+        8 valid 3.1#1
+        9 valid 1.1#1";
+    assert_eq!(rules(history), [Rule::TwoHolders, Rule::TwoHolders]);
+}
+
+#[test]
+fn a_holder_that_does_not_say_so_is_none() {
+    // The second was granted while the first was stopped; the first finds out.
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 500 renewed
+        3 valid 1.1#1
+        4 paused 1.1
+        600 seeks 2.1#1 a
+        601 granted 2.1#1 8 500 renewed
+        602 valid 2.1#1
+        610 continued 1.1
+        611 ended 1.1#1 lost
+        612 valid 2.1#1";
+    assert_eq!(rules(history), []);
+}
+
+#[test]
+fn validity_after_a_pause_of_a_ttl_is_bad() {
+    let story = |continued: u32, valid: u32, ttl: u32| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a
+            2 granted 1.1#1 7 {ttl} renewed
+            3 valid 1.1#1
+            10 paused 1.1
+            {continued} continued 1.1
+            {valid} valid 1.1#1"
+        ))
+    };
+    assert_eq!(story(510, 511, 500), [Rule::ValidTooLong]);
+    assert_eq!(story(509, 511, 500), []);
+    // Asked before, written down after: the clock was read before the pause.
+    assert_eq!(story(510, 9, 500), []);
+}
+
+#[test]
+fn a_lock_that_is_not_renewed_ends_with_its_ttl() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 - 500 fixed
+        502 valid 1.1#1
+        503 valid 1.1#1";
+    assert_eq!(rules(history), [Rule::ValidTooLong]);
+}
+
+#[test]
+fn a_lock_that_was_handed_on_is_held_again_from_its_resumption_on() {
+    let story = |token: u32, granted: u32| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a
+            2 granted 1.1#1 7 500 fixed
+            3 valid 1.1#1
+            10 resumed 1.1#1 {token}
+            505 valid 1.1#1
+            6 seeks 2.1#1 a
+            {granted} granted 2.1#1 8 500 fixed
+            {granted} valid 2.1#1
+            506 ended 1.1#1 released"
+        ))
+    };
+    assert_eq!(story(7, 506), []);
+    assert_eq!(story(7, 8), []);
+    assert_eq!(story(7, 11), [Rule::TwoHolders]);
+    assert_eq!(story(6, 506), [Rule::TokenTwice]);
+}
+
+#[test]
+fn a_store_that_takes_a_smaller_token_is_bad() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 500 fixed
+        3 seeks 2.1#1 a
+        4 granted 2.1#1 8 500 fixed
+        5 accepted 2.1#1 a 8
+        6 accepted 1.1#1 a 7
+        7 rejected 1.1#1 a 7";
+    assert_eq!(rules(history), [Rule::StoreWentBack]);
+}
+
+#[test]
+fn a_late_write_before_the_first_of_the_next_holder_is_good() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 500 fixed
+        600 seeks 2.1#1 a
+        601 granted 2.1#1 8 500 fixed
+        602 accepted 1.1#1 a 7
+        603 accepted 2.1#1 a 8
+        604 rejected 1.1#1 a 7";
+    assert_eq!(rules(history), []);
+}
+
+#[test]
+fn a_holder_that_is_refused_and_a_refusal_without_a_cause_are_bad() {
+    let history = "
+        1 seeks 1.1#1 a
+        1 seeks 2.1#1 a
+        2 granted 2.1#1 8 500 fixed
+        3 accepted 2.1#1 a 8
+        4 granted 1.1#1 7 500 fixed
+        5 rejected 1.1#1 a 7
+        6 valid 1.1#1";
+    assert_eq!(rules(history), [Rule::HolderRefused]);
+    let groundless = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 500 fixed
+        3 rejected 1.1#1 a 7";
+    assert_eq!(rules(groundless), [Rule::Unexplained]);
+}
+
+#[test]
+fn what_nobody_was_granted_is_unexplained() {
+    assert_eq!(rules("1 granted 1.1#1 7 500 fixed"), [Rule::Unexplained]);
+    assert_eq!(rules("1 valid 1.1#1"), [Rule::Unexplained]);
+    assert_eq!(rules("1 resumed 1.1#1 7"), [Rule::Unexplained]);
+    assert_eq!(rules("1 accepted 1.1#1 a 7"), [Rule::Unexplained]);
+    let other = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 500 fixed
+        3 accepted 1.1#1 a 9";
+    assert_eq!(rules(other), [Rule::Unexplained]);
+}

@@ -1,0 +1,64 @@
+//! The clients of a run: processes in places, of which one that was killed is followed by another.
+
+use std::io;
+
+use super::client::Orders;
+use super::history::Writer;
+use super::process::{ClientProcess, Program};
+use crate::random::Random;
+use crate::transport::Transport;
+
+#[derive(Debug)]
+pub(super) struct Clients {
+    program: Program,
+    /// Of all clients, but for what is each one's own.
+    orders: Orders,
+    random: Random,
+    processes: Vec<ClientProcess>,
+    started: usize,
+}
+
+impl Clients {
+    pub(super) fn start(program: Program, orders: Orders, count: usize, random: Random) -> io::Result<Self> {
+        let mut clients = Self { program, orders, random, processes: Vec::new(), started: 0 };
+        for place in 0..count {
+            let process = clients.another(place)?;
+            clients.processes.push(process);
+        }
+        Ok(clients)
+    }
+
+    fn another(&mut self, place: usize) -> io::Result<ClientProcess> {
+        self.started += 1;
+        let orders = Orders {
+            name: format!("{}.{}", place + 1, self.started),
+            seed: self.random.number(),
+            transport: self.random.of(Transport::NAMES).to_owned(),
+            ..self.orders.clone()
+        };
+        ClientProcess::start(&self.program, &orders)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.processes.len()
+    }
+
+    pub(super) fn pause(&self, place: usize, history: &Writer) {
+        self.processes[place].pause(history);
+    }
+
+    pub(super) fn resume(&self, place: usize, history: &Writer) {
+        self.processes[place].resume(history);
+    }
+
+    /// Kills one and starts another in its place.
+    pub(super) fn replace(&mut self, place: usize) -> io::Result<()> {
+        let another = self.another(place)?;
+        self.processes[place] = another;
+        Ok(())
+    }
+
+    pub(super) fn assert_alive(&mut self) -> io::Result<()> {
+        self.processes.iter_mut().try_for_each(ClientProcess::assert_alive)
+    }
+}

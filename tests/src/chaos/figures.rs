@@ -1,0 +1,137 @@
+//! What a history amounts to, for whoever reads the end of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use super::history::{Event, What};
+
+/// How much happened.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Figures {
+    /// How long the faults went on.
+    pub span: Duration,
+    /// Attempts of all clients, each a call that may have asked the masters several times.
+    pub attempts: usize,
+    /// Those that got the lock.
+    pub grants: usize,
+    /// Guards that were handed on and resumed.
+    pub resumed: usize,
+    /// The longest time without a grant of any resource, but for what came before the first one.
+    pub longest_gap: Duration,
+    /// How holders ended, by how they said it.
+    pub ends: BTreeMap<String, usize>,
+    /// Writes that the store took.
+    pub accepted: usize,
+    /// Those of them that came after a later grant, and before its first write.
+    pub late_accepted: usize,
+    /// Writes that the store refused, all of them late.
+    pub refused: usize,
+    /// What was done to masters and clients.
+    pub faults: BTreeMap<String, usize>,
+}
+
+impl Figures {
+    /// Counts what happened.
+    pub fn of(events: &[Event]) -> Self {
+        let mut figures = Self::default();
+        let (mut began, mut over, mut grants) = (None, None, Vec::new());
+        let mut sought = BTreeMap::new();
+        let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
+        // Grants and writes are looked at in the order of time: clients' lines overtake each other.
+        let mut in_order: Vec<_> = events.iter().collect();
+        in_order.sort_by_key(|event| event.at);
+        for Event { at, what } in in_order {
+            match what {
+                What::Began => began = Some(*at),
+                What::Over => over = Some(*at),
+                What::Seeks { by, resource } => {
+                    figures.attempts += 1;
+                    sought.insert(by, resource.as_str());
+                }
+                What::Granted { by, token, .. } => {
+                    grants.push(*at);
+                    if let (Some(token), Some(resource)) = (token, sought.get(by)) {
+                        let largest = largest.entry(resource).or_default();
+                        *largest = (*largest).max(*token);
+                    }
+                }
+                What::Resumed { .. } => figures.resumed += 1,
+                What::Ended { how, .. } => *figures.ends.entry(how.clone()).or_default() += 1,
+                What::Write { resource, token, accepted: true, .. } => {
+                    figures.accepted += 1;
+                    let is_late = largest.get(resource.as_str()).is_some_and(|largest| largest > token);
+                    figures.late_accepted += usize::from(is_late);
+                }
+                What::Write { .. } => figures.refused += 1,
+                What::Fault { kind, .. } => *figures.faults.entry(kind.clone()).or_default() += 1,
+                What::Refused { .. } | What::Valid { .. } | What::Paused { .. } | What::Continued { .. } => {}
+            }
+        }
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+        if let (Some(began), Some(over)) = (began, over) {
+            figures.span = between(began, over);
+            let inside: BTreeSet<_> =
+                grants.iter().copied().filter(|at| (began..=over).contains(at)).chain([over]).collect();
+            let next = inside.iter().skip(1);
+            figures.longest_gap =
+                inside.iter().zip(next).map(|(from, to)| between(*from, *to)).max().unwrap_or_default();
+        }
+        figures.grants = grants.len();
+        figures
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |counts: &BTreeMap<String, usize>| -> String {
+            let texts: Vec<_> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+            texts.join(", ")
+        };
+        writeln!(
+            f,
+            "{:.1} s: {} attempts, {} grants, {} resumed; longest time without a grant {:.1} s",
+            self.span.as_secs_f64(),
+            self.attempts,
+            self.grants,
+            self.resumed,
+            self.longest_gap.as_secs_f64()
+        )?;
+        writeln!(f, "holders ended: {}", list(&self.ends))?;
+        writeln!(
+            f,
+            "writes: {} accepted ({} of them late, before the first of the next holder), {} late ones refused",
+            self.accepted, self.late_accepted, self.refused
+        )?;
+        write!(f, "faults: {}", list(&self.faults))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_writes_and_gaps_are_counted() {
+        let history = "0 began
+1 seeks 1.1#1 a
+2000000000 granted 1.1#1 7 500 fixed
+2000000001 accepted 1.1#1 a 7
+3000000000 seeks 2.1#1 a
+3000000001 granted 2.1#1 8 500 fixed
+3000000002 accepted 1.1#1 a 7
+3000000003 accepted 2.1#1 a 8
+3000000004 rejected 1.1#1 a 7
+3000000005 fault flushed master 1
+3000000006 ended 1.1#1 lost
+7000000001 over";
+        let events: Vec<_> = history.lines().map(|line| line.parse().unwrap()).collect();
+
+        let figures = Figures::of(&events);
+
+        assert_eq!((figures.attempts, figures.grants), (2, 2));
+        assert_eq!((figures.accepted, figures.late_accepted, figures.refused), (3, 1, 1));
+        assert_eq!(figures.longest_gap, Duration::from_secs(4));
+        assert_eq!((figures.faults.get("flushed"), figures.ends.get("lost")), (Some(&1), Some(&1)));
+    }
+}
