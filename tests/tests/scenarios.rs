@@ -18,6 +18,8 @@ mod granting;
 mod holding;
 #[path = "scenarios/kit.rs"]
 mod kit;
+#[path = "scenarios/lasting.rs"]
+mod lasting;
 #[path = "scenarios/network.rs"]
 mod network;
 #[path = "scenarios/servers.rs"]
@@ -108,6 +110,12 @@ macro_rules! all_scenarios_on {
                 a_watch_outlives_its_guard_and_says_released,
                 nothing_that_comes_late_makes_a_released_lock_valid_again,
                 an_extension_that_nobody_waits_for_any_more_is_known_to_the_guard,
+            }
+            lasting {
+                a_healed_lock_outlives_all_masters_that_granted_it,
+                a_lock_that_was_handed_on_is_extended_and_released_by_another_locker,
+                a_lock_that_was_handed_on_is_released_by_its_token,
+                a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid,
             }
             ending {
                 a_release_says_whether_the_lock_was_still_ours,

@@ -25,7 +25,7 @@ pub struct Figures {
     pub accepted: usize,
     /// Those of them that came after a later grant, and before its first write.
     pub late_accepted: usize,
-    /// Writes that the store refused, all of them late.
+    /// Writes that the store refused: late ones, where no promise is broken.
     pub refused: usize,
     /// What was done to masters and clients.
     pub faults: BTreeMap<String, usize>,
@@ -100,7 +100,7 @@ impl fmt::Display for Figures {
         writeln!(f, "holders ended: {}", list(&self.ends))?;
         writeln!(
             f,
-            "writes: {} accepted ({} of them late, before the first of the next holder), {} late ones refused",
+            "writes: {} accepted ({} of them late, before the first of the next holder), {} refused",
             self.accepted, self.late_accepted, self.refused
         )?;
         write!(f, "faults: {}", list(&self.faults))

@@ -15,6 +15,8 @@ pub(crate) use quorlock_tests::{
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// No key expires by itself while a scenario looks.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
+/// For spans that are counted in it.
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// A request time-out that a scenario would notice if anybody waited for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
