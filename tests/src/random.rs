@@ -38,6 +38,11 @@ impl Random {
         choices.get(self.below(choices.len())).expect("a place in the list")
     }
 
+    /// One of a list of values.
+    pub fn of_all<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        choices.get(self.below(choices.len())).expect("a place in the list")
+    }
+
     /// A span of whole milliseconds, the bounds included.
     pub fn millis(&mut self, bounds: RangeInclusive<u64>) -> Duration {
         let (low, high) = bounds.into_inner();
