@@ -63,11 +63,11 @@ fn number(random: &mut Random) -> &'static [u8] {
 }
 
 fn span(random: &mut Random) -> &'static [u8] {
-    SPANS[if random.one_in(8) { random.below(SPANS.len()) } else { random.below(4) }]
+    SPANS[if random.one_in(8) { random.below(SPANS.len()) } else { 0 }]
 }
 
 fn fleet(random: &mut Random) -> &'static [u8] {
-    FLEETS[if random.one_in(8) { random.below(FLEETS.len()) } else { random.below(4) }]
+    FLEETS[if random.one_in(8) { random.below(FLEETS.len()) } else { 0 }]
 }
 
 pub(crate) fn script(random: &mut Random) -> Arguments {

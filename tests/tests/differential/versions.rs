@@ -142,11 +142,11 @@ const WORDS: &[(Applies, &str, &str)] = &[
     (Version::is_before_7, "-ERR unknown subcommand '", "-NOAUTH "),
     (Version::is_before_7, "-ERR wrong number of arguments for '", "-NOAUTH "),
     // Errors in scripts came wrapped.
-    (
-        Version::is_before_7,
-        "-ERR Lua redis lib command arguments",
-        "-@user_script: 1: Lua redis() command arguments",
-    ),
+    (Version::is_before_7, "-ERR Lua redis lib command arguments", "-@user_script: "),
+    (Version::is_before_7, "-ERR Lua redis lib command arguments", WRAPPED),
+    // So were those that the script returns, where the command was not even tried.
+    (Version::is_before_7, "-OOM command not allowed", "-@user_script: "),
+    (Version::is_before_7, "-READONLY You can't write", "-@user_script: "),
     (Version::is_before_7, "-ERR user_script:", WRAPPED),
     (Version::is_before_7, "-ERR value is not an integer or out of range script: ", WRAPPED),
     (Version::is_before_7, "-ERR invalid expire time in 'pexpire' command script: ", WRAPPED),
@@ -176,7 +176,7 @@ const WORDS: &[(Applies, &str, &str)] = &[
         "-ERR value is not an integer or out of range script: ",
         "-ERR value is not an integer or out of range script: on @user_script:",
     ),
-    (Version::is_valkey, "-ERR user_script:4: attempt to compare", "-ERR user_script:4: attempt to compare"),
+    (Version::is_valkey, "-ERR user_script:", "-ERR user_script:"),
     (Version::is_valkey, "-NOSCRIPT No matching script. Please use EVAL.", "-NOSCRIPT No matching script."),
 ];
 
