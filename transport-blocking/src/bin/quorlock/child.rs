@@ -86,21 +86,27 @@ pub(crate) struct Supervisor<'a, M> {
 }
 
 impl<'a, M: Send + 'static> Supervisor<'a, M> {
-    /// Starts `command` in a process group of its own, with our standard streams and `additions` in its environment,
-    /// and gives it the terminal's foreground if that is ours.
+    /// Starts `command` in a process group of its own, with our standard streams and environment,
+    /// except for `variables`, and gives it the terminal's foreground if that is ours.
     ///
     /// There is an instant in which the command runs and does not have the foreground yet. If it reads from the
     /// terminal right then the system stops it, and the supervisor sees that and continues it.
     pub(crate) fn start(
         command: &[OsString],
-        additions: &[(&str, &OsStr)],
+        variables: &[(&str, Option<&OsStr>)],
         happenings: &'a Signals<M>,
         mut terminal: Terminal,
     ) -> Result<Self, StartError> {
         let mut parts = command.iter();
         let program = parts.next().map_or(OsStr::new(""), OsString::as_os_str);
         let mut builder = Command::new(program);
-        builder.args(parts).envs(additions.iter().copied()).process_group(0);
+        builder.args(parts).process_group(0);
+        for (name, value) in variables {
+            match value {
+                Some(value) => builder.env(name, value),
+                None => builder.env_remove(name),
+            };
+        }
         let spawned = happenings.with_inherited_mask(|| builder.spawn()).and_then(std::convert::identity);
         let child = spawned.map_err(|error| StartError { error })?;
         let group = Pid::from_child(&child);

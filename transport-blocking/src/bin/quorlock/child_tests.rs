@@ -11,7 +11,8 @@ fn shell(script: &str) -> Vec<OsString> {
 }
 
 fn start<'a>(command: &[OsString], signals: &'a Signals<u8>) -> Supervisor<'a, u8> {
-    Supervisor::start(command, &[("LOCKED", OsStr::new("yes"))], signals, Terminal::none()).expect("started")
+    Supervisor::start(command, &[("LOCKED", Some(OsStr::new("yes")))], signals, Terminal::none())
+        .expect("started")
 }
 
 /// What the command ends with. Signals of other tests' children come by too; they are no steps.

@@ -1,64 +1,105 @@
-//! The lock over the masters, as `run` sees it.
+//! The lock over the masters, as `run` and `acquire` see it.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
-    AcquireError, Acquiring, Config, ConfigError, Endpoint, Guard, LossCause, ReleaseError,
+    AcquireError, Acquiring, Ballot, Config, ConfigBuilder, ConfigError, Endpoint, FencingToken, Guard,
+    Locker, LossCause, MasterState, ReleaseError, Vote,
 };
 
-use crate::arguments::{RunArguments, Wait};
-use crate::run::{Changed, Hold, Lock, Refusal, Released, Standing};
+use crate::arguments::{Common, Seek, Wait};
+use crate::ending::Refusal;
 use crate::signals::Notifier;
+use crate::waiting::{Changed, Hold, Lock, Released, Standing};
 
-/// How long answers are waited for that nobody needs, when the wait for the lock was interrupted.
+/// How long what nobody needs any more is waited for: answers, when the wait for the lock was interrupted, and masters that are slower
+/// than a quorum.
 const LINGER: Duration = Duration::from_millis(100);
+/// How often they are looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A lock that is being acquired.
 #[derive(Debug)]
 pub(crate) struct Acquisition {
     future: Acquiring,
+    locker: Locker,
     waker: Waker,
+    conflict_exit_code: u8,
 }
 
-/// Begins to acquire the lock that `arguments` name. `changed` is told whenever polling it again is worthwhile.
-pub(crate) fn begin(arguments: &RunArguments, changed: Notifier<Changed>) -> Result<Acquisition, Refusal> {
-    let config =
-        configuration(arguments).map_err(|error| Refusal::Configuration(explained(arguments, &error)))?;
-    let locker = quorlock_blocking::open(config)
-        .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))?;
-    let request = match arguments.wait {
-        Wait::OneTry => locker.try_lock(&arguments.resource),
-        Wait::UpTo(limit) => locker.lock(&arguments.resource).within(limit),
-        Wait::Forever => locker.lock(&arguments.resource).within(None::<Duration>),
+/// How a lock is renewed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renewal {
+    /// For so long at most.
+    pub(crate) longest: Duration,
+    /// Whether it is put back on masters that lost it.
+    pub(crate) heal: bool,
+}
+
+/// Begins to acquire the lock that `seek` names. `changed` is told whenever polling it again is worthwhile. `client` is the name for the
+/// masters' lists of clients.
+pub(crate) fn begin(
+    common: &Common,
+    seek: &Seek,
+    renewal: Option<Renewal>,
+    client: &str,
+    changed: Notifier<Changed>,
+) -> Result<Acquisition, Refusal> {
+    let locker = opened(common, configuration(common, client))?;
+    let mut request = match seek.wait {
+        Wait::OneTry => locker.try_lock(&seek.resource),
+        Wait::UpTo(limit) => locker.lock(&seek.resource).within(limit),
+        Wait::Forever => locker.lock(&seek.resource).within(None::<Duration>),
     };
-    let request = if arguments.renew {
-        request.renew_for(arguments.max_hold.unwrap_or(Duration::MAX))
-    } else {
-        request
-    };
+    if seek.fenced {
+        request = request.fenced();
+    }
+    if let Some(Renewal { longest, heal }) = renewal {
+        request = request.renew_for(longest);
+        if heal {
+            request = request.heal();
+        }
+    }
     let waker = Waker::from(Arc::new(Tell(Mutex::new(changed))));
-    Ok(Acquisition { future: request.into_future(), waker })
+    let future = request.into_future();
+    Ok(Acquisition { future, locker, waker, conflict_exit_code: seek.conflict_exit_code })
 }
 
-fn configuration(arguments: &RunArguments) -> Result<Config, ConfigError> {
+/// Connects to masters that are asked once. They get more time to answer than where another attempt follows.
+pub(crate) fn open(common: &Common, client: &str) -> Result<Locker, Refusal> {
+    let patience = (common.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let builder = configuration(common, client).request_timeout(patience);
+    opened(common, builder.connect_timeout(patience.max(Duration::from_millis(250))))
+}
+
+fn opened(common: &Common, builder: ConfigBuilder) -> Result<Locker, Refusal> {
+    let config =
+        builder.build().map_err(|error| Refusal::Configuration(explained(&common.masters.0, &error)))?;
+    quorlock_blocking::open(config)
+        .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
+}
+
+fn configuration(common: &Common, client: &str) -> ConfigBuilder {
     // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
     let shortest = Duration::from_millis(10);
-    let longest = (arguments.ttl / 8).clamp(shortest, Duration::from_secs(2));
-    Config::builder(&arguments.masters)
-        .ttl(arguments.ttl)
+    let longest = (common.ttl / 8).clamp(shortest, Duration::from_secs(2));
+    let mut builder = Config::builder(&common.masters.0)
+        .ttl(common.ttl)
         .reconnect_delay(shortest..=longest)
-        .client_name("quorlock-run")
-        .build()
+        .client_name(client);
+    if let Some(longest_ttl) = common.restart_guard {
+        builder = builder.restart_guard(longest_ttl);
+    }
+    common.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy))
 }
 
 /// The error as a sentence. One about a URL does not repeat it, for it may hold a password, so its place is told.
-fn explained(arguments: &RunArguments, error: &ConfigError) -> String {
-    let masters = &arguments.masters;
+fn explained(masters: &[String], error: &ConfigError) -> String {
     match masters.iter().position(|url| url.parse::<Endpoint>().is_err()) {
         Some(place) if matches!(error, ConfigError::Endpoint(_)) => {
             format!("master {} of {}: {error}", place + 1, masters.len())
@@ -67,13 +108,32 @@ fn explained(arguments: &RunArguments, error: &ConfigError) -> String {
     }
 }
 
+/// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.
+/// The more of them have it, the more may fail.
+pub(crate) fn settle(locker: &Locker) {
+    let until = Instant::now() + LINGER;
+    let is_opening = || locker.masters().iter().any(|(_, state)| *state == MasterState::Opening);
+    while is_opening() && Instant::now() < until {
+        thread::sleep(LOOK);
+    }
+}
+
+/// Whether no quorum can come about before somebody changes a configuration.
+pub(crate) fn is_misconfigured(ballot: &Ballot) -> bool {
+    let is_right = |vote: &Vote| !matches!(vote, Vote::Failed(cause) if cause.is_configuration());
+    ballot.votes().filter(|(_, vote)| is_right(vote)).count() < ballot.needed()
+}
+
 impl Lock for Acquisition {
     type Hold = Held;
 
     fn poll(&mut self) -> Poll<Result<Held, Refusal>> {
         let waker = self.waker.clone();
         let outcome = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
-        outcome.map(|outcome| outcome.map(|guard| Held { guard, waker }).map_err(|error| refusal(&error)))
+        let (code, locker) = (self.conflict_exit_code, self.locker.clone());
+        outcome.map(|outcome| {
+            outcome.map(|guard| Held { guard, locker, waker }).map_err(|error| refusal(&error, code))
+        })
     }
 
     fn cancel(self) {
@@ -85,10 +145,10 @@ impl Lock for Acquisition {
     }
 }
 
-fn refusal(error: &AcquireError) -> Refusal {
+fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
     let sentence = error.to_string();
     match error {
-        AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence),
+        AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence, conflict_exit_code),
         AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
         _ => Refusal::NoQuorum(sentence),
     }
@@ -98,12 +158,17 @@ fn refusal(error: &AcquireError) -> Refusal {
 #[derive(Debug)]
 pub(crate) struct Held {
     guard: Guard,
+    locker: Locker,
     waker: Waker,
 }
 
 impl Hold for Held {
     fn token(&self) -> String {
         self.guard.token().expose()
+    }
+
+    fn fence(&self) -> Option<u64> {
+        self.guard.fencing_token().map(FencingToken::get)
     }
 
     fn standing(&self) -> Standing {
@@ -117,6 +182,11 @@ impl Hold for Held {
 
     fn stop_renewal(&self) {
         self.guard.stop_renewal();
+    }
+
+    fn hand_on(self) -> Result<(), String> {
+        settle(&self.locker);
+        self.guard.hand_on().map(drop).map_err(|cause| cause.to_string())
     }
 
     fn release(self) -> Released {

@@ -1,73 +1,111 @@
-//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted; and serves embedded masters to
-//! try that on.
+//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted, or takes such a lock for a script;
+//! and serves embedded masters to try that on.
 
+mod acquire;
 mod arguments;
+mod bootstrap;
 mod child;
 mod duration;
+mod ending;
+mod handed_on;
 mod lock;
 mod master;
 mod output;
 mod run;
+#[cfg(test)]
+mod scripted;
 mod signals;
 mod terminal;
+mod waiting;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use crate::arguments::{MASTERS_VARIABLE, Request, RunArguments};
+use crate::arguments::{AcquireArguments, Environment, Request, RunArguments, Subcommand};
+use crate::ending::{Finish, SYSTEM, USAGE};
+use crate::lock::Renewal;
 use crate::output::{Level, Output, Verbosity};
-use crate::run::Finish;
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
-const HELP: &str = include_str!("help.txt");
-const MASTER_HELP: &str = include_str!("help-master.txt");
-/// Exit code: the system does not give what is needed. `EX_OSERR` of sysexits.h.
-const SYSTEM: u8 = 71;
-
 fn main() -> ExitCode {
-    match arguments::parse(std::env::args_os(), std::env::var_os(MASTERS_VARIABLE)) {
-        Ok(Request::Help) => print(HELP),
-        Ok(Request::Version) => print(concat!("quorlock ", env!("CARGO_PKG_VERSION"), "\n")),
+    let (finish, output) = match arguments::parse(std::env::args_os(), Environment::of_process()) {
+        Ok(Request::Help(topic)) => return print(help(topic)),
+        Ok(Request::Version) => return print(concat!("quorlock ", env!("CARGO_PKG_VERSION"), "\n")),
         Ok(Request::Run(arguments)) => {
-            let output = Output::new(arguments.verbosity, arguments.json);
-            match run_command(&arguments, &output) {
-                Ok(Finish::Code(code)) => ExitCode::from(code),
-                Ok(Finish::Interrupted { group }) => {
-                    terminal::die_of_interrupt(group);
-                    // Not reached unless the system refuses; 130 is how a shell would show it.
-                    ExitCode::from(130)
-                }
-                Err(error) => no_signals(&error, &output),
-            }
+            let output = arguments.common.output();
+            (run(&arguments, &output), output)
         }
-        Ok(Request::MasterHelp) => print(MASTER_HELP),
+        Ok(Request::Acquire(arguments)) => {
+            let output = arguments.common.output();
+            (acquire(&arguments, &output), output)
+        }
+        Ok(Request::Extend(arguments)) => {
+            return ExitCode::from(handed_on::extend(&arguments, &arguments.common.output()));
+        }
+        Ok(Request::Release(arguments)) => {
+            return ExitCode::from(handed_on::release(&arguments, &arguments.common.output()));
+        }
+        Ok(Request::Bootstrap(arguments)) => {
+            return ExitCode::from(bootstrap::bootstrap(&arguments, &arguments.common.output()));
+        }
         Ok(Request::Master(arguments)) => {
             let output = arguments.output();
-            match Signals::install() {
-                Ok(signals) => ExitCode::from(master::serve(&arguments, &signals, &output)),
-                Err(error) => no_signals(&error, &output),
-            }
+            let served = Signals::install().map(|signals| master::serve(&arguments, &signals, &output));
+            (served.map(Finish::Code), output)
         }
         Err(sentence) => {
             Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
-            ExitCode::from(run::USAGE)
+            return ExitCode::from(USAGE);
+        }
+    };
+    match finish {
+        Ok(Finish::Code(code)) => ExitCode::from(code),
+        Ok(Finish::Interrupted { group }) => {
+            terminal::die_of_interrupt(group);
+            // Not reached unless the system refuses; 130 is how a shell would show it.
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            output.message(Level::Error, &format!("signals cannot be received: {error}"));
+            ExitCode::from(SYSTEM)
         }
     }
 }
 
-fn run_command(arguments: &RunArguments, output: &Output) -> io::Result<Finish> {
+fn run(arguments: &RunArguments, output: &Output) -> io::Result<Finish> {
     let signals = Signals::install()?;
     let terminal = Terminal::open();
-    Ok(match lock::begin(arguments, signals.notifier()) {
+    let longest = arguments.max_hold.unwrap_or(Duration::MAX);
+    let renewal = arguments.renew.then_some(Renewal { longest, heal: arguments.heal });
+    let (common, seek) = (&arguments.common, &arguments.seek);
+    Ok(match lock::begin(common, seek, renewal, "quorlock-run", signals.notifier()) {
         Ok(lock) => run::run(arguments, lock, &signals, terminal, output),
-        Err(refusal) => run::refuse(arguments, &refusal, output),
+        Err(refusal) => Finish::Code(refusal.tell(Some(&seek.resource), output)),
     })
 }
 
-fn no_signals(error: &io::Error, output: &Output) -> ExitCode {
-    output.message(Level::Error, &format!("signals cannot be received: {error}"));
-    ExitCode::from(SYSTEM)
+fn acquire(arguments: &AcquireArguments, output: &Output) -> io::Result<Finish> {
+    let signals = Signals::install()?;
+    let terminal = Terminal::open();
+    let (common, seek) = (&arguments.common, &arguments.seek);
+    Ok(match lock::begin(common, seek, None, "quorlock-acquire", signals.notifier()) {
+        Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, &mut io::stdout().lock()),
+        Err(refusal) => Finish::Code(refusal.tell(Some(&seek.resource), output)),
+    })
+}
+
+fn help(topic: Option<Subcommand>) -> &'static str {
+    match topic {
+        None => include_str!("help/quorlock.txt"),
+        Some(Subcommand::Run) => include_str!("help/run.txt"),
+        Some(Subcommand::Acquire) => include_str!("help/acquire.txt"),
+        Some(Subcommand::Extend) => include_str!("help/extend.txt"),
+        Some(Subcommand::Release) => include_str!("help/release.txt"),
+        Some(Subcommand::Bootstrap) => include_str!("help/bootstrap.txt"),
+        Some(Subcommand::Master) => include_str!("help/master.txt"),
+    }
 }
 
 /// Prints `text`. That nobody reads it, as in `quorlock --help | head -1`, is no failure.

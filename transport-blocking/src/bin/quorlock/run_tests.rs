@@ -1,98 +1,20 @@
 //! The flow of `run` with a lock that does what the test says and a real command.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
 use super::*;
-use crate::arguments::{Request, parse};
+use crate::arguments::{Environment, Request, parse};
+use crate::ending::Refusal;
 use crate::output::Verbosity;
-
-/// A lock that is granted at once, and what was done with it.
-#[derive(Clone)]
-struct Scripted {
-    acquired: Instant,
-    validity: Duration,
-    lost_after: Option<Duration>,
-    still_ours: Option<bool>,
-    renewing: Rc<Cell<bool>>,
-    released: Rc<Cell<bool>>,
-}
-
-impl Scripted {
-    fn new(validity: Duration) -> Self {
-        Self {
-            acquired: Instant::now(),
-            validity,
-            lost_after: None,
-            still_ours: Some(true),
-            renewing: Rc::new(Cell::new(true)),
-            released: Rc::new(Cell::new(false)),
-        }
-    }
-}
-
-impl Lock for Scripted {
-    type Hold = Self;
-
-    fn poll(&mut self) -> Poll<Result<Self, Refusal>> {
-        self.acquired = Instant::now();
-        Poll::Ready(Ok(self.clone()))
-    }
-
-    fn cancel(self) {}
-}
-
-impl Hold for Scripted {
-    fn token(&self) -> String {
-        "00ff".to_owned()
-    }
-
-    fn standing(&self) -> Standing {
-        let age = self.acquired.elapsed();
-        Standing {
-            lost: self.lost_after.is_some_and(|after| age >= after),
-            remaining: self.validity.saturating_sub(age),
-        }
-    }
-
-    fn stop_renewal(&self) {
-        self.renewing.set(false);
-    }
-
-    fn release(self) -> Released {
-        self.released.set(true);
-        match self.still_ours {
-            Some(true) => Released::Ours,
-            Some(false) => Released::NotOurs("not ours".to_owned()),
-            None => Released::Unknown("unknown".to_owned()),
-        }
-    }
-}
-
-/// Refuses as it is told.
-struct Refusing(Option<Refusal>);
-
-impl Lock for Refusing {
-    type Hold = Scripted;
-
-    fn poll(&mut self) -> Poll<Result<Scripted, Refusal>> {
-        self.0.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
-    }
-
-    fn cancel(self) {}
-}
+use crate::scripted::{LONG, Refusing, Scripted};
 
 fn finish<L: Lock>(options: &[&str], script: &str, lock: L) -> (Finish, Duration) {
     let words = ["quorlock", "run", "-q", "-mredis://a"].into_iter().chain(options.iter().copied());
     let words = words.chain(["job", "sh", "-c", script]).map(OsString::from);
-    let Ok(Request::Run(arguments)) = parse(words, None) else { panic!("{options:?}") };
+    let Ok(Request::Run(arguments)) = parse(words, Environment::default()) else { panic!("{options:?}") };
     let signals = Signals::install().expect("signals");
     let begun = Instant::now();
     let output = Output::new(Verbosity::Quiet, false);
     (run(&arguments, lock, &signals, Terminal::none(), &output), begun.elapsed())
 }
-
-const LONG: Duration = Duration::from_secs(3600);
 
 #[test]
 fn the_command_knows_its_lock_and_gives_its_exit_code() {
@@ -100,6 +22,8 @@ fn the_command_knows_its_lock_and_gives_its_exit_code() {
     let script = "[ $QUORLOCK_RESOURCE = job ] && [ $QUORLOCK_TOKEN = 00ff ] && exit 9";
     assert_eq!(finish(&[], script, lock.clone()).0, Finish::Code(9));
     assert!(lock.released.get());
+    let numbered = Scripted { fence: Some(7), ..Scripted::new(LONG) };
+    assert_eq!(finish(&["--fenced"], "exit $QUORLOCK_FENCE", numbered).0, Finish::Code(7));
     // No process can have inherited a deaf ear for this one.
     assert_eq!(finish(&[], "kill -KILL $$", Scripted::new(LONG)).0, Finish::Code(137));
 }
@@ -107,7 +31,7 @@ fn the_command_knows_its_lock_and_gives_its_exit_code() {
 #[test]
 fn a_command_that_does_not_exist_leaves_no_lock() {
     let words = ["quorlock", "run", "-q", "-mredis://a", "job", "/nonexistent"].map(OsString::from);
-    let Ok(Request::Run(arguments)) = parse(words, None) else { panic!() };
+    let Ok(Request::Run(arguments)) = parse(words, Environment::default()) else { panic!() };
     let signals = Signals::install().expect("signals");
     let lock = Scripted::new(LONG);
     let output = Output::new(Verbosity::Quiet, false);
@@ -118,7 +42,7 @@ fn a_command_that_does_not_exist_leaves_no_lock() {
 #[test]
 fn refusals_have_their_exit_codes() {
     for (refusal, code) in [
-        (Refusal::HeldByAnother(String::new()), 5),
+        (Refusal::HeldByAnother(String::new(), 5), 5),
         (Refusal::NoQuorum(String::new()), 69),
         (Refusal::Configuration(String::new()), 64),
     ] {

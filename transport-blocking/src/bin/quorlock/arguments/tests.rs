@@ -1,14 +1,17 @@
 //! What the command line accepts and what it refuses.
 
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
 use proptest::prelude::*;
+use quorlock_blocking::EvictionPolicy;
 
 use super::*;
+use crate::output::Verbosity;
 
 fn read(arguments: &[&str], variable: Option<&str>) -> Result<Request, String> {
-    parse(
-        std::iter::once("quorlock").chain(arguments.iter().copied()).map(OsString::from),
-        variable.map(OsString::from),
-    )
+    let environment = Environment { masters: variable.map(OsString::from), ..Environment::default() };
+    parse(std::iter::once("quorlock").chain(arguments.iter().copied()).map(OsString::from), environment)
 }
 
 /// The arguments of a `run` over one master.
@@ -28,18 +31,22 @@ fn refusal(arguments: &[&str]) -> String {
 }
 
 fn command(run: &RunArguments) -> Vec<&str> {
-    run.command.iter().map(|part| part.to_str().expect("text")).collect()
+    run.command.0.iter().map(|part| part.to_str().expect("text")).collect()
 }
 
 #[test]
 fn defaults() {
     let run = run(&["job", "true"]);
-    assert_eq!(run.resource, b"job");
-    assert_eq!(run.ttl, Duration::from_secs(10));
+    assert_eq!(run.seek.resource, b"job");
+    assert_eq!(run.common.ttl, Duration::from_secs(10));
     assert_eq!(run.grace, Duration::from_secs(2));
-    assert_eq!(run.wait, Wait::Forever);
-    assert_eq!((run.renew, run.json, run.conflict_exit_code, run.max_hold), (true, false, 1, None));
-    assert_eq!(run.verbosity, Verbosity::Normal(0));
+    assert_eq!(run.seek.wait, Wait::Forever);
+    assert_eq!(
+        (run.renew, run.common.json, run.seek.conflict_exit_code, run.max_hold),
+        (true, false, 1, None)
+    );
+    assert_eq!((run.seek.fenced, run.heal, run.common.restart_guard), (false, false, None));
+    assert_eq!(run.common.verbosity, Verbosity::Normal(0));
     assert_eq!(command(&run), ["true"]);
 }
 
@@ -47,7 +54,7 @@ fn defaults() {
 fn every_option_in_its_forms() {
     let short = run(&["-nvv", "-E7", "job", "x"]);
     assert_eq!(
-        (short.wait, short.verbosity, short.conflict_exit_code),
+        (short.seek.wait, short.common.verbosity, short.seek.conflict_exit_code),
         (Wait::OneTry, Verbosity::Normal(2), 7)
     );
     let long = run(&[
@@ -66,12 +73,25 @@ fn every_option_in_its_forms() {
         "job",
         "x",
     ]);
-    assert_eq!(long.masters, ["redis://a", "redis://b"]);
-    assert_eq!(long.wait, Wait::UpTo(Duration::from_millis(500)));
-    assert_eq!((long.ttl, long.grace), (Duration::from_secs(4), Duration::from_secs(1)));
-    assert_eq!((long.renew, long.json, long.verbosity), (false, true, Verbosity::Quiet));
-    assert_eq!((long.conflict_exit_code, long.max_hold), (0, Some(Duration::from_secs(3600))));
-    assert_eq!(run(&["-w0", "job", "x"]).wait, Wait::OneTry);
+    assert_eq!(long.common.masters.0, ["redis://a", "redis://b"]);
+    assert_eq!(long.seek.wait, Wait::UpTo(Duration::from_millis(500)));
+    assert_eq!((long.common.ttl, long.grace), (Duration::from_secs(4), Duration::from_secs(1)));
+    assert_eq!((long.renew, long.common.json, long.common.verbosity), (false, true, Verbosity::Quiet));
+    assert_eq!((long.seek.conflict_exit_code, long.max_hold), (0, Some(Duration::from_secs(3600))));
+    let guarded = run(&[
+        "--fenced",
+        "--heal",
+        "--restart-guard=1m",
+        "--allow-eviction",
+        "allkeys-lru",
+        "--allow-eviction=volatile-ttl",
+        "job",
+        "x",
+    ]);
+    assert!(guarded.seek.fenced && guarded.heal);
+    assert_eq!(guarded.common.restart_guard, Some(Duration::from_secs(60)));
+    assert_eq!(guarded.common.evictions, [EvictionPolicy::AllKeysLru, EvictionPolicy::VolatileTtl]);
+    assert_eq!(run(&["-w0", "job", "x"]).seek.wait, Wait::OneTry);
     assert_eq!(run(&["--ttl", "1s", "job", "x"]).grace, Duration::from_millis(250));
 }
 
@@ -87,20 +107,20 @@ fn the_command_is_passed_through_untouched() {
         (&["job", "-n", "ls", ""], &["ls", ""]),
     ] {
         let run = run(written);
-        assert_eq!(run.resource, b"job", "{written:?}");
+        assert_eq!(run.seek.resource, b"job", "{written:?}");
         assert_eq!(command(&run), expected, "{written:?}");
     }
-    assert_eq!(run(&["--", "-job", "ls"]).resource, b"-job");
+    assert_eq!(run(&["--", "-job", "ls"]).seek.resource, b"-job");
 }
 
 #[test]
 fn masters_come_from_the_options_or_else_from_the_environment() {
     let Ok(Request::Run(run)) = read(&["run", "job", "x"], Some("redis://a, redis://b,,")) else { panic!() };
-    assert_eq!(run.masters, ["redis://a", "redis://b"]);
+    assert_eq!(run.common.masters.0, ["redis://a", "redis://b"]);
     let Ok(Request::Run(run)) = read(&["run", "-mredis://c,d", "job", "x"], Some("redis://a")) else {
         panic!()
     };
-    assert_eq!(run.masters, ["redis://c,d"]);
+    assert_eq!(run.common.masters.0, ["redis://c,d"]);
     for variable in [None, Some(""), Some(" , ")] {
         assert!(read(&["run", "job", "x"], variable).expect_err("refused").contains("No masters"));
     }
@@ -132,6 +152,11 @@ fn what_is_wrong_is_refused_with_the_remedy() {
         (&["-x", "job", "x"], "no option -x;"),
         (&["-nredis://:hunter2@b", "job", "x"], "no option -r;"),
         (&["-m", "", "job", "x"], "-m is empty"),
+        (&["--port", "1", "job", "x"], "--port is an option of master, not of run;"),
+        (&["--heal", "--no-renew", "job", "x"], "--heal"),
+        (&["--restart-guard", "0", "job", "x"], "--restart-guard must be"),
+        (&["--allow-eviction", "allkeys-lru", "job", "x"], "--allow-eviction is for --restart-guard"),
+        (&["--allow-eviction", "redis://:hunter2@b", "job", "x"], "volatile-ttl"),
     ] {
         let error = refusal(written);
         assert!(error.contains(says) && error.ends_with('.'), "{written:?}: {error}");
@@ -141,21 +166,22 @@ fn what_is_wrong_is_refused_with_the_remedy() {
 #[test]
 fn outside_of_run() {
     for (written, request) in [
-        (&["--help"][..], Request::Help),
-        (&["-h"], Request::Help),
+        (&["--help"][..], Request::Help(None)),
+        (&["-h"], Request::Help(None)),
         (&["-V"], Request::Version),
         (&["--version"], Request::Version),
-        (&["run", "--help"], Request::Help),
+        (&["run", "--help"], Request::Help(Some(Subcommand::Run))),
         (&["run", "job", "-V"], Request::Version),
-        (&["master", "--port", "1", "--help"], Request::MasterHelp),
+        (&["master", "--port", "1", "--help"], Request::Help(Some(Subcommand::Master))),
         (&["master", "-V"], Request::Version),
     ] {
         assert_eq!(read(written, None), Ok(request), "{written:?}");
     }
     for (written, says) in [
         (&[][..], "Nothing to do"),
-        (&["redis://:hunter2@b"], "quorlock master"),
+        (&["redis://:hunter2@b"], "bootstrap and master"),
         (&["-m", "redis://:hunter2@b", "run"], "behind run"),
+        (&["--port", "1", "master"], "behind master: quorlock master --port"),
         (&["--frob"], "no option --frob"),
         (&["master", "redis://:hunter2@b"], "--port PORT"),
         (&["master", "--bind", "redis://:hunter2@b"], "--bind"),
@@ -170,18 +196,31 @@ fn outside_of_run() {
 fn bytes_that_are_not_text_are_welcome_where_they_make_sense() {
     let odd = || OsString::from_vec(vec![0xff, b'x']);
     let arguments = ["quorlock", "run", "-mredis://a"].map(OsString::from);
-    let Ok(Request::Run(run)) = parse(arguments.clone().into_iter().chain([odd(), odd()]), None) else {
+    let Ok(Request::Run(run)) =
+        parse(arguments.clone().into_iter().chain([odd(), odd()]), Environment::default())
+    else {
         panic!()
     };
-    assert_eq!((run.resource, run.command), (vec![0xff, b'x'], vec![odd()]));
-    let odd_master = parse(arguments.into_iter().chain(["-m".into(), odd(), "job".into(), "x".into()]), None);
+    assert_eq!((run.seek.resource, run.command.0), (vec![0xff, b'x'], vec![odd()]));
+    let odd_master = parse(
+        arguments.into_iter().chain(["-m".into(), odd(), "job".into(), "x".into()]),
+        Environment::default(),
+    );
     assert!(odd_master.expect_err("refused").contains("UTF-8"));
 }
 
 proptest! {
     #[test]
     fn nothing_panics(words in prop::collection::vec("(--?)?[a-zA-Z0-9=:/-]{0,12}|\\PC{0,6}", 0..8)) {
-        let words = ["quorlock".to_owned(), "run".to_owned()].into_iter().chain(words).map(OsString::from);
-        let _ = parse(words, Some("redis://a".into()));
+        for subcommand in Subcommand::ALL {
+            let before = ["quorlock".to_owned(), subcommand.to_string()];
+            let all = before.into_iter().chain(words.iter().cloned()).map(OsString::from);
+            let environment = Environment {
+                masters: Some("redis://a".into()),
+                token: Some("ab".repeat(20).into()),
+                fence: Some("7".into()),
+            };
+            let _ = parse(all, environment);
+        }
     }
 }

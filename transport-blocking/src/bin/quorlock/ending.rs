@@ -1,0 +1,60 @@
+//! How `quorlock` ends: exit codes, and what is said where something was refused.
+
+use crate::output::{JsonValue, Level, Output};
+
+/// Exit code: usage or configuration. `EX_USAGE` of sysexits.h.
+pub(crate) const USAGE: u8 = 64;
+/// Exit code: too few masters answered. `EX_UNAVAILABLE`.
+pub(crate) const NO_QUORUM: u8 = 69;
+/// Exit code: the system does not give what is needed. `EX_OSERR`.
+pub(crate) const SYSTEM: u8 = 71;
+/// Exit code: what was to be printed could not be. `EX_IOERR`.
+pub(crate) const UNWRITTEN: u8 = 74;
+/// Exit code: the lock is not held any more. `EX_TEMPFAIL`.
+pub(crate) const LOST: u8 = 75;
+/// Exit code: locks may be held, so masters cannot be told that none is.
+const IN_USE: u8 = 1;
+
+/// How `quorlock` is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// With this exit code.
+    Code(u8),
+    /// By SIGINT, since the user interrupted at the terminal; with `group`, the others of our group are to get it too.
+    Interrupted { group: bool },
+}
+
+/// Why something did not come about, each with the sentence to say.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Another holds the lock; with the exit code that was chosen for that.
+    HeldByAnother(String, u8),
+    /// Some masters vote already.
+    InUse(String),
+    /// Too few masters answered.
+    NoQuorum(String),
+    /// Too few masters answered a release.
+    Unconfirmed(String),
+    /// The lock is not held any more.
+    Lost(String),
+    /// The masters or the options are not right.
+    Configuration(String),
+}
+
+impl Refusal {
+    /// Says it, about the lock `resource` if it is about one. The exit code.
+    pub(crate) fn tell(&self, resource: Option<&[u8]>, output: &Output) -> u8 {
+        let (event, text, code) = match self {
+            Self::HeldByAnother(text, code) => ("held_by_another", text, *code),
+            Self::InUse(text) => ("in_use", text, IN_USE),
+            Self::NoQuorum(text) => ("no_quorum", text, NO_QUORUM),
+            Self::Unconfirmed(text) => ("release_unconfirmed", text, NO_QUORUM),
+            Self::Lost(text) => ("lost", text, LOST),
+            Self::Configuration(text) => ("configuration", text, USAGE),
+        };
+        let name = resource.map(String::from_utf8_lossy);
+        let field = name.as_deref().map(|name| ("resource", JsonValue::Text(name)));
+        output.record(Level::Error, event, text, field.as_slice());
+        code
+    }
+}

@@ -1,0 +1,103 @@
+//! Locks that do what a test says.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use crate::ending::Refusal;
+use crate::waiting::{Hold, Lock, Released, Standing};
+
+/// Longer than any test.
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
+
+/// A lock that is granted at once, and what was done with it.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    pub(crate) acquired: Instant,
+    pub(crate) validity: Duration,
+    pub(crate) lost_after: Option<Duration>,
+    pub(crate) still_ours: Option<bool>,
+    pub(crate) fence: Option<u64>,
+    pub(crate) renewing: Rc<Cell<bool>>,
+    pub(crate) released: Rc<Cell<bool>>,
+    pub(crate) handed_on: Rc<Cell<bool>>,
+}
+
+impl Scripted {
+    pub(crate) fn new(validity: Duration) -> Self {
+        Self {
+            acquired: Instant::now(),
+            validity,
+            lost_after: None,
+            still_ours: Some(true),
+            fence: None,
+            renewing: Rc::new(Cell::new(true)),
+            released: Rc::new(Cell::new(false)),
+            handed_on: Rc::new(Cell::new(false)),
+        }
+    }
+}
+
+impl Lock for Scripted {
+    type Hold = Self;
+
+    fn poll(&mut self) -> Poll<Result<Self, Refusal>> {
+        self.acquired = Instant::now();
+        Poll::Ready(Ok(self.clone()))
+    }
+
+    fn cancel(self) {}
+}
+
+impl Hold for Scripted {
+    fn token(&self) -> String {
+        "00ff".to_owned()
+    }
+
+    fn fence(&self) -> Option<u64> {
+        self.fence
+    }
+
+    fn standing(&self) -> Standing {
+        let age = self.acquired.elapsed();
+        Standing {
+            lost: self.lost_after.is_some_and(|after| age >= after),
+            remaining: self.validity.saturating_sub(age),
+        }
+    }
+
+    fn stop_renewal(&self) {
+        self.renewing.set(false);
+    }
+
+    fn hand_on(self) -> Result<(), String> {
+        if self.standing().lost {
+            return Err("lost".to_owned());
+        }
+        self.handed_on.set(true);
+        Ok(())
+    }
+
+    fn release(self) -> Released {
+        self.released.set(true);
+        match self.still_ours {
+            Some(true) => Released::Ours,
+            Some(false) => Released::NotOurs("not ours".to_owned()),
+            None => Released::Unknown("unknown".to_owned()),
+        }
+    }
+}
+
+/// Refuses as it is told.
+pub(crate) struct Refusing(pub(crate) Option<Refusal>);
+
+impl Lock for Refusing {
+    type Hold = Scripted;
+
+    fn poll(&mut self) -> Poll<Result<Scripted, Refusal>> {
+        self.0.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
+    }
+
+    fn cancel(self) {}
+}
