@@ -9,6 +9,10 @@ mod binary;
 mod conflicts;
 #[path = "command/faults.rs"]
 mod faults;
+#[path = "command/fencing.rs"]
+mod fencing;
+#[path = "command/handing_on.rs"]
+mod handing_on;
 #[path = "command/holding.rs"]
 mod holding;
 #[path = "command/loss.rs"]
@@ -17,6 +21,8 @@ mod loss;
 mod master;
 #[path = "command/output.rs"]
 mod output;
+#[path = "command/restart_guard.rs"]
+mod restart_guard;
 #[path = "command/running.rs"]
 mod running;
 #[path = "command/signals.rs"]

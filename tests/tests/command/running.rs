@@ -75,10 +75,36 @@ pub(crate) fn run(masters: &Fleet, options: &[&str], command: &[&str]) -> Ended 
     start(masters, options, command).end()
 }
 
+/// A subcommand other than `run` with these words behind it, over these masters, to the end. The token of a lock that was left held is in
+/// its environment.
+#[track_caller]
+pub(crate) fn call(masters: &Fleet, words: &[&str], token: Option<&str>) -> Ended {
+    let mut command = quorlock(words);
+    command.env("QUORLOCK_MASTERS", masters.urls().join(","));
+    if let Some(token) = token {
+        command.env("QUORLOCK_TOKEN", token);
+    }
+    Running::of(&mut command).end()
+}
+
+/// Takes the lock and leaves it held. The token.
+#[track_caller]
+pub(crate) fn acquire(masters: &Fleet, options: &[&str]) -> String {
+    let ended = call(masters, &[&["acquire"], options, &[JOB]].concat(), None);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    exported(&ended.out, "QUORLOCK_TOKEN").unwrap_or_else(|| panic!("no token: {}", ended.out))
+}
+
+/// What the lines for a shell set `variable` to.
+pub(crate) fn exported(lines: &str, variable: &str) -> Option<String> {
+    let start = format!("export {variable}=");
+    lines.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(';')).map(str::to_owned)
+}
+
 /// `quorlock` with these arguments, and none of its variables in the environment.
 pub(crate) fn quorlock(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary::quorlock());
-    for variable in ["QUORLOCK_MASTERS", "QUORLOCK_RESOURCE", "QUORLOCK_TOKEN"] {
+    for variable in ["QUORLOCK_MASTERS", "QUORLOCK_RESOURCE", "QUORLOCK_TOKEN", "QUORLOCK_FENCE"] {
         command.env_remove(variable);
     }
     command.args(arguments);

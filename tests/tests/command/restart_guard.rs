@@ -1,0 +1,160 @@
+//! `--restart-guard` and `quorlock bootstrap`: masters that lost their data do not vote.
+
+use quorlock_tests::{Fleet, RedisServer, ServerOptions, masters};
+
+use crate::running::{JOB, SHOW, acquire, call, run, start_over};
+
+const GUARD: [&str; 2] = ["--restart-guard", "1m"];
+const BOOTSTRAP: [&str; 3] = ["bootstrap", "--restart-guard", "1m"];
+
+/// Three masters that vote.
+#[track_caller]
+fn voting() -> Fleet {
+    let masters = masters(3);
+    let told = call(&masters, &BOOTSTRAP, None);
+    assert_eq!((told.code, told.out.as_str(), told.err.as_str()), (Some(0), "", ""));
+    masters
+}
+
+fn quarantined(master: &RedisServer) -> String {
+    format!("{} quarantined for ", master.address())
+}
+
+#[test]
+fn new_masters_refuse_until_they_are_told_that_nothing_is_locked() {
+    let masters = masters(3);
+    for words in [
+        &["run", "-n", "--restart-guard", "1m", JOB, "echo", "runs"][..],
+        &["acquire", "-n", "--restart-guard", "1m", JOB],
+    ] {
+        let refused = call(&masters, words, None);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+        assert!(refused.err.contains(" quarantined for "), "{}", refused.err);
+    }
+
+    for _ in 0..2 {
+        let told = call(&masters, &[&BOOTSTRAP[..], &["-v"]].concat(), None);
+        assert_eq!((told.code, told.err.as_str()), (Some(0), "quorlock: all masters vote\n"));
+    }
+
+    let ended = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
+    assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "runs\n", ""));
+    acquire(&masters, &GUARD);
+}
+
+#[test]
+fn a_master_that_comes_back_empty_does_not_vote_and_is_named() {
+    let masters = voting();
+    let options = [&GUARD[..], &["-n"]].concat();
+    masters[1].restart();
+    let ended = run(&masters, &options, &SHOW);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "runs\n"), "{}", ended.err);
+
+    masters[2].restart();
+    let refused = run(&masters, &options, &SHOW);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+    for master in &masters[1..] {
+        assert!(refused.err.contains(&quarantined(master)), "{}", refused.err);
+    }
+    // Without the guard nobody notices.
+    assert_eq!(run(&masters, &["-n"], &SHOW).code, Some(0));
+}
+
+#[test]
+fn where_some_masters_vote_already_a_bootstrap_is_1_and_changes_nothing() {
+    let masters = voting();
+    masters[0].restart();
+    for _ in 0..2 {
+        let refused = call(&masters, &BOOTSTRAP, None);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
+        for master in &masters[1..] {
+            assert!(refused.err.contains(&master.address().to_string()), "{}", refused.err);
+        }
+    }
+    masters[1].restart();
+    let refused = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
+    assert_eq!(refused.code, Some(69), "{}", refused.err);
+    assert!(refused.err.contains(&quarantined(&masters[0])), "{}", refused.err);
+}
+
+#[test]
+fn a_bootstrap_needs_all_masters() {
+    let masters = masters(3);
+    masters[2].kill();
+    let refused = call(&masters, &[&BOOTSTRAP[..], &["--json"]].concat(), None);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
+    assert!(refused.err.starts_with("{\"event\":\"no_quorum\",\"level\":\"error\","), "{}", refused.err);
+    assert!(refused.err.contains(&format!("{} connection refused", masters[2].address())), "{}", refused.err);
+    masters[2].restart();
+    assert_eq!(call(&masters, &BOOTSTRAP, None).code, Some(0));
+}
+
+#[test]
+fn clients_with_different_guards_are_64_and_both_are_told() {
+    let masters = voting();
+    let token = acquire(&masters, &[&GUARD[..], &["--ttl", "30s"]].concat());
+    for words in [
+        &["run", "-n", "--restart-guard", "2m", "other", "echo", "runs"][..],
+        &["acquire", "-n", "--restart-guard", "2m", "other"],
+        &["extend", "--restart-guard", "2m", JOB],
+        &["bootstrap", "--restart-guard", "2m"],
+    ] {
+        let refused = call(&masters, words, Some(&token));
+        assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{words:?}: {}", refused.err);
+        let both = [
+            "3 masters and a longest TTL of 60 s",
+            "3 masters and a longest TTL of 2 min",
+            "give all clients the same",
+        ];
+        assert!(both.iter().all(|part| refused.err.contains(part)), "{words:?}: {}", refused.err);
+    }
+}
+
+#[test]
+fn a_ttl_beyond_the_longest_is_64_and_both_are_told() {
+    let masters = voting();
+    for words in [
+        &["run", "-n", "--restart-guard", "1m", "--ttl", "61s", JOB, "echo", "runs"][..],
+        &["acquire", "-n", "--restart-guard", "1m", "--ttl", "61s", JOB],
+        &["extend", "--restart-guard", "1m", "--ttl", "61s", JOB],
+    ] {
+        let refused = call(&masters, words, Some(&"ab".repeat(20)));
+        assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{words:?}: {}", refused.err);
+        assert!(refused.err.contains("61 s") && refused.err.contains("60 s"), "{}", refused.err);
+    }
+}
+
+#[test]
+fn a_bootstrap_that_cannot_be_meant_is_64() {
+    let masters = masters(1);
+    for (words, says) in [
+        (&["bootstrap"][..], "--restart-guard"),
+        (&["bootstrap", "--restart-guard", "0"], "--restart-guard"),
+        (&["bootstrap", "--restart-guard", "1m", JOB], "options only"),
+        (&["bootstrap", "--restart-guard", "1m", "--ttl", "1s"], "--ttl is an option of run"),
+        (&["bootstrap", "--restart-guard", "1m", "-m", "redis://:hunter2@host:x"], "master 1 of 1"),
+    ] {
+        let refused = call(&masters, words, None);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{words:?}: {}", refused.err);
+        assert!(refused.err.contains(says) && !refused.err.contains("hunter2"), "{}", refused.err);
+    }
+    // It was refused before anybody was told anything.
+    let refused = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
+    assert_eq!(refused.code, Some(69), "{}", refused.err);
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn masters_that_may_evict_locks_are_64_unless_that_is_allowed() {
+    let master = ServerOptions::new().max_memory("100mb").config("maxmemory-policy allkeys-lru").start();
+    let options = [&GUARD[..], &["-n"]].concat();
+    let refused = start_over(&[master.url()], &options, &SHOW).end();
+    assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{}", refused.err);
+    assert!(refused.err.contains("allow allkeys-lru"), "{}", refused.err);
+
+    let allowed =
+        [&options[..], &["--allow-eviction", "volatile-ttl", "--allow-eviction=allkeys-lru"]].concat();
+    let refused = start_over(&[master.url()], &allowed, &SHOW).end();
+    assert_eq!(refused.code, Some(69), "{}", refused.err);
+    assert!(refused.err.contains(&quarantined(&master)), "{}", refused.err);
+}
