@@ -175,6 +175,7 @@ macro_rules! all_scenarios_on {
             servers {
                 unix_sockets_lead_to_masters,
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
+                the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
             }
         }

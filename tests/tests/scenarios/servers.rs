@@ -247,8 +247,22 @@ pub(crate) fn a_master_kept_busy_by_a_script_has_no_vote(transport: &Transport) 
 const SMALLEST_ACL_RULE: &str =
     "~job* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info +select";
 
+/// The same with fenced locks and the restart guard.
+const SMALLEST_ACL_RULE_OF_GUARDED: &str = "~job* ~quorlock:fence* ~quorlock:restart-guard \
+     +set +get +del +pttl +pexpire +time +evalsha +eval +script|load +info +select";
+
 pub(crate) fn the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much(transport: &Transport) {
-    let words: Vec<_> = SMALLEST_ACL_RULE.split(' ').collect();
+    smallest_acl_rule(transport, SMALLEST_ACL_RULE, false);
+}
+
+pub(crate) fn the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much(
+    transport: &Transport,
+) {
+    smallest_acl_rule(transport, SMALLEST_ACL_RULE_OF_GUARDED, true);
+}
+
+fn smallest_acl_rule(transport: &Transport, rule: &str, guarded: bool) {
+    let words: Vec<_> = rule.split(' ').collect();
     let without = |missing: Option<usize>| -> String {
         let kept = words.iter().enumerate().filter(|(place, _)| Some(*place) != missing);
         kept.map(|(_, word)| format!(" {word}")).collect()
@@ -262,21 +276,34 @@ pub(crate) fn the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much(tran
         )
         .start();
 
-    assert_eq!(everything_works(transport, &server, "all"), Ok(()));
+    assert_eq!(everything_works(transport, &server, "all", guarded), Ok(()));
     for (place, word) in words.iter().enumerate() {
-        let outcome = everything_works(transport, &server, &format!("u{place}"));
+        let outcome = everything_works(transport, &server, &format!("u{place}"), guarded);
         assert!(outcome.is_err(), "{word} is not needed");
     }
 }
 
 /// Whether this user may do everything, and without a warning.
-fn everything_works(transport: &Transport, server: &RedisServer, user: &str) -> Result<(), String> {
+fn everything_works(
+    transport: &Transport,
+    server: &RedisServer,
+    user: &str,
+    guarded: bool,
+) -> Result<(), String> {
     server.command(&["FLUSHALL"]);
     server.command(&["SCRIPT", "FLUSH"]);
     let url = format!("redis://{user}:secret@{}/1", server.address());
     let config = patient([url]).client_name("quorlock").request_timeout(Duration::from_secs(2));
+    let config = if guarded { config.restart_guard(4 * TTL) } else { config };
     let locker = transport.open(config.build().map_err(|error| error.to_string())?);
-    let lock = || locker.try_lock("job").wait().map_err(|error| error.to_string());
+    if guarded {
+        locker.bootstrap().wait().map_err(|error| error.to_string())?;
+    }
+    let lock = || {
+        let request = locker.try_lock("job");
+        let request = if guarded { request.fenced().heal() } else { request };
+        request.wait().map_err(|error| error.to_string())
+    };
     let guard = lock()?;
     guard.extend(2 * TTL).wait().map_err(|error| error.to_string())?;
     let held = lock().unwrap_err();

@@ -103,7 +103,7 @@ pub(crate) const HEAL_FENCED: Script = Script {
     number: 6,
     name: "heal fenced",
     text: concat!(
-        "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end\n",
+        "if redis.pcall('GET', KEYS[1]) then return 0 end\n",
         read_counter!(),
         "\
 local done
@@ -115,5 +115,5 @@ done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if done.err then return done end
 return 1"
     ),
-    sha1_hex: "5fbbfec335b87390194484c3ee92101f7863b6b2",
+    sha1_hex: "1eab7a41689fcda85fb3368d109edafa0687e1fa",
 };

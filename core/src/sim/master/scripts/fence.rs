@@ -54,7 +54,7 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn heal_fenced(&mut self) -> Result<(), Failure> {
-        let Some(key) = self.key(1) else { return Err(self.raised("'EXISTS'", &super::NO_ARGUMENT)) };
+        let Some(key) = self.key(1) else { return self.number(0.0) };
         if self.call.master.keyspace.get(self.call.session.database, key, self.call.now).is_some() {
             return self.number(0.0);
         }
