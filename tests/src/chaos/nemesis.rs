@@ -26,12 +26,12 @@ enum Lasting {
 }
 
 pub(super) struct Nemesis<'a> {
-    pub(super) masters: &'a [RedisServer],
+    masters: &'a [RedisServer],
     /// A server that is nobody's master: it becomes a replica now and then.
-    pub(super) spare: &'a RedisServer,
-    pub(super) clients: &'a mut Clients,
-    pub(super) history: &'a Writer,
-    pub(super) random: Random,
+    spare: &'a RedisServer,
+    clients: &'a mut Clients,
+    history: &'a Writer,
+    random: Random,
     lasting: Vec<(Instant, Lasting)>,
 }
 
