@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use quorlock_core::Config;
-use quorlock_core::front::{Guard, Locker, Request};
+use quorlock_core::front::{Guard, Locker, ReleaseError, Request};
+use quorlock_core::{AcquireError, Config, FencingToken, LossCause};
 
 use super::history::{Seeker, What, Writer, now};
 use super::store::StoreClient;
@@ -203,8 +203,11 @@ impl Client<'_> {
                 sleep(self.random.millis(0..=100));
                 match manner.of(self.locker.resume(resource, resumption)).wait() {
                     Ok(resumed) => guard = resumed,
-                    // Whether it is gone or nobody could say: nobody renews it, and it runs out.
-                    Err(_) => return Ok("not resumed".to_owned()),
+                    // In every case nobody renews it any more, and it runs out.
+                    Err(AcquireError::NotHeld(_)) => return Ok("not resumed: gone".to_owned()),
+                    Err(AcquireError::TooLate(_)) => return Ok("not resumed: too late".to_owned()),
+                    Err(AcquireError::NoQuorum(_)) => return Ok("not resumed: no quorum".to_owned()),
+                    Err(error) => return Ok(format!("not resumed: {error}")),
                 }
                 self.history.note(What::Resumed { by: by.clone(), token: token_of(&guard) });
             }
@@ -215,13 +218,13 @@ impl Client<'_> {
         }
         Ok(match guard.release().wait() {
             Ok(()) => "released".to_owned(),
-            Err(quorlock_core::front::ReleaseError::NotOurs(_)) => "released, and not ours".to_owned(),
+            Err(ReleaseError::NotOurs(_)) => "released, and not ours".to_owned(),
             Err(_) => "released, nobody knows".to_owned(),
         })
     }
 
     /// The clock is read before the guard: what it says is true of that instant too.
-    fn look(&self, by: &Seeker, guard: &Guard) -> Result<(), quorlock_core::LossCause> {
+    fn look(&self, by: &Seeker, guard: &Guard) -> Result<(), LossCause> {
         let at = now();
         guard.check()?;
         self.history.add(at, What::Valid { by: by.clone() });
@@ -230,7 +233,7 @@ impl Client<'_> {
 }
 
 fn token_of(guard: &Guard) -> Option<u64> {
-    guard.fencing_token().map(quorlock_core::FencingToken::get)
+    guard.fencing_token().map(FencingToken::get)
 }
 
 #[cfg(test)]
