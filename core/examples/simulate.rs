@@ -9,7 +9,8 @@ use lexopt::prelude::*;
 use quorlock_core::sim::Plan;
 
 const HELP: &str = "\
-Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions, and looks for broken promises.
+Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions (with the restart guard on
+also masters that lose their data), and looks for broken promises.
 
 Usage: simulate [--acquisitions N] [--seed S]
        simulate --only S [--mermaid]
@@ -100,6 +101,7 @@ fn digest(first: u64, worlds: u64) -> ExitCode {
 fn many(options: &Options) -> ExitCode {
     let started = Instant::now();
     let (mut acquisitions, mut late, mut events, mut worlds, mut faults) = (0, 0, 0, 0u64, 0);
+    let (mut numbered, mut raised, mut guarded) = (0, 0, 0u64);
     let mut seed = options.seed;
     while acquisitions < options.acquisitions {
         let plan = Plan::random(seed);
@@ -107,6 +109,8 @@ fn many(options: &Options) -> ExitCode {
             Ok(report) => {
                 acquisitions += report.acquisitions;
                 late += report.late_grants;
+                numbered += report.numbered;
+                raised += report.raised;
                 events += report.events;
             }
             Err(failure) => {
@@ -119,12 +123,14 @@ fn many(options: &Options) -> ExitCode {
             }
         }
         faults += plan.faults.len();
+        guarded += u64::from(plan.restart_guard.is_some());
         worlds += 1;
         seed += 1;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{acquisitions} acquisitions in {worlds} worlds with {faults} faults, {late} grants after the sender had left, and \
+        "{acquisitions} acquisitions ({numbered} numbered, {raised} of them in two rounds) in {worlds} worlds, {guarded} of them \
+         with the restart guard, with {faults} faults, {late} grants after the sender had left, and \
          {events} events: no violation (seeds {}..{seed}, {seconds:.1} s, {:.0} acquisitions/s)",
         options.seed,
         acquisitions as f64 / seconds

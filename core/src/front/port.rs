@@ -11,10 +11,10 @@ use super::host::Host;
 use super::locker::Locker;
 use super::shared::{Handle, Shared};
 #[cfg(feature = "sim")]
-use crate::machine::LockId;
-use crate::protocol::{Cause, Config, MasterId};
+use crate::machine::{LockId, Resumption};
 #[cfg(feature = "sim")]
-use crate::protocol::{Resource, Token};
+use crate::protocol::Resource;
+use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
 
 /// A sleep while a lock is held is no longer than this. Timers of most systems stand still while the machine sleeps, and a holder must
@@ -130,7 +130,7 @@ impl Port {
 
     /// Shows every lock that its holder's guard may call valid, with the end of that.
     #[cfg(feature = "sim")]
-    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Resource, Token, Instant)) {
+    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
         self.shared.core().each_guard(&mut look);
     }
 

@@ -10,9 +10,9 @@ use super::port::Demand;
 use super::slot::Slot;
 use super::writer::Writer;
 use crate::machine::{Acquire, Event, LockId, Machine, Output, Resumption};
-use crate::protocol::{AcquireError, Config};
 #[cfg(feature = "sim")]
-use crate::protocol::{Resource, Token};
+use crate::protocol::Resource;
+use crate::protocol::{AcquireError, Config};
 use crate::time::Instant;
 
 pub(super) struct Shared {
@@ -259,12 +259,12 @@ impl Shared {
 
 impl Core {
     #[cfg(feature = "sim")]
-    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Resource, Token, Instant)) {
+    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Resource, Resumption, Instant)) {
         for (id, slot) in self.slots.iter().flatten() {
             let valid_until = slot.valid_until();
             if valid_until > Instant::ORIGIN {
-                if let Some((resource, token)) = self.machine.claim(*id) {
-                    look(*id, resource, token, valid_until);
+                if let Some((resource, proof)) = self.machine.claim(*id) {
+                    look(*id, resource, proof, valid_until);
                 }
             }
         }

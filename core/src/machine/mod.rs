@@ -416,10 +416,10 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).map(Lock::resumption)
     }
 
-    /// What a lock locks, and with which token.
+    /// What a lock locks, with which token and number.
     #[cfg(feature = "sim")]
-    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Token)> {
-        self.lock(lock).map(|lock| (lock.resource(), lock.token()))
+    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Resumption)> {
+        self.lock(lock).map(|lock| (lock.resource(), lock.resumption()))
     }
 
     /// How each master stands, in the order of the configuration.

@@ -16,7 +16,7 @@ use super::timeline::Actor;
 use super::violation::Violation;
 use crate::front::{Demand, Host, Locker, Port};
 use crate::machine::EntropyFailed;
-use crate::protocol::MasterId;
+use crate::protocol::{MasterId, Token};
 use crate::time::Instant;
 
 pub(super) type SharedState = Arc<Mutex<State>>;
@@ -81,6 +81,11 @@ impl Client {
     /// By how much its clock has leapt forward in all, which no timer notices.
     pub(super) fn leapt(&self) -> Duration {
         lock(&self.state).clients.get(self.number).map_or(Duration::ZERO, |node| node.leapt)
+    }
+
+    /// Its keys may stay.
+    pub(super) fn handed_on(&self, token: Token) {
+        lock(&self.state).observer.handed_on(&token.to_hex());
     }
 
     pub(super) fn find(&self, violation: Violation) {
@@ -219,6 +224,9 @@ impl Process {
     /// A process with its client's locker.
     pub(super) fn start(state: &SharedState, config: crate::protocol::Config) -> (Client, Self) {
         let number = lock(state).add_client();
+        if let Some(fleet) = config.fleet() {
+            lock(state).guard(fleet.longest_ttl.as_duration());
+        }
         let host = Arc::new(SimHost { client: number, state: Arc::clone(state) });
         let (locker, port) = Port::new(config, host);
         let waker =
@@ -345,9 +353,9 @@ impl Process {
         lock(&self.state).observer.look_begins(self.number);
         if let Some(port) = &self.port {
             let now = Instant::from_nanos(lock(&self.state).local(self.number));
-            port.each_guard(|id, resource, token, valid_until| {
+            port.each_guard(|id, resource, proof, valid_until| {
                 if now < valid_until {
-                    lock(&self.state).sees_guard(self.number, id, resource, token, valid_until);
+                    lock(&self.state).sees_guard(self.number, id, resource, proof, valid_until);
                 }
             });
         }

@@ -22,6 +22,21 @@ pub enum Fault {
         /// What of its data has survived. Anything but [`Keep::Everything`] lies outside Redlock's assumptions.
         keep: Keep,
     },
+    /// The master's keys are gone (FLUSHALL). Outside Redlock's assumptions, unless the restart guard is on.
+    Flush {
+        /// Whose.
+        master: usize,
+    },
+    /// The master is made a replica of another one, with a copy of its keys, and is promoted after a while; its connections stay. Outside
+    /// Redlock's assumptions, unless the restart guard is on.
+    Resync {
+        /// Whose.
+        master: usize,
+        /// Which other: so many places behind the next one, counted around.
+        further: usize,
+        /// For how long it is a replica.
+        span: Duration,
+    },
     /// The master answers with errors for a while.
     Refuse {
         /// Whose.
@@ -208,9 +223,14 @@ impl Fault {
             Self::ClientDrift { gain_ppm, .. } | Self::MasterDrift { gain_ppm, .. } => {
                 (-ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM).contains(gain_ppm)
             }
-            Self::MasterJump { .. } => false,
+            Self::MasterJump { .. } | Self::Flush { .. } | Self::Resync { .. } => false,
             _ => true,
         }
+    }
+
+    /// Whether it must be stood if all clients have the restart guard on, which is there for masters that lose their data.
+    pub fn is_assumed_with_guard(&self) -> bool {
+        self.is_assumed() || matches!(self, Self::Crash { .. } | Self::Flush { .. } | Self::Resync { .. })
     }
 
     /// With its numbers counted from these.
@@ -230,6 +250,8 @@ impl Fault {
         match self {
             Self::Hang { master, .. }
             | Self::Crash { master, .. }
+            | Self::Flush { master }
+            | Self::Resync { master, .. }
             | Self::Refuse { master, .. }
             | Self::ForgetScripts { master }
             | Self::MasterDrift { master, .. }
@@ -253,6 +275,7 @@ impl Fault {
         match self {
             Self::Hang { span, .. }
             | Self::Crash { span, .. }
+            | Self::Resync { span, .. }
             | Self::Refuse { span, .. }
             | Self::Partition { span, .. }
             | Self::Mute { span, .. }

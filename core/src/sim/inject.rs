@@ -12,7 +12,9 @@ impl State {
     pub(super) fn inject(&mut self, fault: Fault) {
         let fault = self.counted_around(fault);
         self.note(Actor::World, || format!("{fault:?}"));
-        if !fault.is_assumed() {
+        let is_guarded = self.observer.outages.is_guarded();
+        let is_stood = if is_guarded { fault.is_assumed_with_guard() } else { fault.is_assumed() };
+        if !is_stood {
             self.observer.leaves_assumptions();
         }
         self.is_calm = false;
@@ -38,6 +40,8 @@ impl State {
                 }
                 self.schedule(until, Event::Restart { master, incarnation });
             }
+            Fault::Flush { master } => self.flush(master),
+            Fault::Resync { master, further, span } => self.resync(master, further, span),
             Fault::Refuse { master, reason, span } => {
                 self.set_refusal(master, reason, true);
                 self.schedule(now + nanos(span), Event::Mend { master, reason });

@@ -60,6 +60,8 @@
 //!
 //! - No two guards' own clocks call them valid at one instant of true time, and a quorum of masters keeps the token of a valid guard
 //!   until its end.
+//! - Numbers of a resource are distinct, and a grant that was decided before another attempt sent anything has the smaller one. Scripts never
+//!   lower a fencing counter nor give it an end. Under the restart guard no master votes too soon after it has lost its data.
 //! - A guard is never valid beyond the first send of its round + TTL − drift, and never again once it was not.
 //! - Commands end in time; nobody is woken in vain.
 //! - After the last fault every client gets a lock, and no key of a lock that nobody holds is left ([`Plan::run`], [`World::settle`]).
@@ -68,21 +70,26 @@
 //!
 //! [`Fault::is_assumed`] tells which faults Redlock must stand: masters keep unexpired keys, their clocks are not set, and the rates of
 //! any two clocks differ by at most a hundredth ("Safety arguments" on the
-//! [Redis distributed-locks page](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)). Once another fault has
-//! come about, only two holders at once count as a violation: the observer must be able to show that the assumptions are needed.
+//! [Redis distributed-locks page](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)). With the restart guard on
+//! masters may also lose their data ([`Fault::is_assumed_with_guard`]), as long as their clocks differ by no more than the fleet's longest TTL.
+//! Once another fault has come about, only two holders at once and wrong numbers count as violations: the observer must be able to show that the assumptions are needed.
 
 mod client;
 mod clock;
 mod fault;
 mod inject;
+mod invent;
+mod ledger;
 mod link;
 mod master;
 mod network;
 mod observer;
+mod outage;
 mod plan;
 mod process;
 mod program;
 mod random;
+mod reading;
 pub mod search;
 mod state;
 #[cfg(feature = "proptest")]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::link::{Link, LinkId, Unread};
 use super::master::{Command, CommandKind, Flow};
-use super::observer::summary;
 use super::random::nanos;
+use super::reading::{is_grant, summary};
 use super::state::{Event, Inbound, State};
 use super::timeline::Actor;
 use super::violation::Violation;
@@ -35,6 +35,7 @@ impl State {
             Event::Room { client } => self.rouse(client),
             Event::Continue { master } => self.continue_master(master),
             Event::Restart { master, incarnation } => self.restart(master, incarnation),
+            Event::Promote { master } => self.promote(master),
             Event::Mend { master, reason } => self.set_refusal(master, reason, false),
             // These are for whoever has the clients' code.
             Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
@@ -148,7 +149,7 @@ impl State {
             {
                 link.parting.insert(token.to_vec());
             }
-            self.observer.sent(client, master, &command, local);
+            self.observer.sent(client, master, &command, (local, now));
             self.timeline.note(now, Actor::Client(client), None, || {
                 format!("sends master{master} {}", self.observer.name(&command))
             });
@@ -247,12 +248,14 @@ impl State {
             link.parting.remove(token);
         }
         self.observer.executed(link.master, command, answer, is_late.then_some(id));
+        self.observer.look_at_vote(link.master, command, answer, nanos(server_now));
+        self.observer.look_at_counter(link.master, command, &node.model, server_now);
         let (client, master) = (link.client, link.master);
         self.timeline.note(self.now, Actor::Client(client), Actor::Master(master), || {
             let late = if is_late { ", after its sender has left" } else { "" };
             format!("{}: {}{late}", self.observer.name(command), summary(answer))
         });
-        if command.kind() == CommandKind::Set && answer.starts_with(b"+") {
+        if is_grant(command, answer) {
             self.grant_happens(client, master);
         }
         flow

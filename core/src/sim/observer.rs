@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::clock::TrueTime;
+use super::ledger::Ledger;
 use super::link::LinkId;
-use super::master::{Command, CommandKind};
+use super::master::{Command, CommandKind, Master};
+use super::outage::Outages;
 use super::random::nanos;
+use super::reading::{is_grant, is_request, ttl_millis};
 use super::state::State;
 use super::timeline::Actor;
 use super::violation::Violation;
-use crate::machine::LockId;
-use crate::protocol::{Resource, Token, Ttl};
+use crate::machine::{LockId, Resumption};
+use crate::protocol::{Resource, Ttl};
 use crate::time::Instant;
 
 /// One guard that some client has.
@@ -30,12 +33,17 @@ struct Held {
 
 /// A token that was sent to some master.
 #[derive(Debug)]
-struct Known {
+pub(super) struct Known {
     client: usize,
     /// By which the timeline calls it.
-    number: usize,
-    /// When its requests were sent on the client's clock, and what life they ask for.
-    promises: Vec<(usize, u64, Ttl)>,
+    pub(super) number: usize,
+    first_sent: TrueTime,
+    /// Who asked which master, when on the client's clock, and what life he asked for.
+    promises: Vec<(usize, usize, u64, Ttl)>,
+    /// Whether there has been a guard: what asks for the key then puts it back, and promises nothing.
+    was_granted: bool,
+    /// Whether masters were asked to raise their counters.
+    was_raised: bool,
 }
 
 /// What the observer keeps in mind.
@@ -43,16 +51,22 @@ struct Known {
 pub(super) struct Observer {
     quorum: usize,
     held: Vec<Held>,
-    known: BTreeMap<Vec<u8>, Known>,
+    pub(super) known: BTreeMap<Vec<u8>, Known>,
     /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
     late: BTreeMap<(usize, Vec<u8>), LinkId>,
     ended: BTreeSet<(usize, LockId)>,
     dead: BTreeSet<usize>,
+    /// Tokens whose locks were handed on: their keys stay for whoever takes them, or until they end.
+    handed: BTreeSet<Vec<u8>>,
+    pub(super) ledger: Ledger,
+    pub(super) outages: Outages,
     within_assumptions: bool,
     is_stale: bool,
     verdict: Option<Violation>,
     /// How many guards there have been.
     pub(super) granted: u64,
+    /// How many grants were numbered, and how many of them needed a second round.
+    pub(super) numbered: (u64, u64),
 }
 
 impl Observer {
@@ -64,10 +78,14 @@ impl Observer {
             late: BTreeMap::new(),
             ended: BTreeSet::new(),
             dead: BTreeSet::new(),
+            handed: BTreeSet::new(),
+            ledger: Ledger::default(),
+            outages: Outages::new(masters),
             within_assumptions: true,
             is_stale: false,
             verdict: None,
             granted: 0,
+            numbered: (0, 0),
         }
     }
 
@@ -100,21 +118,31 @@ impl Observer {
         self.held.retain(|held| held.client != client);
     }
 
-    /// A client sends a command, at this time on its clock.
-    pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, local: u64) {
-        if let (CommandKind::Set | CommandKind::Extend, Some(token), Some(ttl)) =
-            (command.kind(), command.token(), ttl_millis(command))
-        {
-            let number = self.known.len() + 1;
+    pub(super) fn handed_on(&mut self, token: &[u8]) {
+        self.handed.insert(token.to_vec());
+    }
+
+    /// A client sends a command, at this time on its clock and in truth.
+    pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, (local, now): (u64, u64)) {
+        let (kind, Some(token)) = (command.kind(), command.token()) else { return };
+        let is_extension = matches!(kind, CommandKind::Extend | CommandKind::ExtendFenced);
+        let number = self.known.len() + 1;
+        if is_extension || is_request(kind) {
             let known = self.known.entry(token.to_vec()).or_insert_with(|| Known {
                 client,
                 number,
+                first_sent: now,
                 promises: Vec::new(),
+                was_granted: false,
+                was_raised: false,
             });
-            if let Ok(ttl) = Ttl::new(Duration::from_millis(ttl)) {
+            let ttl = ttl_millis(command).and_then(|ttl| Ttl::new(Duration::from_millis(ttl)).ok());
+            if let Some(ttl) = ttl.filter(|_| is_extension || !known.was_granted) {
                 // One round's commands go to all masters at one time, mostly.
-                known.promises.push((master, local, ttl));
+                known.promises.push((client, master, local, ttl));
             }
+        } else if let (CommandKind::Raise, Some(known)) = (kind, self.known.get_mut(token)) {
+            known.was_raised = true;
         }
     }
 
@@ -128,25 +156,44 @@ impl Observer {
     ) {
         let Some(token) = command.token() else { return };
         self.is_stale = true;
-        if let (Some(link), CommandKind::Set, true) = (late_on, command.kind(), answer.starts_with(b"+")) {
+        let sets =
+            is_grant(command, answer) || command.kind() == CommandKind::HealFenced && answer == b":1\r\n";
+        if let (Some(link), true) = (late_on, sets) {
             self.late.insert((master, token.to_vec()), link);
         }
     }
 
-    /// A command as the timeline shows it.
-    pub(super) fn name(&self, command: &Command) -> String {
-        let token = || match command.token().and_then(|token| self.known.get(token)) {
-            Some(known) => format!("token {}", known.number),
-            None => "a token".to_owned(),
+    /// A master that has lost its data votes for nobody under the restart guard. A lock that is held may be put back there.
+    pub(super) fn look_at_vote(&mut self, master: usize, command: &Command, answer: &[u8], clock: u64) {
+        let is_plain = command.kind() == CommandKind::Set;
+        if !is_plain && is_grant(command, answer) && self.outages.is_silent(master, clock) {
+            self.report(Violation::VotedInQuarantine { master });
+        }
+    }
+
+    /// After a script that may have changed a counter.
+    pub(super) fn look_at_counter(
+        &mut self,
+        master: usize,
+        command: &Command,
+        model: &Master,
+        now: Duration,
+    ) {
+        let counts = [
+            CommandKind::AcquireFenced,
+            CommandKind::AcquireFencedGuarded,
+            CommandKind::Raise,
+            CommandKind::ExtendFenced,
+            CommandKind::HealFenced,
+        ];
+        let Some(counter) = command.arguments().get(4).filter(|_| counts.contains(&command.kind())) else {
+            return;
         };
-        let key = || String::from_utf8_lossy(command.key().unwrap_or_default()).into_owned();
-        let ttl = || ttl_millis(command).unwrap_or_default();
-        match command.kind() {
-            CommandKind::Set => format!("SET {} {} NX PX {}", key(), token(), ttl()),
-            CommandKind::Extend => format!("EXTEND {} {} by {}", key(), token(), ttl()),
-            CommandKind::Release => format!("RELEASE {} {}", key(), token()),
-            CommandKind::Undo => format!("UNDO {} {}", key(), token()),
-            _ => String::from_utf8_lossy(command.name()).into_owned(),
+        if let Some(text) = model.value(0, counter, now) {
+            let has_end = model.expires_at(0, counter, now).is_some();
+            if let Err(violation) = self.ledger.counted(master, counter, text, has_end) {
+                self.report(violation);
+            }
         }
     }
 
@@ -183,9 +230,10 @@ impl State {
         client: usize,
         lock: LockId,
         resource: &Resource,
-        token: Token,
+        proof: Resumption,
         valid_until: Instant,
     ) {
+        let hex = proof.token.to_hex();
         let valid_until = valid_until.as_nanos();
         let local = self.local(client);
         let ends = self.clients.get(client).map_or(0, |node| node.clock.when(valid_until));
@@ -203,18 +251,30 @@ impl State {
         } else {
             has_revived = observer.ended.contains(&(client, lock));
             observer.granted += 1;
-            let (resource, token) = (resource.clone(), token.to_hex());
+            let (resource, token) = (resource.clone(), hex);
             observer.held.push(Held { client, lock, resource, token, valid_until, ends, is_seen: true });
         }
         observer.is_stale = true;
         if has_revived {
             observer.report(Violation::Revived { client });
         }
-        let hex = token.to_hex();
+        if let (Some(known), true) = (observer.known.get_mut(hex.as_slice()), is_new) {
+            known.was_granted = true;
+            let times = (known.first_sent, self.now);
+            match proof.fencing_token.map(|number| observer.ledger.granted(resource, hex, number, times)) {
+                Some(Ok(true)) => {
+                    observer.numbered.0 += 1;
+                    observer.numbered.1 += u64::from(known.was_raised);
+                }
+                Some(Err(violation)) => observer.report(violation),
+                Some(Ok(false)) | None => {}
+            }
+        }
         let known = observer.known.get(hex.as_slice());
-        let promised = known.into_iter().flat_map(|known| &known.promises).fold(
+        let promises = known.into_iter().flat_map(|known| &known.promises);
+        let promised = promises.filter(|(other, ..)| *other == client).fold(
             BTreeMap::new(),
-            |mut best: BTreeMap<usize, u64>, (master, sent, ttl)| {
+            |mut best: BTreeMap<usize, u64>, (_, master, sent, ttl)| {
                 let end = ttl.valid_until(Instant::from_nanos(*sent)).as_nanos();
                 let place = best.entry(*master).or_default();
                 *place = end.max(*place);
@@ -232,7 +292,8 @@ impl State {
         self.timeline.note(self.now, Actor::Client(client), None, || {
             let what = if is_new { "holds" } else { "goes on holding" };
             let span = Duration::from_nanos(valid_until.saturating_sub(local));
-            format!("{what} {resource} with token {number}, valid for {span:?}")
+            let fence = proof.fencing_token.map(|fence| format!(", number {fence}")).unwrap_or_default();
+            format!("{what} {resource} with token {number}{fence}, valid for {span:?}")
         });
     }
 
@@ -255,7 +316,10 @@ impl State {
                 break;
             }
             if observer.within_assumptions {
-                let masters = self.masters.iter().filter(|node| {
+                let masters = self.masters.iter().enumerate().filter(|(master, node)| {
+                    if observer.outages.is_silent_until(*master, held.ends) {
+                        return true;
+                    }
                     let server_now = Duration::from_nanos(node.clock.read(now));
                     let key = held.resource.as_bytes();
                     node.model.value(0, key, server_now) == Some(held.token.as_slice())
@@ -289,6 +353,7 @@ impl State {
                         // Its release was sent behind it and lost with the connection, or found no room in the socket.
                         self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
                     })
+                    || self.observer.handed.contains(token)
                     || self.observer.held.iter().any(|held| held.token == token);
                 if let (false, Ok(resource)) = (is_excused, Resource::new(key)) {
                     found = Some(Violation::KeyLeft { master, resource });
@@ -298,24 +363,5 @@ impl State {
         if let Some(violation) = found {
             self.observer.report(violation);
         }
-    }
-}
-
-/// The life that a command asks for its key: in both the argument behind `PX`, or behind the token.
-fn ttl_millis(command: &Command) -> Option<u64> {
-    std::str::from_utf8(command.arguments().get(5)?).ok()?.parse().ok()
-}
-
-/// A reply in a few words.
-pub(super) fn summary(reply: &[u8]) -> String {
-    let first = reply.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let text = String::from_utf8_lossy(first);
-    match reply.first() {
-        Some(b'+' | b':') => text.trim_start_matches(['+', ':']).to_owned(),
-        Some(b'-') => text.split(' ').next().unwrap_or_default().to_owned(),
-        Some(b'_') => "nil".to_owned(),
-        Some(b'$') if reply.starts_with(b"$-1") => "nil".to_owned(),
-        Some(_) => "answered".to_owned(),
-        None => "no answer".to_owned(),
     }
 }

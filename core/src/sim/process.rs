@@ -172,7 +172,49 @@ impl State {
                 every_other
             }
         });
+        if kept != Keep::Everything {
+            self.loses_data(master, true);
+        }
         self.note(Actor::Master(master), || format!("is back, keys kept: {kept:?}"));
+        self.observer.keys_changed();
+    }
+
+    pub(super) fn flush(&mut self, master: usize) {
+        if let Some(node) = self.masters.get_mut(master) {
+            node.model.remove_all();
+        }
+        self.loses_data(master, true);
+    }
+
+    /// A master that is there becomes a replica of another one.
+    pub(super) fn resync(&mut self, master: usize, further: usize, span: Duration) {
+        let (masters, now) = (self.masters.len(), self.now);
+        let Some(others) = masters.checked_sub(1).filter(|others| *others > 0) else { return };
+        let other = (master + 1 + further % others) % masters;
+        let Some(source) = self.masters.get(other).map(|node| node.model.clone()) else { return };
+        let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
+        node.model.resync_from(&source);
+        self.note(Actor::Master(master), || format!("is a replica of master{other}"));
+        self.loses_data(master, false);
+        self.schedule(now + nanos(span), Event::Promote { master });
+    }
+
+    /// A replica becomes a master, unless it is one already.
+    pub(super) fn promote(&mut self, master: usize) {
+        let Some(node) = self.masters.get_mut(master) else { return };
+        let before = node.model.replication_id().to_owned();
+        node.model.promote();
+        if node.model.replication_id() != before {
+            self.note(Actor::Master(master), || "is promoted".into());
+            self.loses_data(master, true);
+        }
+    }
+
+    fn loses_data(&mut self, master: usize, votes: bool) {
+        let Some(node) = self.masters.get(master) else { return };
+        let clock = votes.then(|| node.clock.read(self.now));
+        self.observer.outages.lost(master, self.now, clock);
+        self.observer.ledger.lost(master);
         self.observer.keys_changed();
     }
 }

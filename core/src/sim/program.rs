@@ -1,13 +1,17 @@
 //! What a client does, as a value, and the task that does it.
 
-use std::future::Future;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::{Future, IntoFuture};
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use super::client::Client;
 use super::violation::Violation;
-use crate::front::Guard;
+use crate::front::{Guard, Request};
+use crate::machine::Resumption;
 use crate::protocol::AcquireError;
 use crate::time::Instant;
 
@@ -25,6 +29,10 @@ pub enum Step {
         within: Duration,
         /// Whether it is renewed in the background.
         renewed: bool,
+        /// Whether its grant is numbered.
+        fenced: bool,
+        /// Whether it is put back on masters that lost it.
+        healing: bool,
         /// After so long the request is dropped.
         dropped_after: Option<Duration>,
     },
@@ -37,6 +45,19 @@ pub enum Step {
         /// After so long the future is dropped.
         dropped_after: Option<Duration>,
     },
+    /// Hands the lock that it has on to whoever takes it.
+    HandOn,
+    /// Takes the lock that was handed on first. One that it still has is dropped before.
+    Resume {
+        /// For how long from now on.
+        ttl: Duration,
+        /// Whether it is renewed in the background.
+        renewed: bool,
+        /// Whether it is put back on masters that lost it.
+        healing: bool,
+    },
+    /// Releases the lock that was handed on first.
+    ReleaseHanded,
     /// Ends the renewal of the lock that it has.
     StopRenewal,
     /// Releases the lock that it has, and waits for the outcome.
@@ -45,6 +66,26 @@ pub enum Step {
     Drop,
     /// Waits.
     Rest(Duration),
+}
+
+/// Locks that were handed on, with the numbers of their resources.
+pub(super) type Letterbox = Rc<RefCell<VecDeque<(u8, Resumption)>>>;
+
+/// How long a client tries to go on with a lock.
+pub(super) const RESUMED_WITHIN: Duration = ms(500);
+
+impl Step {
+    /// The step with what it becomes if it asks for less; `None` if it asks for nothing special.
+    pub(super) fn plainer(&mut self) -> Option<(&mut Self, Self)> {
+        let mut plain = *self;
+        match &mut plain {
+            Self::Lock { fenced, .. } if *fenced => *fenced = false,
+            Self::Lock { healing, .. } | Self::Resume { healing, .. } if *healing => *healing = false,
+            Self::Lock { renewed, .. } | Self::Resume { renewed, .. } if *renewed => *renewed = false,
+            _ => return None,
+        }
+        Some((self, plain))
+    }
 }
 
 /// What commands may take beyond what is promised, because a process runs a little after it has been woken.
@@ -60,25 +101,49 @@ pub(super) fn resource(number: u8) -> String {
 }
 
 /// Carries out these steps, one after the other, and reports commands that end late.
-pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration) {
+pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration, letterbox: Letterbox) {
     let mut guard: Option<Guard> = None;
+    let mut held_resource = 0;
     // Whether the end of its validity may move without being asked.
     let mut is_renewed = false;
     for step in steps {
         match step {
-            Step::Lock { resource: number, ttl, within, renewed, dropped_after } => {
+            Step::Lock { resource: number, ttl, within, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
-                is_renewed = renewed;
+                (is_renewed, held_resource) = (renewed, number);
                 let request = client.locker().lock(resource(number)).ttl(ttl).within(within);
-                let request = if renewed { request.renew() } else { request };
-                let timed = Timed::begin(&client, "lock", within, false);
-                if let Some(Ok(granted)) = unless(&client, dropped_after, request.into_future()).await {
-                    if !granted.is_valid() {
-                        client.find(Violation::WornOut { client: client.number() });
+                let request = if fenced { request.fenced() } else { request };
+                let request = with(request, renewed, healing);
+                guard = granted(&client, "lock", request, within, dropped_after).await;
+            }
+            Step::HandOn => {
+                if let Some(held) = guard.take() {
+                    let token = held.token();
+                    if let Ok(proof) = held.hand_on() {
+                        client.handed_on(token);
+                        letterbox.borrow_mut().push_back((held_resource, proof));
                     }
-                    guard = Some(granted);
                 }
-                timed.end();
+            }
+            Step::Resume { ttl, renewed, healing } => {
+                let handed = letterbox.borrow_mut().pop_front();
+                if let Some((number, proof)) = handed {
+                    drop(guard.take());
+                    (is_renewed, held_resource) = (renewed, number);
+                    let request = client.locker().resume(resource(number), proof).ttl(ttl);
+                    let request = with(request.within(RESUMED_WITHIN), renewed, healing);
+                    guard = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
+                }
+            }
+            Step::ReleaseHanded => {
+                let handed = letterbox.borrow_mut().pop_front();
+                if let Some((number, proof)) = handed {
+                    let timed = Timed::begin(&client, "release", answer_limit, true);
+                    if let Ok(release) = client.locker().release(resource(number), proof.token) {
+                        let _ = release.await;
+                    }
+                    timed.end();
+                }
             }
             Step::Hold(span) => match &guard {
                 Some(held) => {
@@ -125,6 +190,28 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
     }
 }
 
+fn with(request: Request, renewed: bool, healing: bool) -> Request {
+    let request = if renewed { request.renew() } else { request };
+    if healing { request.heal() } else { request }
+}
+
+/// The guard that comes of a request, and a report if it came too late.
+async fn granted(
+    client: &Client,
+    command: &'static str,
+    request: Request,
+    within: Duration,
+    dropped_after: Option<Duration>,
+) -> Option<Guard> {
+    let timed = Timed::begin(client, command, within, false);
+    let guard = unless(client, dropped_after, request.into_future()).await.and_then(Result::ok);
+    if guard.as_ref().is_some_and(|guard| !guard.is_valid()) {
+        client.find(Violation::WornOut { client: client.number() });
+    }
+    timed.end();
+    guard
+}
+
 /// Seeks a lock when all is well, which must come to something within this time; and then one of its own, which must be renewed,
 /// extended and released as promised.
 pub(super) async fn must_get(client: Client, number: u8, ttl: Duration, within: Duration) {
@@ -151,7 +238,9 @@ async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Res
 async fn keep_asking(client: &Client, name: String, ttl: Duration, until: Instant) -> Result<Guard, String> {
     loop {
         let left = until.since(client.now());
-        match client.locker().lock(&name).ttl(ttl).renew().within(left).await {
+        let request = client.locker().lock(&name).ttl(ttl).renew().within(left);
+        let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
+        match request.await {
             Ok(guard) => return Ok(guard),
             // Told at once where a configuration seems to be wrong: a password that was set is known as such until the next attempt to
             // connect, which comes with the back-off.

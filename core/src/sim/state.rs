@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::clock::{Clock, TrueTime};
 use super::fault::{Fault, Keep, Refusal};
 use super::link::{Link, LinkId, Path};
-use super::master::Master;
+use super::master::{Command, Master, Session};
 use super::observer::Observer;
 use super::random::Random;
 use super::timeline::{Actor, Timeline};
-use crate::protocol::Cause;
+use crate::protocol::{Cause, Fleet};
+use crate::wire::OPEN;
 
 /// The masters' clocks start here, in the time since the Unix epoch; the clients' start anywhere.
 const MASTERS_START: Duration = Duration::from_secs(1_750_000_000);
@@ -61,6 +62,10 @@ pub(super) enum Event {
     Restart {
         master: usize,
         incarnation: u64,
+    },
+    /// A master that was made a replica is promoted.
+    Promote {
+        master: usize,
     },
     /// A master stops refusing.
     Mend {
@@ -171,12 +176,13 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(seed: u64, masters: usize, keeps_timeline: bool) -> Self {
+    /// The masters' clocks differ by up to `skew`.
+    pub(super) fn new(seed: u64, masters: usize, skew: Duration, keeps_timeline: bool) -> Self {
         let mut random = Random::new(seed);
         let masters = (0..masters)
             .map(|place| MasterNode {
                 model: Master::new(identity(place, 0)),
-                clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=Duration::from_secs(9)), 0),
+                clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=skew), 0),
                 hangs_until: 0,
                 away_until: 0,
                 kept: Keep::Everything,
@@ -221,6 +227,23 @@ impl State {
             paths: vec![Path::default(); self.masters.len()],
         });
         self.clients.len() - 1
+    }
+
+    /// A client has the restart guard on.
+    pub(super) fn guard(&mut self, longest: Duration) {
+        let now = self.now;
+        self.observer.outages.guard(longest, self.masters.iter().map(|node| node.clock.read(now)));
+    }
+
+    /// All masters are told that nothing can be locked yet.
+    pub(super) fn open(&mut self, longest: Duration) {
+        let [longest, masters] = [longest.as_millis().to_string(), self.masters.len().to_string()];
+        for node in &mut self.masters {
+            let command = Command::new(["EVAL", OPEN.text, "1", Fleet::MARKER, &longest, &masters]);
+            let server_now = Duration::from_nanos(node.clock.read(self.now));
+            let _ = node.model.execute(&mut Session::new(), &command, server_now, &mut Vec::new());
+        }
+        self.observer.outages.opened = true;
     }
 
     // The order of events.
@@ -290,6 +313,7 @@ impl State {
                     | Event::Resume { .. }
                     | Event::Continue { .. }
                     | Event::Restart { .. }
+                    | Event::Promote { .. }
                     | Event::Mend { .. }
             )
         });

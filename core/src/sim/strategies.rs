@@ -28,6 +28,9 @@ use super::fault::{ASSUMED_DRIFT_PPM, Fault, Keep, Refusal, When};
 use super::plan::{ClientPlan, Plan};
 use super::program::Step;
 
+/// No TTL is longer, in milliseconds.
+const LONGEST_TTL: u64 = 6_000;
+
 fn millis(range: Range<u64>) -> impl Strategy<Value = Duration> {
     range.prop_map(Duration::from_millis)
 }
@@ -86,28 +89,58 @@ pub fn faults() -> impl Strategy<Value = Fault> {
     ]
 }
 
+/// Faults that the restart guard is there for: masters lose their data.
+pub fn losses() -> impl Strategy<Value = Fault> {
+    let kept = prop_oneof![Just(Keep::Nothing), Just(Keep::Half)];
+    prop_oneof![
+        (0usize..8, millis(1..2_000), kept).prop_map(|(master, span, keep)| Fault::Crash {
+            master,
+            span,
+            keep
+        }),
+        (0usize..8).prop_map(|master| Fault::Flush { master }),
+        (0usize..8, 0usize..4, millis(1..2_000)).prop_map(|(master, further, span)| Fault::Resync {
+            master,
+            further,
+            span
+        }),
+    ]
+}
+
 /// Up to `most` faults, with when they come about: within `horizon` of true time, or when something is going on.
 pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
+    schedules_of(faults().boxed(), most, horizon)
+}
+
+fn schedules_of(
+    faults: BoxedStrategy<Fault>,
+    most: usize,
+    horizon: Duration,
+) -> impl Strategy<Value = Vec<(When, Fault)>> {
     let horizon = u64::try_from(horizon.as_millis()).unwrap_or(u64::MAX).max(1);
     let when = prop_oneof![
         millis(0..horizon).prop_map(When::At),
         // A thousand things or so happen in a second in which locks are sought.
         (0..horizon).prop_map(When::AfterEvents),
     ];
-    vec((when, faults()), 0..=most)
+    vec((when, faults), 0..=most)
 }
 
 /// One step of a client's program.
 pub fn steps() -> impl Strategy<Value = Step> {
     let dropped_after = || option::weighted(0.15, millis(1..200));
     prop_oneof![
-        4 => (0u8..2, millis(150..6_000), millis(5..3_000), any::<bool>(), dropped_after()).prop_map(
-            |(resource, ttl, within, renewed, dropped_after)| {
-                Step::Lock { resource, ttl, within, renewed, dropped_after }
+        4 => (0u8..2, millis(150..LONGEST_TTL), millis(5..3_000), any::<[bool; 3]>(), dropped_after()).prop_map(
+            |(resource, ttl, within, [renewed, fenced, healing], dropped_after)| {
+                Step::Lock { resource, ttl, within, renewed, fenced, healing, dropped_after }
             }
         ),
+        1 => Just(Step::HandOn),
+        1 => (millis(150..LONGEST_TTL), any::<[bool; 2]>())
+            .prop_map(|(ttl, [renewed, healing])| Step::Resume { ttl, renewed, healing }),
+        1 => Just(Step::ReleaseHanded),
         3 => millis(1..800).prop_map(Step::Hold),
-        2 => (millis(150..6_000), dropped_after())
+        2 => (millis(150..LONGEST_TTL), dropped_after())
             .prop_map(|(ttl, dropped_after)| Step::Extend { ttl, dropped_after }),
         3 => Just(Step::Release),
         1 => Just(Step::Drop),
@@ -126,9 +159,22 @@ fn drift() -> impl Strategy<Value = i32> {
     -ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM
 }
 
-/// Whole runs: one to five masters, up to four clients, and faults of every kind.
+/// Whole runs: one to five masters, up to four clients, and faults of every kind. With the restart guard masters lose their data too.
 pub fn plans() -> impl Strategy<Value = Plan> {
+    let horizon = Duration::from_secs(4);
+    let any_fault = prop_oneof![6 => faults(), 1 => losses()].boxed();
+    let guarded =
+        (millis(LONGEST_TTL..LONGEST_TTL + 500), any::<bool>(), schedules_of(any_fault, 20, horizon))
+            .prop_map(|(longest, opened, faults)| (Some(longest), opened, faults));
+    let plain = schedules(20, horizon).prop_map(|faults| (None, false, faults));
     let masters = vec(drift(), 1..=5);
-    (any::<u64>(), masters, vec(clients(), 1..=4), schedules(20, Duration::from_secs(4)))
-        .prop_map(|(seed, masters, clients, faults)| Plan { masters, faults, ..Plan::new(seed, 1, clients) })
+    (any::<u64>(), masters, vec(clients(), 1..=4), prop_oneof![plain, guarded]).prop_map(
+        |(seed, masters, clients, (restart_guard, opened, faults))| Plan {
+            masters,
+            faults,
+            restart_guard,
+            opened,
+            ..Plan::new(seed, 1, clients)
+        },
+    )
 }

@@ -40,6 +40,32 @@ pub enum Violation {
         /// By how much.
         by: Duration,
     },
+    /// Two grants of a resource had one number, or one grant two.
+    NumberTwice {
+        /// What was locked.
+        resource: Resource,
+        /// Which number.
+        number: u64,
+    },
+    /// A grant was decided before another attempt sent anything, and has not the smaller number.
+    NumberTooSmall {
+        /// What was locked.
+        resource: Resource,
+        /// The number of the later one,
+        number: u64,
+        /// and the largest until it began.
+        earlier: u64,
+    },
+    /// A script gave a fencing counter an end, lowered it, or made it something else than a number.
+    CounterBroken {
+        /// Where.
+        master: usize,
+    },
+    /// A master voted under the restart guard too soon after it had lost its data.
+    VotedInQuarantine {
+        /// Which.
+        master: usize,
+    },
     /// A key of a lock that nobody has any more was still there long after every master answered again.
     KeyLeft {
         /// Where.
@@ -87,6 +113,9 @@ impl Violation {
         !matches!(
             self,
             Self::TwoHolders { .. }
+                | Self::NumberTwice { .. }
+                | Self::NumberTooSmall { .. }
+                | Self::CounterBroken { .. }
                 | Self::Spinning { .. }
                 | Self::Unfinished { .. }
                 | Self::Restless
@@ -116,6 +145,21 @@ impl fmt::Display for Violation {
                     f,
                     "client{client}'s guard is valid {by:?} longer than TTL less drift from its first send"
                 )
+            }
+            Self::NumberTwice { resource, number } => {
+                write!(f, "number {number} of {resource} stands for two grants, or one grant has another too")
+            }
+            Self::NumberTooSmall { resource, number, earlier } => {
+                write!(
+                    f,
+                    "{resource} was granted with number {number} after it had been granted with {earlier}"
+                )
+            }
+            Self::CounterBroken { master } => {
+                write!(f, "a script made a fencing counter of master{master} end, or lowered it")
+            }
+            Self::VotedInQuarantine { master } => {
+                write!(f, "master{master} lost its data and voted before all that it forgot had run out")
             }
             Self::KeyLeft { master, resource } => {
                 write!(f, "master{master} still keeps {resource}, which nobody holds any more")

@@ -20,6 +20,9 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// After so long nothing may happen any more in a world in which nobody wants anything.
 const REST: Duration = Duration::from_secs(120);
 
+/// By how much the masters' clocks differ at most.
+pub(super) const LARGEST_SKEW: Duration = Duration::from_secs(9);
+
 /// Masters, a network, clocks and clients, all of them values; time passes when something happens.
 ///
 /// The same seed and the same calls give the same run, on every machine. An observer looks in true time at every guard, clock and
@@ -58,6 +61,10 @@ pub struct Report {
     pub took: Duration,
     /// How many guards there have been.
     pub acquisitions: u64,
+    /// How many grants had a number.
+    pub numbered: u64,
+    /// How many of them needed a second round, because the masters' counters differed.
+    pub raised: u64,
     /// How many requests for a lock a master granted after their sender had left: late enough to need the protocol's care.
     pub late_grants: u64,
     /// How many things have happened.
@@ -93,12 +100,12 @@ impl World {
 
     /// So many masters, from 1 to 64.
     pub fn with_masters(seed: u64, masters: usize) -> Self {
-        Self::build(seed, masters, true)
+        Self::build(seed, masters, LARGEST_SKEW, true)
     }
 
     /// With `keeps_timeline` off it runs faster, and a failure's timeline is empty.
-    pub(super) fn build(seed: u64, masters: usize, keeps_timeline: bool) -> Self {
-        let state = State::new(seed, masters.clamp(1, 64), keeps_timeline);
+    pub(super) fn build(seed: u64, masters: usize, skew: Duration, keeps_timeline: bool) -> Self {
+        let state = State::new(seed, masters.clamp(1, 64), skew, keeps_timeline);
         Self { seed, state: Arc::new(Mutex::new(state)), processes: Vec::new() }
     }
 
@@ -212,6 +219,8 @@ impl World {
         Report {
             took: Duration::from_nanos(state.now),
             acquisitions: state.observer.granted,
+            numbered: state.observer.numbered.0,
+            raised: state.observer.numbered.1,
             late_grants: state.observer.late_grants(),
             events: state.steps,
         }
@@ -220,6 +229,11 @@ impl World {
     /// What has happened so far.
     pub fn timeline(&self) -> Timeline {
         lock(&self.state).timeline.clone()
+    }
+
+    /// All masters are told that nothing can be locked yet, so that they vote under a restart guard with this longest TTL.
+    pub(super) fn open(&mut self, longest_ttl: Duration) {
+        lock(&self.state).open(longest_ttl);
     }
 
     /// Faults that have not come about yet never will.

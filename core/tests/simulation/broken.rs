@@ -9,7 +9,15 @@ const fn ms(millis: u64) -> Duration {
 }
 
 fn lock(ttl: Duration) -> Step {
-    Step::Lock { resource: 0, ttl, within: ms(2_000), renewed: false, dropped_after: None }
+    Step::Lock {
+        resource: 0,
+        ttl,
+        within: ms(2_000),
+        renewed: false,
+        fenced: false,
+        healing: false,
+        dropped_after: None,
+    }
 }
 
 /// Two clients that want the same lock for long.
@@ -45,6 +53,86 @@ fn masters_that_restart_empty_let_two_clients_in() {
 fn masters_that_restart_with_all_their_keys_do_not() {
     let kept = |master| Fault::Crash { master, span: ms(5), keep: Keep::Everything };
     assert_eq!(violation(|seed| with_faults(seed, &[(ms(300), kept(0)), (ms(600), kept(1))])), None);
+}
+
+/// The rivals with the restart guard on.
+fn guarded_with(seed: u64, faults: &[(Duration, Fault)]) -> Plan {
+    let mut plan = with_faults(seed, faults);
+    (plan.restart_guard, plan.opened) = (Some(ms(2_100)), true);
+    plan
+}
+
+/// Two masters, one after the other, lose what they knew, each in this way.
+fn losses(fault: impl Fn(usize) -> Fault) -> [(Duration, Fault); 2] {
+    [(ms(300), fault(0)), (ms(600), fault(1))]
+}
+
+#[test]
+fn masters_that_lose_their_data_let_two_clients_in_without_the_restart_guard_only() {
+    let faults: [fn(usize) -> Fault; 4] = [
+        |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing },
+        |master| Fault::Crash { master, span: ms(5), keep: Keep::Half },
+        |master| Fault::Flush { master },
+        // Master 0 becomes a copy of master 1, which has a copy of its own of whoever came in.
+        |master| Fault::Resync { master, further: 1, span: ms(5) },
+    ];
+    for (place, fault) in faults.into_iter().enumerate() {
+        let faults = losses(fault);
+        assert_eq!(violation(|seed| guarded_with(seed, &faults)), None, "fault {place}");
+        // A copy of a master that holds the lock forgets nothing, and of a few keys half may be all.
+        if matches!(faults[0].1, Fault::Crash { keep: Keep::Nothing, .. } | Fault::Flush { .. }) {
+            let found = violation(|seed| with_faults(seed, &faults));
+            assert!(matches!(found, Some(Violation::TwoHolders { .. })), "fault {place}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_master_that_copies_one_that_was_never_asked_lets_two_clients_in() {
+    // The first holder has masters 0 and 1 only; master 0 takes over what master 2 knows.
+    let faults = [
+        (ms(0), Fault::Hang { master: 2, span: ms(200) }),
+        (ms(400), Fault::Flush { master: 2 }),
+        (ms(500), Fault::Resync { master: 0, further: 1, span: ms(5) }),
+    ];
+    let found = violation(|seed| with_faults(seed, &faults));
+    assert!(matches!(found, Some(Violation::TwoHolders { .. })), "{found:?}");
+    assert_eq!(violation(|seed| guarded_with(seed, &faults)), None);
+}
+
+/// Locks that are numbered, one after the other.
+fn numbered(seed: u64) -> Plan {
+    let step = Step::Lock {
+        resource: 0,
+        ttl: ms(1_000),
+        within: ms(4_000),
+        renewed: false,
+        fenced: true,
+        healing: false,
+        dropped_after: None,
+    };
+    let one = ClientPlan::new([step, Step::Hold(ms(20)), Step::Release].repeat(40));
+    Plan::new(seed, 3, vec![one.clone(), one])
+}
+
+#[test]
+fn counters_that_are_lost_give_numbers_twice_without_the_restart_guard_only() {
+    let faults = [ms(300), ms(320)].map(|at| (at.into(), Fault::Flush { master: usize::from(at > ms(300)) }));
+    let plan = |seed| {
+        let mut plan = numbered(seed);
+        plan.faults = faults.to_vec();
+        plan
+    };
+    let found = violation(plan);
+    let is_known = matches!(found, Some(Violation::NumberTwice { .. } | Violation::NumberTooSmall { .. }));
+    assert!(is_known, "{found:?}");
+    let guarded = |seed| {
+        let mut plan = plan(seed);
+        (plan.restart_guard, plan.opened) = (Some(ms(1_000)), true);
+        plan
+    };
+    assert_eq!(violation(guarded), None);
+    assert_eq!(violation(numbered), None);
 }
 
 #[test]

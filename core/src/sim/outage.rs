@@ -1,0 +1,70 @@
+//! Masters that have lost their data, as the observer keeps account of them under the restart guard.
+
+use std::time::Duration;
+
+use super::clock::TrueTime;
+use super::fault::ASSUMED_DRIFT_PPM;
+use super::random::nanos;
+
+#[derive(Debug)]
+pub(super) struct Outages {
+    /// The longest TTL of the fleet, if the guard is on.
+    longest: Option<u64>,
+    /// Whether the masters were told that nothing could be locked yet.
+    pub(super) opened: bool,
+    masters: Vec<Outage>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Outage {
+    /// When it lost its data, in true time.
+    lost_at: Option<TrueTime>,
+    /// Until when it must not vote, on its own clock.
+    silent_until: u64,
+}
+
+impl Outages {
+    pub(super) fn new(masters: usize) -> Self {
+        Self { longest: None, opened: false, masters: vec![Outage::default(); masters] }
+    }
+
+    /// Clients have the guard on. What the masters' clocks show.
+    pub(super) fn guard(&mut self, longest: Duration, clocks: impl Iterator<Item = u64>) {
+        let longest = nanos(longest);
+        if self.longest.replace(longest).is_none() && !self.opened {
+            for (outage, clock) in self.masters.iter_mut().zip(clocks) {
+                outage.silent_until = clock + longest;
+            }
+        }
+    }
+
+    pub(super) fn is_guarded(&self) -> bool {
+        self.longest.is_some()
+    }
+
+    /// A master has lost its data. `clock` is what its own shows if it votes at all; a replica does not.
+    pub(super) fn lost(&mut self, master: usize, now: TrueTime, clock: Option<u64>) {
+        let longest = self.longest.unwrap_or(0);
+        if let Some(outage) = self.masters.get_mut(master) {
+            outage.lost_at = Some(now);
+            outage.silent_until = clock.map_or(0, |clock| clock + longest);
+        }
+    }
+
+    /// Whether a master must not vote yet. Scripts see whole milliseconds.
+    pub(super) fn is_silent(&self, master: usize, clock: u64) -> bool {
+        self.masters.get(master).is_some_and(|outage| clock + MILLI < outage.silent_until)
+    }
+
+    /// Whether a master that may have lost the key votes for nobody else until then, in true time.
+    pub(super) fn is_silent_until(&self, master: usize, ends: TrueTime) -> bool {
+        let Some(longest) = self.longest else { return false };
+        // By the fastest clock that a master may have.
+        let fastest = 1_000_000 + u64::from(ASSUMED_DRIFT_PPM.unsigned_abs());
+        let least = longest.saturating_mul(1_000_000) / fastest;
+        let lost_at = self.masters.get(master).and_then(|outage| outage.lost_at);
+        lost_at.is_some_and(|lost_at| ends <= lost_at + least)
+    }
+}
+
+const MILLI: u64 = 1_000_000;
