@@ -8,7 +8,7 @@
 use super::Script;
 use super::fence::{grant_fenced, read_counter};
 
-/// Goes on only where the marker is the one of this server's present life and its quarantine is over. Defines `born`.
+/// Goes on only where the marker is the one of this server's present life and its quarantine is over. Defines `opens`.
 macro_rules! check_marker {
     () => {
         "\
@@ -50,12 +50,16 @@ return 1"
 };
 
 /// As the fenced acquisition, where the marker allows it. Counters that were lost start above all that was issued before: as
-/// long as no resource was granted more than 1,024 times in a millisecond.
+/// long as no resource was granted more than 1,024 times in a millisecond, and the masters' clocks differ by no more than the longest TTL.
+///
+/// They start at the time from which the master votes, not at its marker's birth. Where the masters were told that nothing could be locked
+/// yet, numbers come from the clock that is furthest ahead at once, and a master whose clock is behind may lose its counters a
+/// moment later: the TTL that it waits is more than what it is behind.
 pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
-    text: concat!(check_marker!(), "local floor = born * 1024\n", grant_fenced!()),
-    sha1_hex: "40e33851d94284da35e2af9fea5d91c6b7daf585",
+    text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
+    sha1_hex: "591317c82e55c11008e0d6c6ed0f7133bfcdd2f4",
 };
 
 /// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.

@@ -6,8 +6,8 @@ use crate::sim::master::reply::Failure;
 
 /// How the master stands, by its marker.
 enum Standing {
-    /// It votes; its marker was written then.
-    Votes { born: f64 },
+    /// It votes, from then on.
+    Votes { opens: f64 },
     /// It has said why not.
     Answered,
 }
@@ -32,7 +32,7 @@ impl Body<'_, '_> {
 
     pub(super) fn acquire_fenced_guarded(&mut self) -> Result<(), Failure> {
         match self.check_marker()? {
-            Standing::Votes { born } => self.grant_fenced(born * 1024.0),
+            Standing::Votes { opens } => self.grant_fenced(opens * 1024.0),
             Standing::Answered => Ok(()),
         }
     }
@@ -74,8 +74,8 @@ impl Body<'_, '_> {
         }
         let written = seen.filter(|seen| seen.id == id.as_bytes());
         let written = written.and_then(|seen| Some((lua_number(seen.born)?, lua_number(seen.opens)?)));
-        let (born, opens) = match written.filter(|(born, _)| *born <= now) {
-            Some(written) => written,
+        let opens = match written.filter(|(born, _)| *born <= now) {
+            Some((_, opens)) => opens,
             None => {
                 let Some(span) = longest.and_then(lua_number) else {
                     let kind = if longest.is_some() { "string" } else { "nil" };
@@ -87,7 +87,7 @@ impl Body<'_, '_> {
                     text.extend([b" ", lua_text(value.unwrap_or_default())].concat());
                 }
                 self.set(self.key(self.keys.len()), Some(&text))?;
-                (now, now + span)
+                now + span
             }
         };
         if now < opens {
@@ -95,7 +95,7 @@ impl Body<'_, '_> {
             self.call.reply.bulk(b"quarantined");
             return self.answered([opens - now]);
         }
-        Ok(Standing::Votes { born })
+        Ok(Standing::Votes { opens })
     }
 
     fn answered<const N: usize>(&mut self, numbers: [f64; N]) -> Result<Standing, Failure> {
