@@ -77,3 +77,20 @@ fn a_search_ends_at_its_bound_and_says_so() {
     let report = Search::new(Scenario::DELAY).states(1_000).run(|_, _| {});
     assert!(!report.complete && report.states >= 1_000 && report.counterexample.is_none());
 }
+
+#[test]
+fn grants_are_numbered_in_their_order_whatever_time_does() {
+    let report = holds(&Search::new(Scenario { counted: 0, ..Scenario::FENCED }));
+    assert!(report.states > 100_000, "{}", report.states);
+}
+
+#[test]
+fn a_lock_that_is_put_back_counts_from_the_next_round_on() {
+    let report = holds(&Search::new(Scenario { crashes: 0, releases: false, ..Scenario::ALONE_HEAL }));
+    assert!(report.states > 100_000, "{}", report.states);
+}
+
+#[test]
+fn a_master_that_votes_as_soon_as_it_has_lost_its_keys_finds_two_holders() {
+    fails(&Search::new(Scenario::HEAL_AT_ONCE), Violation::TwoHolders, 14);
+}

@@ -1,9 +1,9 @@
 //! What can happen next.
 
 use super::book::Book;
-use super::row::Item;
+use super::item::Item;
 use super::scenario::Scenario;
-use super::state::{CLIENTS, Link, MASTERS, Mode, Stage, State};
+use super::state::{CLIENTS, Client, Key, Link, MASTERS, Mode, Stage, State};
 use crate::connection::Action as Does;
 
 /// One thing that happens.
@@ -85,6 +85,14 @@ pub(super) enum Action {
     Crash {
         master: usize,
     },
+    /// The quarantine of a master that has lost its keys ends within the drift.
+    Open {
+        master: usize,
+    },
+    /// Before anything else, a master gives a number to a grant.
+    Count {
+        master: usize,
+    },
     Tick,
 }
 
@@ -98,15 +106,24 @@ pub(super) fn enabled(state: &State, scenario: &Scenario, book: &Book, actions: 
         for client in 0..CLIENTS {
             of_link(state, client, master, scenario, book, actions);
         }
-        let key = state.master(master).key;
-        if key.is_some_and(|key| key.life <= scenario.late + scenario.early) {
+        let stands = state.master(master);
+        let may_end = |key: Key| scenario.asynchronous || key.life <= scenario.late + scenario.early;
+        if stands.key.is_some_and(may_end) {
             actions.push(Action::Expire { master });
+        }
+        if stands.quarantine > 0 && stands.quarantine <= scenario.early {
+            actions.push(Action::Open { master });
+        }
+        if stands.counter < scenario.counted && state.clients.iter().all(Client::is_new) {
+            actions.push(Action::Count { master });
         }
         if state.crashes > 0 && matters(state, master) {
             actions.push(Action::Crash { master });
         }
     }
-    actions.push(Action::Tick);
+    if !scenario.asynchronous {
+        actions.push(Action::Tick);
+    }
 }
 
 fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
@@ -116,15 +133,17 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
         Stage::Ended | Stage::Absent => return,
         Stage::Alive => {}
     }
-    if book.deadline(it.lock).is_some_and(|deadline| deadline <= it.now) {
+    let is_held = book.is_held(it.lock);
+    // Where time is not looked at it comes when the pause before an attempt is over.
+    let comes = |deadline| if scenario.asynchronous { !is_held } else { deadline <= it.now };
+    if book.deadline(it.lock).is_some_and(comes) {
         actions.push(Action::Wake { client });
     }
-    if book.is_held(it.lock) {
+    if is_held {
         if it.guard == 0 {
             actions.push(Action::HandOver { client });
         } else {
-            let allowed = scenario.extensions.get(client).copied().unwrap_or(0);
-            if it.extended < allowed {
+            if it.extended < scenario.extensions_of(client) {
                 let ttls = scenario.extension_ttls.iter();
                 actions.extend(ttls.map(|&ttl| Action::Extend { client, ttl }));
             }
@@ -155,7 +174,8 @@ fn of_link(
             let answered = executed(link);
             if let Some(&item) = link.flight.as_slice().get(answered) {
                 actions.push(Action::Execute { client, master });
-                if may_be_refused(state, client, master, item) {
+                let by_another = scenario.asynchronous && item.action().creates();
+                if may_be_refused(state, client, master, item) || by_another {
                     actions.push(Action::Refuse { client, master });
                 }
             }
@@ -213,7 +233,7 @@ pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
 /// Whether an absent client may have this master's key when the request is executed, and that makes a difference.
 fn may_be_refused(state: &State, client: usize, master: usize, item: Item) -> bool {
     let other = 1 - client;
-    matches!(item.action(), Does::Acquire | Does::Undo)
+    matches!(item.action(), Does::Acquire | Does::Heal | Does::Undo)
         && state.client(other).is_absent()
         && !state.link(other, master).behind.is_empty()
         && state.master(master).key.is_none()
@@ -228,7 +248,7 @@ fn matters(state: &State, master: usize) -> bool {
         || state.clients.iter().any(|client| matches!(client.stage, Stage::Waiting | Stage::Alive))
 }
 
-/// Whether an item still puts its token there.
-pub(super) fn acquires(item: Item, attempt: u8) -> bool {
-    item.action() == Does::Acquire && item.attempt() == attempt && item.said().is_none()
+/// Whether an item may still put its token there.
+pub(super) fn creates(item: Item, attempt: u8) -> bool {
+    item.action().creates() && item.attempt() == attempt && item.said().is_none()
 }

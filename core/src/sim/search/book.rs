@@ -5,88 +5,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::row::{Item, Said};
+use super::input::{Heard, Input, Told};
+use super::item::{Item, Said};
 use super::scenario::{Scenario, TICK};
 use super::state::MASTERS;
-use crate::connection::{Answer, Claim, Fate};
+use crate::connection::Claim;
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order};
 use crate::machine::{Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId};
-use crate::protocol::{Cause, Config, MasterId, Resource, Token, Ttl};
+use crate::protocol::{Config, MasterId, Resource, Token, Ttl};
 use crate::time::Instant;
-
-/// What a master's answer comes to, as a connection passes it up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Heard {
-    Said(Said),
-    Failed { fate: Fate, stale: bool },
-}
-
-/// One input of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Input {
-    Begin { attempts: u8 },
-    Answer { master: u8, round: u8, heard: Heard },
-    Wake,
-    HandOver,
-    Extend { number: u8, ttl: u8 },
-    Release,
-    Cancel,
-}
-
-impl Input {
-    /// A number for it, different from every other input's.
-    fn code(self) -> u64 {
-        match self {
-            Self::Begin { attempts } => u64::from(attempts) << 8,
-            Self::Answer { master, round, heard } => {
-                let heard = match heard {
-                    Heard::Said(Said::Yes) => 0,
-                    Heard::Said(Said::No) => 1,
-                    Heard::Said(Said::Holder) => 2,
-                    Heard::Failed { fate, stale } => {
-                        let fate = match fate {
-                            Fate::NotSent => 4,
-                            Fate::Unknown => 5,
-                            Fate::Undone => 6,
-                        };
-                        fate | u64::from(stale) << 3
-                    }
-                };
-                1 | heard << 4 | u64::from(master) << 8 | u64::from(round) << 12
-            }
-            Self::Wake => 2,
-            Self::HandOver => 3,
-            Self::Extend { number, ttl } => 4 | u64::from(number) << 4 | u64::from(ttl) << 8,
-            Self::Release => 5,
-            Self::Cancel => 6,
-        }
-    }
-
-    /// The same with the masters exchanged.
-    fn turned(self, places: [u8; MASTERS]) -> Self {
-        match self {
-            Self::Answer { master, round, heard } => {
-                Self::Answer { master: place(places, master), round, heard }
-            }
-            other => other,
-        }
-    }
-}
-
-fn place(places: [u8; MASTERS], master: u8) -> u8 {
-    places.get(usize::from(master)).copied().unwrap_or(master)
-}
-
-/// What a lock told its caller. Instants are ticks of the client's clock: the first at which the guard is not valid.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Told {
-    Granted { until: u8 },
-    NotAcquired,
-    Extended { until: Option<u8> },
-    Lost,
-    Released,
-}
 
 /// A request for the masters in the mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,12 +76,15 @@ impl Book {
             .build()
             .expect("three masters are a configuration");
         let resource = Resource::new("r").expect("a name");
-        let claims =
-            (0..4u8).map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), false)).collect();
+        let claims = (0..4u8)
+            .map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), scenario.fenced))
+            .collect();
         let wanted = Acquire {
             within: scenario.within.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
             renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
+            fenced: scenario.fenced,
+            healing: scenario.healing,
             ..Acquire::new(resource, ttl_of(scenario.ttl))
         };
         Self {
@@ -221,7 +152,11 @@ impl Book {
     fn run(&mut self, number: u32, input: Input, now: u8) -> Reaction {
         let before = self.entry(number).map(|entry| (entry.lock.clone(), entry.drawn));
         let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
-        let mut entropy = Numbered(before.as_ref().map_or(0, |(_, drawn)| *drawn));
+        let mut entropy = Numbered(match (&before, input) {
+            (Some((_, drawn)), _) => *drawn,
+            (None, Input::Begin { drawn, .. }) => drawn,
+            (None, _) => 0,
+        });
         let mut jitter = Jitter::new(0);
         let mut effects = Effects {
             config: &self.config,
@@ -233,7 +168,7 @@ impl Book {
         let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
-            (None, Input::Begin { attempts }) => {
+            (None, Input::Begin { attempts, .. }) => {
                 let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
                 Some(Lock::new(LockId::FIRST, &wanted, at, &mut effects).expect("tokens are there"))
             }
@@ -242,7 +177,7 @@ impl Book {
                     Input::Begin { .. } => {}
                     Input::Answer { master, round, heard } => {
                         let master = MasterId::all(MASTERS).nth(usize::from(master)).expect("a master");
-                        lock.answer(master, u32::from(round), answer_of(heard), at, &mut effects);
+                        lock.answer(master, u32::from(round), heard.answer(), at, &mut effects);
                     }
                     Input::Wake => lock.time_passed(at, &mut effects),
                     Input::HandOver => handed = lock.hand_over(at, &mut effects),
@@ -258,7 +193,9 @@ impl Book {
             }
             (None, _) => None,
         };
-        let told: Box<[Told]> = events.iter().map(told_of).collect();
+        let token = after.as_ref().and_then(|lock| lock.resumption().fencing_token);
+        let token = token.map_or(0, |token| u8::try_from(token.get()).expect("small numbers"));
+        let told: Box<[Told]> = events.iter().map(|event| told_of(event, token)).collect();
         let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
         let parts = orders.last().is_some_and(|last| last.item.action().clears());
         let is_parting = parts || self.is_parting(number);
@@ -288,11 +225,11 @@ impl Book {
             orders: &mut orders,
             events: &mut events,
         };
-        let answers = [Said::Yes, Said::No, Said::Holder].map(Heard::Said);
+        let answers = [Said::Yes, Said::Counted(1), Said::No, Said::Holder].map(Heard::Said);
         for (master, heard) in MasterId::all(MASTERS).flat_map(|master| answers.map(|heard| (master, heard)))
         {
             for round in 0..16 {
-                lock.clone().answer(master, round, answer_of(heard), at, &mut effects);
+                lock.clone().answer(master, round, heard.answer(), at, &mut effects);
             }
         }
         let mut lock = lock;
@@ -325,7 +262,8 @@ impl Book {
         let small = |number: u128| u8::try_from(number).expect("small numbers");
         Ordered {
             to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
-            item: Item::new(request.action, attempt, small(ttl), small(u128::from(round))),
+            item: Item::new(request.action, attempt, small(ttl), small(u128::from(round)))
+                .raising_to(small(u128::from(request.fence))),
         }
     }
 
@@ -368,18 +306,10 @@ pub(super) fn validity_of(ticks: u8) -> u8 {
     u8::try_from(validity.div_ceil(TICK.as_micros())).unwrap_or(u8::MAX)
 }
 
-fn answer_of(heard: Heard) -> Answer {
-    match heard {
-        Heard::Said(Said::Yes) => Answer::Yes,
-        Heard::Said(Said::No) => Answer::No,
-        Heard::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None },
-        Heard::Failed { fate, stale } => Answer::Failed { cause: Cause::Closed, fate, stale },
-    }
-}
-
-fn told_of(event: &Event) -> Told {
+/// What an event tells, of a lock with this number.
+fn told_of(event: &Event, number: u8) -> Told {
     match event {
-        Event::Granted { valid_until, .. } => Told::Granted { until: tick_of(*valid_until) },
+        Event::Granted { valid_until, .. } => Told::Granted { until: tick_of(*valid_until), number },
         Event::NotAcquired { .. } => Told::NotAcquired,
         Event::Renewed { valid_until, .. } => Told::Extended { until: Some(tick_of(*valid_until)) },
         Event::Extended { result, .. } => {

@@ -2,9 +2,9 @@
 //!
 //! Each function names the one in `connection` that it follows; both must be changed together.
 
-use super::actions::acquires;
-use super::book::Heard;
-use super::row::{Item, Row, Said};
+use super::input::Heard;
+use super::item::{Item, Said};
+use super::row::Row;
 use super::state::{Debt, Mode, State};
 use super::world::World;
 use crate::connection::{Action as Does, Fate};
@@ -19,6 +19,9 @@ impl World {
 
     /// As `Connection::submit`, `queue` and `refuse`.
     pub(super) fn submit(&mut self, state: &mut State, client: usize, master: usize, item: Item) {
+        if self.scenario.asynchronous && item.action().clears() {
+            return;
+        }
         let link = state.link_mut(client, master);
         match link.mode {
             Mode::Ready => {
@@ -26,7 +29,8 @@ impl World {
                 self.story.sends(client, master, item);
             }
             Mode::Opening => {
-                let unsent = |other: &Item| acquires(*other, item.attempt());
+                let unsent =
+                    |other: &Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
                 let place = link.queued.as_slice().iter().position(unsent);
                 match place.filter(|_| item.action().clears()) {
                     // Its acquisition has not left, so there is nothing to release.
@@ -58,7 +62,7 @@ impl World {
         let flight = link.flight;
         let mut behind: Row<Item, 16> = Row::new();
         flight.iter().filter(|item| item.said().is_none()).for_each(|item| behind.push(item));
-        for item in flight.iter().filter(|item| item.action() == Does::Acquire) {
+        for item in flight.iter().filter(|item| item.action().creates()) {
             let released = |other: Item| other.action().clears() && other.attempt() == item.attempt();
             if !flight.iter().any(released) {
                 behind.push(Item::new(Does::Release, item.attempt(), 0, 0));
@@ -89,7 +93,9 @@ impl World {
             leave_behind(&mut link.behind, behind.as_slice());
         }
         self.fail_flight(state, client, master, Fate::Unknown, stale);
-        state.link_mut(client, master).mode = Mode::Opening;
+        if !self.scenario.asynchronous {
+            state.link_mut(client, master).mode = Mode::Opening;
+        }
     }
 
     /// As `Connection::fail_flight`.
@@ -108,7 +114,7 @@ impl World {
     }
 }
 
-fn leave_behind(behind: &mut Row<Item, 12>, items: &[Item]) {
+pub(super) fn leave_behind(behind: &mut Row<Item, 12>, items: &[Item]) {
     for (place, item) in items.iter().enumerate() {
         behind.push(item.left_behind(place == 0));
     }

@@ -1,7 +1,7 @@
 //! The masters: `SET NX PX`, the scripts of `wire::script`, and the clocks.
 
+use super::item::{Item, Said};
 use super::properties::{self, Violation};
-use super::row::{Item, Said};
 use super::state::{Key, State};
 use super::story::Party;
 use super::world::World;
@@ -17,22 +17,27 @@ impl World {
         item: Item,
         is_late: bool,
     ) -> Result<Said, Violation> {
+        let is_timed = !self.scenario.asynchronous;
         let own = Key {
             client: u8::try_from(client).unwrap_or(u8::MAX),
             attempt: item.attempt(),
-            life: item.ttl() + self.scenario.late,
-            is_late,
+            life: if is_timed { item.ttl() + self.scenario.late } else { 1 },
+            is_late: is_late && is_timed,
         };
-        let key = &mut state.master_mut(master).key;
-        let before = *key;
-        let said = run(key, own, item.action());
-        let after = *key;
+        let stands = state.master_mut(master);
+        let (before, counter) = (stands.key, stands.counter);
+        let said = if stands.quarantine > 0 && item.action() == Does::Acquire {
+            Said::Quarantined
+        } else {
+            run(&mut stands.key, self.scenario.fenced.then_some(&mut stands.counter), own, item)
+        };
+        let after = stands.key;
         self.story.executes(client, master, item, said, is_late);
         properties::executed(before, after, item.action(), own)?;
         // An absent client's key is nowhere in the state, but might stand there.
         let foreign = Some(Key { client: 1 - own.client, ..own });
-        let mut other = foreign;
-        run(&mut other, own, item.action());
+        let (mut other, mut count) = (foreign, counter);
+        run(&mut other, self.scenario.fenced.then_some(&mut count), own, item);
         properties::executed(foreign, other, item.action(), own)?;
         Ok(said)
     }
@@ -81,6 +86,7 @@ impl World {
                 key.life -= 1;
             }
             master.key = master.key.filter(|key| key.life > 0);
+            master.quarantine = master.quarantine.saturating_sub(1);
             for link in &mut master.links {
                 link.debts.as_mut_slice().iter_mut().for_each(|debt| debt.life -= 1);
                 let debts = link.debts.take();
@@ -90,20 +96,35 @@ impl World {
     }
 }
 
-/// `SET NX PX` and the scripts of `wire::script`, for a request that would set the key `own`.
-fn run(key: &mut Option<Key>, own: Key, action: Does) -> Said {
-    match (action, &mut *key) {
+/// `SET NX PX` and the scripts of `wire::script`, for a request that would set the key `own`. Without a counter where grants are not numbered.
+fn run(key: &mut Option<Key>, mut counter: Option<&mut u8>, own: Key, item: Item) -> Said {
+    let mut raise = |least: u8| {
+        let counter = counter.as_deref_mut()?;
+        *counter = least.max(*counter);
+        Some(*counter)
+    };
+    match (item.action(), &mut *key) {
         (Does::Acquire, None) => {
+            let number = raise(0).and_then(|number| raise(number + 1));
+            *key = Some(own);
+            number.map_or(Said::Yes, Said::Counted)
+        }
+        (Does::Heal, None) => {
+            raise(item.number());
             *key = Some(own);
             Said::Yes
         }
-        (Does::Acquire, Some(_)) => Said::No,
+        (Does::Heal, Some(_)) => Said::No,
+        (Does::Acquire, Some(held)) => raise(0).filter(|_| held.is_of(own)).map_or(Said::No, Said::Counted),
         (action, Some(held)) if held.is_of(own) => {
             match action {
-                Does::Extend if held.life < own.life => {
-                    *held = Key { is_late: held.is_late || own.is_late, ..own };
+                Does::Raise => return raise(item.number()).map_or(Said::No, Said::Counted),
+                Does::Extend => {
+                    raise(item.number());
+                    if held.life < own.life {
+                        *held = Key { is_late: held.is_late || own.is_late, ..own };
+                    }
                 }
-                Does::Extend => {}
                 _ => *key = None,
             }
             Said::Yes

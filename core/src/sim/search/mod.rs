@@ -46,13 +46,36 @@
 //!   is done with, on connections that ended before an answer came.
 //! - *A client that will never hold the lock again* is looked at apart. To the other it becomes one who may refuse it each master at any time,
 //!   where its key stands or may yet come; and alone it is gone through to its end, while the other may refuse it every master at any time.
-//!   This leans on one thing: no request touches a key with another token. That is checked with every request that is executed. For the same
+//!   This leans on one thing: no request touches a key with another token. That is checked with every request that is executed. Counters are touched by everybody's requests, so where
+//!   grants are numbered nobody is looked at apart. For the same
 //!   reason a scenario with one client `alone` among such others speaks for any number of clients: whoever has a quorum of keys
 //!   that nobody else touches excludes all of them.
 //! - *Names*: masters may be exchanged, and clients that are alike. The representative is the least of all renamings; a lock is renamed by
 //!   going through its life again. [`Report::named`] counts the states with names, and a search [without
 //!   symmetry](Search::without_symmetry) must find just so many.
 //! - *Fingerprints* of 64 bits stand for states: see [`Report::states`].
+//!
+//! # Numbers, without any assumption about time
+//!
+//! In an asynchronous scenario a key may vanish whenever it likes, a request of an attempt that is over may be executed at any later time,
+//! an acquisition may be refused, and an answer may never come. Counters survive. Nothing is said about validity there, and only the
+//! numbers of grants are looked at: no two are the same, and one that was decided before another's first send is smaller. Each of these loses
+//! no behaviour, or adds some:
+//!
+//! - *Clocks* stand still, so a grant never comes too late. One that did would be a grant that is not told: all that it did to the
+//!   masters is done by one that is told, which has to keep more.
+//! - *Releases* are not sent. A key that vanishes is one that was released, and what a release finds is only reported.
+//! - *A lock that was granted* and is not to be extended is left at once; its client begins anew where it seeks more than one.
+//! - *Requests of attempts that are over* are taken to be left behind on connections of their own. Nobody hears their answers.
+//! - *A key of an attempt that is over*, with no request of it on its way, is taken away: it could only refuse acquisitions, and anything may.
+//! - *A connection that is lost* is followed by the next one at once.
+//! - *Numbers that were granted* are forgotten where no grant to come is compared with them.
+//!
+//! # Masters that lose their keys
+//!
+//! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until the longest life of any key has passed since its
+//! crash, an instant earlier by as much as clocks may differ, and takes keys that are put back meanwhile. A master in quarantine counts
+//! with the keys that a valid guard must have: it gives nobody a vote.
 //!
 //! # What it does not cover
 //!
@@ -63,8 +86,11 @@
 mod actions;
 mod book;
 mod canon;
+mod input;
+mod item;
 mod links;
 mod masters;
+mod named;
 mod properties;
 mod row;
 mod scenario;

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use super::book::{Book, Told};
+use super::book::Book;
+use super::input::Told;
+use super::item::Item;
 use super::scenario::Scenario;
-use super::state::{Client, Key, Link, MASTERS, State};
+use super::state::{Client, Key, Link, MASTERS, Master, State};
 use crate::connection::Action;
 
 /// A property that does not hold.
@@ -25,6 +27,10 @@ pub enum Violation {
     Shortened,
     /// A request touched a key with another token than its own, or put one where it must not.
     TouchedForeignKey,
+    /// Two grants have the same number.
+    NumberTwice,
+    /// A grant's number is not larger than one that was granted before its attempt began.
+    NumberTooSmall,
     /// A token that is done with stands on a master that answers, and no request will take it away.
     KeyLeft,
     /// A lock waits, and there is nothing that it could wait for.
@@ -41,6 +47,8 @@ impl fmt::Display for Violation {
             Self::Revived => "an extension revived a guard whose validity had ended",
             Self::Shortened => "an extension shortened a guard's validity",
             Self::TouchedForeignKey => "a request touched a key that is not its own",
+            Self::NumberTwice => "two grants have the same number",
+            Self::NumberTooSmall => "a grant's number is not larger than one granted before its first send",
             Self::KeyLeft => "a key stays on a master that answers, and nothing will release it",
             Self::Stuck => "a lock waits for nothing",
         })
@@ -51,14 +59,17 @@ impl std::error::Error for Violation {}
 
 /// Looks at a state.
 pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(), Violation> {
+    if scenario.asynchronous {
+        return Ok(());
+    }
     if state.clients.iter().all(Client::has_valid_guard) {
         return Err(Violation::TwoHolders);
     }
     for (client, it) in state.clients.iter().enumerate() {
         let attempt = it.is_alive().then(|| book.attempt(it.lock));
-        let has = |master: &&super::state::Master| {
-            master.key.is_some_and(|key| usize::from(key.client) == client && Some(key.attempt) == attempt)
-        };
+        let is_own = |key: Key| usize::from(key.client) == client && Some(key.attempt) == attempt;
+        // A master in quarantine has no vote either.
+        let has = |master: &&Master| master.quarantine > 0 || master.key.is_some_and(is_own);
         // Counted here and not by the code that is searched.
         let is_quorum = 2 * state.masters.iter().filter(has).count() > MASTERS;
         if scenario.guards_have_keys && it.has_valid_guard() && !is_quorum {
@@ -82,7 +93,7 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
 
 /// Whether a release of this attempt's token is on its way, waits, or is owed.
 fn will_be_released(link: &Link, attempt: u8) -> bool {
-    let clears = |item: super::row::Item| item.action().clears() && item.attempt() == attempt;
+    let clears = |item: Item| item.action().clears() && item.attempt() == attempt;
     link.flight.iter().chain(link.queued.iter()).any(clears)
         || link.debts.iter().any(|debt| debt.attempt == attempt)
 }
@@ -106,7 +117,7 @@ pub(super) fn executed(
 ) -> Result<(), Violation> {
     let is_fine = match (before, after) {
         (None, None) => true,
-        (None, Some(made)) => action == Action::Acquire && made.is_of(own),
+        (None, Some(made)) => action.creates() && made.is_of(own),
         (Some(was), now) => was.is_of(own) || now == Some(was),
     };
     if is_fine { Ok(()) } else { Err(Violation::TouchedForeignKey) }
@@ -123,10 +134,19 @@ pub(super) fn granted(client: &Client, until: u8) -> Option<Violation> {
     }
 }
 
+/// A lock was granted with this number, and others with these before, the largest of them `floor` when its attempt began.
+pub(super) fn numbered(number: u8, floor: u8, granted: u16) -> Option<Violation> {
+    if granted >> number & 1 == 1 {
+        Some(Violation::NumberTwice)
+    } else {
+        (number <= floor).then_some(Violation::NumberTooSmall)
+    }
+}
+
 /// The client was told something.
 pub(super) fn told(client: &Client, told: Told) -> Option<Violation> {
     match told {
-        Told::Granted { until } => granted(client, until),
+        Told::Granted { until, .. } => granted(client, until),
         Told::Extended { until: Some(until) } => {
             if until > client.bound {
                 Some(Violation::ValidForTooLong)

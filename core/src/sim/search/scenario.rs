@@ -17,8 +17,10 @@ pub struct Scenario {
     pub alone: bool,
     /// The TTL of both clients' locks.
     pub ttl: u8,
-    /// How many attempts each client makes; up to four.
+    /// How many attempts each client makes for a lock; up to four in all.
     pub attempts: [u8; 2],
+    /// How many locks each client seeks, one after the other. More than one go with `asynchronous` only.
+    pub locks: [u8; 2],
     /// How long a lock is sought; `None` for as long as it takes.
     pub within: Option<u8>,
     /// How many extensions each client asks for.
@@ -53,252 +55,42 @@ pub struct Scenario {
     pub late: u8,
     /// Whether a valid guard must have a quorum of keys: true while the assumptions hold.
     pub guards_have_keys: bool,
+    /// Whether grants are numbered. It goes with clients that are both looked at all the time, so not with `alone`.
+    pub fenced: bool,
+    /// Up to what number any of the masters' counters may stand at the beginning.
+    pub counted: u8,
+    /// Whether nothing is assumed about time: keys vanish when they like, and only numbers are looked at. See [the module's
+    /// documentation](super).
+    pub asynchronous: bool,
+    /// Whether a lock that was extended is put back on masters without it.
+    pub healing: bool,
+    /// Whether a master that has lost its keys refuses acquisitions until every lock granted before has run out.
+    pub quarantine: bool,
 }
 
 impl Scenario {
-    /// Two clients, one attempt each, a network that neither loses nor closes anything but is as slow as it likes.
-    pub const DELAY: Self = Self {
-        name: "delay",
-        about: "two clients, one attempt each, unbounded delay, no loss",
-        alone: false,
-        ttl: 4,
-        attempts: [1, 1],
-        within: None,
-        extensions: [0, 0],
-        extension_ttls: &[],
-        renews: None,
-        releases: true,
-        cancels: false,
-        losses: Some(0),
-        gives_up: true,
-        closes: true,
-        overdue: false,
-        stale: false,
-        crashes: 0,
-        crash_keeps_data: true,
-        duplicates: 0,
-        early: 1,
-        late: 0,
-        guards_have_keys: true,
-    };
+    /// How many tokens a client may draw.
+    pub(super) fn tokens_of(&self, client: usize) -> u8 {
+        self.attempts_of(client) * self.locks.get(client).copied().unwrap_or(1)
+    }
 
-    /// The same, and connections end or are given up once.
-    pub const ONE_LOSS: Self = Self {
-        name: "one-loss",
-        about: "two clients, one attempt each, and one connection that ends or is given up at any time",
-        losses: Some(1),
-        ..Self::DELAY
-    };
+    pub(super) fn attempts_of(&self, client: usize) -> u8 {
+        self.attempts.get(client).copied().unwrap_or(1)
+    }
 
-    /// Any number of connections end or are given up, any number of times.
-    pub const LOSS: Self = Self {
-        name: "loss",
-        about: "two clients, one attempt each, unbounded delay, and connections that end or are given up as often as they like",
-        ttl: 3,
-        losses: None,
-        ..Self::DELAY
-    };
+    pub(super) fn extensions_of(&self, client: usize) -> u8 {
+        self.extensions.get(client).copied().unwrap_or(0)
+    }
 
-    /// A crash of a master that keeps its keys.
-    pub const CRASH: Self = Self {
-        name: "crash",
-        about: "two clients, one attempt each, a lost connection, and a crash of a master that keeps its keys",
-        crashes: 1,
-        ..Self::ONE_LOSS
-    };
-
-    /// A crash of a master that loses its keys: outside what the protocol assumes.
-    pub const AMNESIA: Self = Self {
-        name: "amnesia",
-        about: "a crash of a master that loses its keys: outside the assumptions, and two guards are valid at once",
-        crashes: 1,
-        crash_keeps_data: false,
-        guards_have_keys: false,
-        ..Self::DELAY
-    };
-
-    /// Clocks that are further apart than the drift: outside what the protocol assumes.
-    pub const DRIFT: Self = Self {
-        name: "drift",
-        about: "masters' clocks faster than the drift allows: outside the assumptions, and two guards are valid at once",
-        early: 2,
-        guards_have_keys: false,
-        ..Self::DELAY
-    };
-
-    /// A request that was left behind is executed twice.
-    pub const TWICE: Self = Self {
-        name: "twice",
-        about: "two clients, one attempt each, a lost connection, and a request left behind on it that is executed twice",
-        duplicates: 1,
-        ..Self::ONE_LOSS
-    };
-
-    /// Extensions, shorter and longer than the lock's own TTL, and releases.
-    pub const EXTEND: Self = Self {
-        name: "extend",
-        about: "one client extends with a shorter or a longer TTL and releases, the other seeks the lock",
-        extensions: [1, 0],
-        extension_ttls: &[3, 5],
-        ..Self::DELAY
-    };
-
-    /// Extensions over connections that end.
-    pub const EXTEND_LOSS: Self = Self {
-        name: "extend-loss",
-        about: "the same, and one connection that ends or is given up at any time",
-        losses: Some(1),
-        ..Self::EXTEND
-    };
-
-    /// Two extensions under way at once.
-    pub const EXTEND_TWICE: Self = Self {
-        name: "extend-twice",
-        about: "one client extends twice, shorter or longer, the other seeks the lock",
-        extensions: [2, 0],
-        ..Self::EXTEND
-    };
-
-    /// A second attempt behind a lost first one.
-    pub const RETRY: Self = Self {
-        name: "retry",
-        about: "one client makes two attempts, each with its own token, the other one; unbounded delay",
-        attempts: [2, 1],
-        ..Self::DELAY
-    };
-
-    /// A second attempt over connections that end.
-    pub const RETRY_LOSS: Self = Self {
-        name: "retry-loss",
-        about: "the same, and one connection that ends or is given up at any time",
-        losses: Some(1),
-        ..Self::RETRY
-    };
-
-    /// Callers that give up.
-    pub const CANCEL: Self = Self {
-        name: "cancel",
-        about: "clients that give their locks up at any time, and one connection that ends or is given up",
-        cancels: true,
-        ..Self::ONE_LOSS
-    };
-
-    /// Answers that are reported as late and come after all, and keys that live longer than they should.
-    pub const OVERDUE: Self = Self {
-        name: "overdue",
-        about: "answers that are reported as late and come yet, one lost connection, masters whose clocks are slow or fast",
-        overdue: true,
-        late: 1,
-        ..Self::ONE_LOSS
-    };
-
-    /// Connections that were quiet for long: the attempt is repeated.
-    pub const STALE: Self = Self {
-        name: "stale",
-        about: "one connection that turns out to have been dead for long, for which the attempt is repeated",
-        stale: true,
-        ..Self::ONE_LOSS
-    };
-
-    /// One client among any number of others.
-    pub const ALONE: Self = Self {
-        name: "alone",
-        about: "one client among any number of others, unbounded delay and loss",
-        alone: true,
-        losses: None,
-        ..Self::DELAY
-    };
-
-    /// One client among any number of others that extends.
-    pub const ALONE_EXTEND: Self = Self {
-        name: "alone-extend",
-        about: "one client among any number of others: a shorter or longer extension, and a connection that ends",
-        extensions: [1, 0],
-        extension_ttls: &[3, 5],
-        losses: Some(1),
-        ..Self::ALONE
-    };
-
-    /// One client among any number of others with two extensions under way.
-    pub const ALONE_TWICE: Self = Self {
-        name: "alone-twice",
-        about: "one client among any number of others: two extensions, shorter or longer, unbounded delay",
-        extensions: [2, 0],
-        losses: Some(0),
-        ..Self::ALONE_EXTEND
-    };
-
-    /// One client among any number of others whose answers are reported as late.
-    pub const ALONE_OVERDUE: Self = Self {
-        name: "alone-overdue",
-        about: "one client among any number of others: an extension, late answers that come yet, a connection that ends",
-        extension_ttls: &[5],
-        overdue: true,
-        ..Self::ALONE_EXTEND
-    };
-
-    /// One client among any number of others on connections that were quiet for long.
-    pub const ALONE_STALE: Self = Self {
-        name: "alone-stale",
-        about: "one client among any number of others: a connection that was long dead, for which the attempt is repeated",
-        losses: Some(1),
-        stale: true,
-        ..Self::ALONE
-    };
-
-    /// One client among any number of others with a second attempt.
-    pub const ALONE_RETRY: Self = Self {
-        name: "alone-retry",
-        about: "one client among any number of others: two attempts, each with its own token, and a connection that ends",
-        attempts: [2, 0],
-        losses: Some(1),
-        ..Self::ALONE
-    };
-
-    /// One client among any number of others that is renewed in the background.
-    pub const ALONE_RENEW: Self = Self {
-        name: "alone-renew",
-        about: "one client among any number of others: renewal in the background, unbounded delay",
-        ttl: 5,
-        renews: Some(8),
-        losses: Some(0),
-        ..Self::ALONE
-    };
-
-    /// Every scenario that has a name.
-    pub const NAMED: &'static [Self] = &[
-        Self::DELAY,
-        Self::ONE_LOSS,
-        Self::LOSS,
-        Self::CRASH,
-        Self::TWICE,
-        Self::CANCEL,
-        Self::OVERDUE,
-        Self::STALE,
-        Self::RETRY,
-        Self::RETRY_LOSS,
-        Self::EXTEND,
-        Self::EXTEND_LOSS,
-        Self::EXTEND_TWICE,
-        Self::ALONE,
-        Self::ALONE_EXTEND,
-        Self::ALONE_TWICE,
-        Self::ALONE_OVERDUE,
-        Self::ALONE_STALE,
-        Self::ALONE_RETRY,
-        Self::ALONE_RENEW,
-        Self::AMNESIA,
-        Self::DRIFT,
-    ];
-
-    /// The scenario of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMED.iter().find(|scenario| scenario.name == name).cloned()
+    /// For how long a master that has lost its keys refuses acquisitions: the longest life that any key was given.
+    pub(super) fn quarantine_ticks(&self) -> u8 {
+        let longest = self.extension_ttls.iter().fold(self.ttl, |longest, ttl| longest.max(*ttl));
+        if self.quarantine { longest } else { 0 }
     }
 
     /// Whether the two clients may be exchanged.
     pub(super) fn clients_are_alike(&self) -> bool {
-        let ([a, b], [c, d]) = (self.attempts, self.extensions);
-        a == b && c == d && !self.alone
+        let ([a, b], [c, d], [e, f]) = (self.attempts, self.extensions, self.locks);
+        a == b && c == d && e == f && !self.alone
     }
 }

@@ -1,6 +1,7 @@
 //! One state of the world, and the bytes that stand for it.
 
-use super::row::{Item, Row};
+use super::item::Item;
+use super::row::Row;
 
 /// Clients in the world.
 pub(super) const CLIENTS: usize = 2;
@@ -31,10 +32,15 @@ pub(super) struct Client {
     pub(super) bound: u8,
     /// How many extensions it has asked for.
     pub(super) extended: u8,
+    /// How many tokens its former locks have drawn.
+    pub(super) drawn: u8,
+    /// The largest number that was granted before the first send of the present attempt.
+    pub(super) floor: u8,
 }
 
 impl Client {
-    const WAITING: Self = Self { stage: Stage::Waiting, lock: 0, now: 0, guard: 0, bound: 0, extended: 0 };
+    const WAITING: Self =
+        Self { stage: Stage::Waiting, lock: 0, now: 0, guard: 0, bound: 0, extended: 0, drawn: 0, floor: 0 };
 
     /// Whether its own clock calls its guard valid.
     pub(super) fn has_valid_guard(&self) -> bool {
@@ -43,6 +49,11 @@ impl Client {
 
     pub(super) fn is_alive(&self) -> bool {
         self.stage == Stage::Alive
+    }
+
+    /// Whether it has not sought the lock yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.stage == Stage::Waiting && self.drawn == 0
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -57,6 +68,11 @@ impl Client {
         *self = Self { stage: Stage::Ended, ..Self::WAITING };
     }
 
+    /// Its lock is over, and it seeks another with its next token.
+    pub(super) fn begin_anew(&mut self, drawn: u8) {
+        *self = Self { drawn, ..Self::WAITING };
+    }
+
     /// All but the lock's number.
     fn head(&self) -> [u8; 5] {
         let stage = match self.stage {
@@ -65,7 +81,7 @@ impl Client {
             Stage::Ended => 2,
             Stage::Absent => 3,
         };
-        [stage, self.now, self.guard, self.bound, self.extended]
+        [stage | self.floor << 2, self.now, self.guard, self.bound, self.extended | self.drawn << 4]
     }
 }
 
@@ -141,9 +157,17 @@ impl Link {
         let lengths = [self.flight.len(), self.queued.len(), self.debts.len(), self.behind.len()];
         let [flight, queued, debts, behind] = lengths.map(|len| u8::try_from(len).unwrap_or(u8::MAX));
         // The lengths come first, so that no two states have the same bytes.
-        out.extend_from_slice(&[mode | self.reported << 2, flight | queued << 4, debts | behind << 4]);
-        for item in self.flight.iter().chain(self.queued.iter()).chain(self.behind.iter()) {
-            out.extend_from_slice(&item.0.to_le_bytes());
+        // Items are written by halves: most scenarios need the lower ones only.
+        let items = || self.flight.iter().chain(self.queued.iter()).chain(self.behind.iter());
+        let is_wide = items().any(|item| item.0 > u32::from(u16::MAX));
+        let modes = mode | u8::from(is_wide) << 1 | self.reported << 2;
+        out.extend_from_slice(&[modes, flight | queued << 4, debts | behind << 4]);
+        for item in items() {
+            let [a, b, c, d] = item.0.to_le_bytes();
+            out.extend_from_slice(&[a, b]);
+            if is_wide {
+                out.extend_from_slice(&[c, d]);
+            }
         }
         out.extend(self.debts.iter().map(|debt| debt.attempt | debt.life << 4));
     }
@@ -151,11 +175,12 @@ impl Link {
     fn read(input: &mut Input<'_>) -> Self {
         let [modes, lengths, more] = input.take();
         let mut link = Self::new();
-        link.mode = if modes & 3 == 0 { Mode::Ready } else { Mode::Opening };
+        link.mode = if modes & 1 == 0 { Mode::Ready } else { Mode::Opening };
+        let is_wide = modes & 2 != 0;
         link.reported = modes >> 2;
-        (0..lengths & 15).for_each(|_| link.flight.push(Item(u16::from_le_bytes(input.take()))));
-        (0..lengths >> 4).for_each(|_| link.queued.push(Item(u16::from_le_bytes(input.take()))));
-        (0..more >> 4).for_each(|_| link.behind.push(Item(u16::from_le_bytes(input.take()))));
+        (0..lengths & 15).for_each(|_| link.flight.push(Item::read(input, is_wide)));
+        (0..lengths >> 4).for_each(|_| link.queued.push(Item::read(input, is_wide)));
+        (0..more >> 4).for_each(|_| link.behind.push(Item::read(input, is_wide)));
         for _ in 0..more & 15 {
             let [debt] = input.take();
             link.debts.push(Debt { attempt: debt & 15, life: debt >> 4 });
@@ -168,10 +193,18 @@ impl Link {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Master {
     pub(super) key: Option<Key>,
+    /// The largest number that it has given to a grant.
+    pub(super) counter: u8,
+    /// For how many ticks it refuses acquisitions, because it has lost its keys.
+    pub(super) quarantine: u8,
     pub(super) links: [Link; CLIENTS],
 }
 
 impl Master {
+    pub(super) fn new() -> Self {
+        Self { key: None, counter: 0, quarantine: 0, links: [Link::new(); CLIENTS] }
+    }
+
     pub(super) fn link(&self, client: usize) -> &Link {
         self.links.get(client).expect("there are two clients")
     }
@@ -181,11 +214,16 @@ impl Master {
     }
 
     fn write(&self, is_swapped: bool, out: &mut Vec<u8>) {
-        let key = self.key.map_or([0, 0], |key| {
+        let [mut mark, life] = self.key.map_or([0, 0], |key| {
             let client = key.client ^ u8::from(is_swapped);
             [1 | client << 1 | key.attempt << 2 | u8::from(key.is_late) << 4, key.life]
         });
-        out.extend_from_slice(&key);
+        let has_more = self.counter > 0 || self.quarantine > 0;
+        mark |= u8::from(has_more) << 5;
+        out.extend_from_slice(&[mark, life]);
+        if has_more {
+            out.extend_from_slice(&[self.counter, self.quarantine]);
+        }
         let [first, second] = &self.links;
         let (first, second) = if is_swapped { (second, first) } else { (first, second) };
         first.write(out);
@@ -200,7 +238,8 @@ impl Master {
             life,
             is_late: mark >> 4 & 1 == 1,
         });
-        Self { key, links: [Link::read(input), Link::read(input)] }
+        let [counter, quarantine] = if mark >> 5 & 1 == 1 { input.take() } else { [0, 0] };
+        Self { key, counter, quarantine, links: [Link::read(input), Link::read(input)] }
     }
 }
 
@@ -213,12 +252,19 @@ pub(super) struct State {
     pub(super) losses: u8,
     pub(super) crashes: u8,
     pub(super) duplicates: u8,
+    /// The numbers that were granted, by bits.
+    pub(super) granted: u16,
 }
 
 impl State {
     pub(super) fn initial(losses: u8, crashes: u8, duplicates: u8) -> Self {
-        let master = Master { key: None, links: [Link::new(); CLIENTS] };
-        Self { clients: [Client::WAITING; CLIENTS], masters: [master; MASTERS], losses, crashes, duplicates }
+        let (clients, masters) = ([Client::WAITING; CLIENTS], [Master::new(); MASTERS]);
+        Self { clients, masters, losses, crashes, duplicates, granted: 0 }
+    }
+
+    /// The largest number that was granted, zero if none was.
+    pub(super) fn largest_number(&self) -> u8 {
+        u8::try_from(self.granted.checked_ilog2().unwrap_or(0)).unwrap_or(u8::MAX)
     }
 
     pub(super) fn client(&self, client: usize) -> &Client {
@@ -248,10 +294,12 @@ impl State {
     /// Reads what [`Canon::write`](super::canon::Canon::write) wrote.
     pub(super) fn read(bytes: &[u8]) -> Self {
         let mut input = Input(bytes);
-        let [losses, crashes, duplicates] = input.take();
+        let [losses, budgets, low, high] = input.take();
+        let (crashes, duplicates) = (budgets & 15, budgets >> 4);
         let clients = [(); CLIENTS].map(|()| Client::read(&mut input));
         let masters = [(); MASTERS].map(|()| Master::read(&mut input));
-        let mut state = Self { clients, masters, losses, crashes, duplicates };
+        let mut state =
+            Self { clients, masters, losses, crashes, duplicates, granted: u16::from_le_bytes([low, high]) };
         for client in &mut state.clients {
             client.lock = u32::from_le_bytes(input.take());
         }
@@ -260,7 +308,8 @@ impl State {
 
     /// The part that is compared first: what is left to happen, and the clients without their locks.
     pub(super) fn write_heads(&self, is_swapped: bool, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.losses, self.crashes, self.duplicates]);
+        let [low, high] = self.granted.to_le_bytes();
+        out.extend_from_slice(&[self.losses, self.crashes | self.duplicates << 4, low, high]);
         let [first, second] = &self.clients;
         let (first, second) = if is_swapped { (second, first) } else { (first, second) };
         out.extend_from_slice(&first.head());
@@ -272,16 +321,23 @@ impl State {
     }
 }
 
+impl Item {
+    fn read(input: &mut Input<'_>, is_wide: bool) -> Self {
+        Self(if is_wide { u32::from_le_bytes(input.take()) } else { u16::from_le_bytes(input.take()).into() })
+    }
+}
+
 impl Client {
     fn read(input: &mut Input<'_>) -> Self {
         let [stage, now, guard, bound, extended] = input.take();
-        let stage = match stage {
+        let floor = stage >> 2;
+        let stage = match stage & 3 {
             0 => Stage::Waiting,
             1 => Stage::Alive,
             2 => Stage::Ended,
             _ => Stage::Absent,
         };
-        Self { stage, lock: 0, now, guard, bound, extended }
+        Self { stage, lock: 0, now, guard, bound, extended: extended & 15, drawn: extended >> 4, floor }
     }
 }
 

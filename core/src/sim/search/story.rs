@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use super::actions::Action;
-use super::book::{Heard, Input, Told};
-use super::row::{Item, Said};
+use super::input::{Heard, Input, Told};
+use super::item::{Item, Said};
 use super::scenario::TICK;
 use crate::connection::{Action as Does, Fate};
 
@@ -90,6 +90,8 @@ impl Story {
                 return;
             }
             Action::Expire { master } => (Party::Master(master), "its key expires".to_owned()),
+            Action::Open { master } => (Party::Master(master), "votes again".to_owned()),
+            Action::Count { master } => (Party::Master(master), "has counted one grant more".to_owned()),
             Action::Crash { master } => (Party::Master(master), "crashes and starts again".to_owned()),
             Action::GiveUp { client, master, .. } => {
                 (Party::Client(client), format!("gives up the silent connection to m{}", master + 1))
@@ -136,7 +138,8 @@ impl Story {
 
     pub(super) fn tells(&mut self, client: usize, told: Told) {
         let text = match told {
-            Told::Granted { until } => format!("has a quorum, valid until its tick {until}"),
+            Told::Granted { until, number: 0 } => format!("has a quorum, valid until its tick {until}"),
+            Told::Granted { number, .. } => format!("has a quorum for the number {number}"),
             Told::NotAcquired => "does not get the lock".to_owned(),
             Told::Extended { until: Some(until) } => format!("has extended, valid until its tick {until}"),
             Told::Extended { until: None } => "has not extended".to_owned(),
@@ -216,7 +219,7 @@ fn describe(client: usize, item: Item) -> String {
     match item.action() {
         Does::Acquire => format!("SET r {token} NX PX {}", u128::from(item.ttl()) * TICK.as_millis()),
         Does::Extend => format!("EXTEND r {token} {}", u128::from(item.ttl()) * TICK.as_millis()),
-        Does::Raise => format!("RAISE r {token}"),
+        Does::Raise => format!("RAISE r {token} to {}", item.number()),
         Does::Heal => format!("HEAL r {token}"),
         // Not of a lock.
         Does::Attend | Does::Open => String::new(),
@@ -225,10 +228,12 @@ fn describe(client: usize, item: Item) -> String {
     }
 }
 
-fn said_of(said: Said) -> &'static str {
+fn said_of(said: Said) -> String {
     match said {
-        Said::Yes => "yes",
-        Said::No => "no",
-        Said::Holder => "another's",
+        Said::Yes => "yes".to_owned(),
+        Said::Counted(number) => format!("yes, number {number}"),
+        Said::No => "no".to_owned(),
+        Said::Holder => "another's".to_owned(),
+        Said::Quarantined => "quarantined".to_owned(),
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use super::actions::{Action, executed};
-use super::book::{Book, Heard, Input, Ordered, Told, validity_of};
+use super::book::{Book, Ordered, validity_of};
+use super::input::{Heard, Input, Told};
+use super::item::Item;
 use super::properties::{self, Violation};
-use super::row::{Item, Row};
+use super::row::Row;
 use super::scenario::Scenario;
 use super::state::{CLIENTS, MASTERS, Mode, Stage, State};
 use super::story::{Party, Story};
@@ -22,6 +24,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
+        let is_one_world = scenario.asynchronous || scenario.locks == [1, 1];
+        assert!(is_one_world && !(scenario.fenced && scenario.alone), "the scenario goes together");
         Self {
             book: Book::new(scenario),
             scenario: scenario.clone(),
@@ -55,9 +59,11 @@ impl World {
     fn act(&mut self, state: &mut State, action: Action) -> Result<(), Violation> {
         match action {
             Action::Begin { client } => {
-                let attempts = self.scenario.attempts.get(client).copied().unwrap_or(1);
-                state.client_mut(client).stage = Stage::Alive;
-                self.call(state, client, Input::Begin { attempts })
+                let it = state.client_mut(client);
+                let (drawn, left) = (it.drawn, self.scenario.tokens_of(client) - it.drawn);
+                let attempts = self.scenario.attempts_of(client).min(left);
+                it.stage = Stage::Alive;
+                self.call(state, client, Input::Begin { attempts, drawn })
             }
             Action::HandOver { client } => self.call(state, client, Input::HandOver),
             Action::Extend { client, ttl } => {
@@ -74,7 +80,11 @@ impl World {
                 state.client_mut(client).guard = 0;
                 self.call(state, client, Input::Cancel)
             }
-            Action::Wake { client } => self.call(state, client, Input::Wake),
+            Action::Wake { client } => {
+                let it = state.client_mut(client);
+                it.now = it.now.max(self.book.deadline(it.lock).unwrap_or(0));
+                self.call(state, client, Input::Wake)
+            }
             Action::Execute { client, master } | Action::Refuse { client, master } => {
                 let link = state.link(client, master);
                 let place = executed(link);
@@ -141,7 +151,9 @@ impl World {
             Action::Crash { master } => {
                 state.crashes -= 1;
                 if !self.scenario.crash_keeps_data {
-                    state.master_mut(master).key = None;
+                    let quarantine = self.scenario.quarantine_ticks();
+                    let lost = state.master_mut(master);
+                    (lost.key, lost.quarantine) = (None, quarantine);
                 }
                 for client in 0..CLIENTS {
                     // What had not been executed dies with the process.
@@ -149,6 +161,14 @@ impl World {
                     state.link_mut(client, master).behind = Row::new();
                     self.settle(state, client)?;
                 }
+                Ok(())
+            }
+            Action::Open { master } => {
+                state.master_mut(master).quarantine = 0;
+                Ok(())
+            }
+            Action::Count { master } => {
+                state.master_mut(master).counter += 1;
                 Ok(())
             }
             Action::Tick => {
@@ -182,18 +202,24 @@ impl World {
     }
 
     fn react(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
+        let (floor, granted) = (state.largest_number(), state.granted);
         let it = state.client_mut(client);
         if !it.is_alive() {
             return Ok(());
         }
+        let fenced = self.scenario.fenced;
         let reaction = self.book.react(it.lock, input, it.now);
         self.story.hears(client, input, it.now);
         self.orders.extend(reaction.orders.iter());
         for order in &reaction.orders {
+            if order.item.action() == Does::Acquire {
+                it.floor = floor;
+            }
             if matches!(order.item.action(), Does::Acquire | Does::Extend) {
                 it.bound = it.bound.max(it.now + validity_of(order.item.ttl()));
             }
         }
+        let (former, mut number) = (it.lock, 0);
         it.lock = reaction.lock;
         let mut violation = None;
         if let Some(until) = reaction.handed {
@@ -205,14 +231,33 @@ impl World {
         for told in &reaction.told {
             self.story.tells(client, *told);
             violation = violation.or(properties::told(it, *told));
+            if let Told::Granted { number: token, .. } = *told {
+                violation = violation.or(properties::numbered(token, it.floor, granted).filter(|_| fenced));
+                number = token;
+            }
             match *told {
                 Told::Extended { until: Some(until) } if it.guard > 0 => it.guard = until,
                 Told::Lost | Told::NotAcquired | Told::Released => it.guard = 0,
                 _ => {}
             }
         }
+        if self.scenario.asynchronous {
+            // What it would do from now on touches no number: it releases, and keys vanish anyway.
+            let extensions = self.scenario.extensions_of(client);
+            if self.book.is_parting(it.lock) || number > 0 && extensions == 0 {
+                it.lock = 0;
+            }
+        }
         if it.lock == 0 {
-            it.end();
+            let drawn = self.book.attempt(former) + 1;
+            if self.scenario.asynchronous && drawn < self.scenario.tokens_of(client) {
+                it.begin_anew(drawn);
+            } else {
+                it.end();
+            }
+        }
+        if fenced && number > 0 {
+            state.granted |= 1 << number;
         }
         violation.map_or(Ok(()), Err)
     }
