@@ -4,7 +4,7 @@
 //! token before its round began, and whoever acquires the lock later meets one of them.
 
 use super::{Effects, Lock, Phase};
-use crate::connection::{Action, Answer};
+use crate::connection::{Action, Answer, Fate};
 use crate::protocol::{MasterId, MasterSet};
 
 impl Lock {
@@ -31,6 +31,8 @@ impl Lock {
     pub(super) fn heal_answered(&mut self, master: MasterId, answer: Answer) {
         match answer {
             Answer::Yes => self.unproven.remove(master),
+            // One that was not sent says nothing about an earlier one, which may have put the key back before its answer was lost.
+            Answer::Failed { fate: Fate::NotSent, .. } => {}
             Answer::Failed { .. } => self.note_fate(master, answer),
             // Somebody's key stands there. It may be ours, from a request whose answer was lost, so that it is to be released; but it may as
             // well be another master's (one server behind two addresses), so that it must not be counted.
