@@ -39,6 +39,11 @@ pub(super) enum Action {
         client: usize,
         master: usize,
     },
+    /// Something on the way doubles an acquisition: the second comes when it likes.
+    Copy {
+        client: usize,
+        master: usize,
+    },
     /// Its oldest answer arrives.
     Deliver {
         client: usize,
@@ -174,6 +179,9 @@ fn of_link(
             let answered = executed(link);
             if let Some(&item) = link.flight.as_slice().get(answered) {
                 actions.push(Action::Execute { client, master });
+                if scenario.asynchronous && state.duplicates > 0 && item.action() == Does::Acquire {
+                    actions.push(Action::Copy { client, master });
+                }
                 let by_another = scenario.asynchronous && item.action().creates();
                 if may_be_refused(state, client, master, item) || by_another {
                     actions.push(Action::Refuse { client, master });

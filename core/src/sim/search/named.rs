@@ -249,6 +249,15 @@ impl Scenario {
         ..Self::FENCED_AGAIN
     };
 
+    /// The same as the first, with an acquisition that comes twice.
+    pub const FENCED_TWICE: Self = Self {
+        name: "fenced-twice",
+        about: "no assumption about time, no lost answers, and an acquisition that is executed once more at any later time",
+        duplicates: 1,
+        locks: [1, 1],
+        ..Self::FENCED_AGAIN
+    };
+
     /// The same, with two attempts for one lock.
     pub const FENCED_RETRY: Self = Self {
         name: "fenced-retry",
@@ -347,6 +356,7 @@ impl Scenario {
         Self::FENCED,
         Self::FENCED_AGAIN,
         Self::FENCED_AGAIN_LOSS,
+        Self::FENCED_TWICE,
         Self::FENCED_RETRY,
         Self::FENCED_HEAL,
         Self::FENCED_DELAY,

@@ -47,7 +47,7 @@ pub struct Scenario {
     pub crashes: u8,
     /// Whether it has its keys when it starts again.
     pub crash_keeps_data: bool,
-    /// How often a request that was left behind may be executed twice.
+    /// How often a request that was left behind may be executed twice; with `asynchronous`, an acquisition doubled on its way.
     pub duplicates: u8,
     /// By how many ticks a master may expire a key too early, by its client's clock.
     pub early: u8,

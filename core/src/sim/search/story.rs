@@ -99,6 +99,9 @@ impl Story {
             Action::Close { client, master, .. } => {
                 (Party::Client(client), format!("loses the connection to m{}", master + 1))
             }
+            Action::Copy { client, master } => {
+                (Party::Client(client), format!("has its request to m{} doubled on the way", master + 1))
+            }
             Action::OpeningFails { client, master } => {
                 (Party::Client(client), format!("waits too long for a connection to m{}", master + 1))
             }

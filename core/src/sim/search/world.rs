@@ -99,6 +99,13 @@ impl World {
                 }
                 Ok(())
             }
+            Action::Copy { client, master } => {
+                state.duplicates -= 1;
+                let link = state.link_mut(client, master);
+                let next = link.flight.as_slice().get(executed(link)).copied();
+                next.into_iter().for_each(|item| link.behind.push(item.left_behind(true)));
+                Ok(())
+            }
             Action::Deliver { client, master } => {
                 let link = state.link_mut(client, master);
                 let Some(item) = link.flight.remove(0) else { return Ok(()) };
