@@ -43,6 +43,9 @@ impl Item {
             Action::Undo => 3,
             Action::Raise => 1 << 16,
             Action::Heal => 1 << 16 | 1,
+            // Of no lock, so that no search meets them.
+            Action::Attend => 1 << 16 | 2,
+            Action::Open => 1 << 16 | 3,
         };
         Self(action | u32::from(attempt) << 2 | u32::from(ttl) << 4 | u32::from(round) << 8)
     }
@@ -60,7 +63,9 @@ impl Item {
             2 => Action::Release,
             3 => Action::Undo,
             0x1_0000 => Action::Raise,
-            _ => Action::Heal,
+            0x1_0001 => Action::Heal,
+            0x1_0002 => Action::Attend,
+            _ => Action::Open,
         }
     }
 
