@@ -13,11 +13,13 @@ Runs random worlds in simulated time, with every fault that lies inside Redlock'
 also masters that lose their data), and looks for broken promises.
 
 Usage: simulate [--acquisitions N] [--seed S]
+       simulate --unguarded [--seed S]
        simulate --only S [--mermaid]
        simulate --digest [--worlds N] [--seed S]
 
   --acquisitions N  go on until so many locks have been acquired; 100000 unless given
   --seed S          the first world's seed; the next ones follow; 1 unless given
+  --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it
   --mermaid         print that as a diagram
   --digest          print the SHA-1 of all that happens in --worlds worlds (20 unless given)
@@ -26,6 +28,7 @@ Usage: simulate [--acquisitions N] [--seed S]
 struct Options {
     acquisitions: u64,
     seed: u64,
+    unguarded: bool,
     only: Option<u64>,
     mermaid: bool,
     digest: bool,
@@ -33,13 +36,21 @@ struct Options {
 }
 
 fn options() -> Result<Option<Options>, lexopt::Error> {
-    let mut options =
-        Options { acquisitions: 100_000, seed: 1, only: None, mermaid: false, digest: false, worlds: 20 };
+    let mut options = Options {
+        acquisitions: 100_000,
+        seed: 1,
+        unguarded: false,
+        only: None,
+        mermaid: false,
+        digest: false,
+        worlds: 20,
+    };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
             Long("seed") => options.seed = arguments.value()?.parse()?,
+            Long("unguarded") => options.unguarded = true,
             Long("only") => options.only = Some(arguments.value()?.parse()?),
             Long("mermaid") => options.mermaid = true,
             Long("digest") => options.digest = true,
@@ -65,6 +76,7 @@ fn main() -> ExitCode {
     };
     match options.only {
         Some(seed) => one(seed, options.mermaid),
+        None if options.unguarded => unguarded(options.seed),
         None if options.digest => digest(options.seed, options.worlds),
         None => many(&options),
     }
@@ -84,6 +96,22 @@ fn one(seed: u64, mermaid: bool) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Finding something is what is wanted here.
+fn unguarded(first: u64) -> ExitCode {
+    let started = Instant::now();
+    let guarded =
+        (first..).map(|seed| (seed, Plan::random(seed))).filter(|(_, plan)| plan.restart_guard.is_some());
+    for (worlds, (seed, mut plan)) in (1u64..).zip(guarded) {
+        plan.restart_guard = None;
+        if let Err(failure) = plan.run() {
+            let seconds = started.elapsed().as_secs_f64();
+            println!("{}, in the {worlds}. world after {seconds:.2} s (seed {seed})", failure.violation);
+            return ExitCode::SUCCESS;
+        }
+    }
+    ExitCode::FAILURE
 }
 
 fn digest(first: u64, worlds: u64) -> ExitCode {
