@@ -28,7 +28,7 @@ fn rivals(seed: u64) -> Plan {
 
 /// The first violation among a few seeds.
 fn violation(plan: impl Fn(u64) -> Plan) -> Option<Violation> {
-    (0..20).find_map(|seed| plan(seed).run().err()).map(|failure| failure.violation)
+    (0..10).find_map(|seed| plan(seed).run().err()).map(|failure| failure.violation)
 }
 
 fn with_faults(seed: u64, faults: &[(Duration, Fault)]) -> Plan {
