@@ -56,6 +56,7 @@
 //! | `wire` | commands to bytes; bytes to replies, behind a guard; the Lua scripts | connections, locks |
 //! | `connection` | one master: handshake, pipeline, time-outs, reconnects | locks |
 //! | `lock` | one lock's life | connections, other locks |
+//! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
 //! | [`front`] | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
 //!

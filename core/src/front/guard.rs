@@ -1,6 +1,5 @@
 //! What the holder of a lock holds.
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::release::Release;
 use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use crate::machine::{ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    Ballot, ConfigError, ExtendError, FencingToken, LossCause, ReleaseOutcome, RequestError, Resource, Token,
-    Ttl,
+    ConfigError, ExtendError, FencingToken, LossCause, RequestError, Resource, Token, Ttl,
 };
 
 /// A lock that is held.
@@ -131,7 +130,7 @@ impl Guard {
         self.watch.end(LossCause::Released);
         let id = self.id;
         self.watch.handle.0.command(|machine, now| machine.release(id, now));
-        Release { watch: self.watch.clone(), id, loss, is_done: false }
+        Release::new(self.watch.handle.clone(), Arc::clone(&self.watch.slot), id, loss)
     }
 }
 
@@ -321,94 +320,3 @@ impl fmt::Debug for Extend<'_> {
         f.debug_struct("Extend").finish_non_exhaustive()
     }
 }
-
-/// The future of [`Guard::release`] and [`Locker::release`](super::Locker::release).
-#[must_use = "the release is on its way; await it to learn whether the lock was still ours"]
-pub struct Release {
-    watch: Watch,
-    id: LockId,
-    /// How the lock was lost before it was released.
-    loss: Option<LossCause>,
-    is_done: bool,
-}
-
-impl Release {
-    /// Of a lock that somebody else was granted.
-    pub(super) fn of_token(handle: Handle, id: LockId, slot: Arc<Slot>) -> Self {
-        Self { watch: Watch { handle, slot }, id, loss: None, is_done: false }
-    }
-
-    /// Keeps the calling thread until the masters have answered. Not for async code, which it would block.
-    ///
-    /// # Errors
-    /// [`ReleaseError`].
-    pub fn wait(self) -> Result<(), ReleaseError> {
-        let handle = self.watch.handle.clone();
-        wait(&handle, self).unwrap_or(Err(ReleaseError::DriverEnded))
-    }
-}
-
-impl Future for Release {
-    type Output = Result<(), ReleaseError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = match self.watch.slot.poll_released(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(outcome) => outcome,
-        };
-        self.is_done = true;
-        Poll::Ready(match outcome {
-            Some(ReleaseOutcome::StillOurs) => Ok(()),
-            Some(ReleaseOutcome::NotOurs) => Err(ReleaseError::NotOurs(self.loss)),
-            Some(ReleaseOutcome::Unknown(ballot)) => Err(ReleaseError::Unknown(ballot)),
-            None => Err(ReleaseError::DriverEnded),
-        })
-    }
-}
-
-impl Drop for Release {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.watch.handle.0.core().forget(self.id);
-            self.watch.slot.forget(Waiter::Holder);
-        }
-    }
-}
-
-impl fmt::Debug for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Release").finish_non_exhaustive()
-    }
-}
-
-/// Why a release cannot say that the lock was ours until now. The lock is given up in every case.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum ReleaseError {
-    /// A quorum of masters no longer held it for us; somebody else may have held it meanwhile. Holds how it was lost, if that was
-    /// known before.
-    NotOurs(Option<LossCause>),
-    /// Too few masters answered. Keys that could not be deleted expire with the TTL.
-    Unknown(Box<Ballot>),
-    /// The I/O loop of the locker has ended; what the sockets took was sent.
-    DriverEnded,
-}
-
-impl fmt::Display for ReleaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotOurs(Some(cause)) => write!(f, "the lock was not ours any more: {cause}"),
-            Self::NotOurs(None) => {
-                f.write_str("the lock was not ours any more: a quorum of masters did not hold it")
-            }
-            Self::Unknown(ballot) => write!(
-                f,
-                "{} released, but too few masters answered to say whether it was still ours: {ballot}",
-                ballot.resource()
-            ),
-            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
-        }
-    }
-}
-
-impl Error for ReleaseError {}

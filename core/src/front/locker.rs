@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
-use super::guard::Release;
+use super::release::Release;
 use super::request::Request;
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
@@ -37,7 +37,8 @@ impl Locker {
     /// Goes on with a lock that was handed on ([`Guard::hand_on`](super::Guard::hand_on)), in this process or another one.
     ///
     /// It is asked for once, as an extension by the request's TTL, and is valid as if it had been extended. Its number, if it has one, stays.
-    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) says that it is too late.
+    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) says that it is too late. After
+    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) it stands as it stood, and may be asked for again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
         Request::new(self.handle.clone(), &self.config, Resource::new(resource), Some(lock))
     }
@@ -51,7 +52,7 @@ impl Locker {
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
         let resource = Resource::new(resource)?;
         let (id, slot) = self.handle.0.begin(|machine, now| machine.release_token(&resource, token, now))?;
-        Ok(Release::of_token(self.handle.clone(), id, slot))
+        Ok(Release::new(self.handle.clone(), slot, id, None))
     }
 
     /// Seeks a lock with one attempt.

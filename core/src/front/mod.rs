@@ -13,14 +13,16 @@ mod guard;
 mod host;
 mod locker;
 mod port;
+mod release;
 mod request;
 mod shared;
 mod slot;
 mod writer;
 
 pub use bootstrap::Bootstrap;
-pub use guard::{Extend, Guard, Lost, Release, ReleaseError, Watch};
+pub use guard::{Extend, Guard, Lost, Watch};
 pub use host::Host;
 pub use locker::Locker;
 pub use port::{Demand, Port};
+pub use release::{Release, ReleaseError};
 pub use request::{Acquiring, Request, ScopeError};

@@ -86,8 +86,8 @@ impl Request {
     ///
     /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that never expires. Numbers stay in order as long
     /// as counters are not lost on a majority of the masters: with memory limits use `noeviction` or a policy for keys with an end of
-    /// life only (`volatile-…`), and persistence. With the restart guard counters that were lost start above all that was issued before, as far as
-    /// the masters' clocks agree. Whoever deletes counters, when a resource is never used again, makes its numbers begin anew.
+    /// life only (`volatile-…`), and persistence. With the restart guard counters that were lost start above all that was issued before, if
+    /// the masters' clocks differ by no more than its longest TTL. Whoever deletes counters, when a resource is never used again, makes its numbers begin anew.
     ///
     /// Holders that do not ask for a number exclude and are excluded all the same.
     pub fn fenced(mut self) -> Self {

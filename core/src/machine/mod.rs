@@ -16,6 +16,7 @@ macro_rules! effects {
     };
 }
 
+mod acquire;
 mod entropy;
 mod output;
 mod routing;
@@ -26,10 +27,10 @@ mod timers;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::BytesMut;
 
+pub use acquire::{Acquire, Resumption};
 pub use entropy::{Entropy, EntropyFailed};
 pub use output::{Event, MasterState, Output, Wake, WakeReason};
 
@@ -40,7 +41,7 @@ use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::connection::{Answers, Connection};
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order};
-use crate::protocol::{Cause, Config, FencingToken, MasterId, RequestError, Resource, Token, Ttl};
+use crate::protocol::{Cause, Config, MasterId, RequestError, Resource, Token, Ttl};
 use crate::time::Instant;
 
 /// One lock of one machine, from [`Machine::acquire`] until it is over.
@@ -77,53 +78,6 @@ impl ExtensionId {
     pub(crate) const fn numbered(number: u64) -> Self {
         Self(number)
     }
-}
-
-/// What is wanted of [`Machine::acquire`].
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Acquire {
-    /// What to lock.
-    pub resource: Resource,
-    /// The life of its keys.
-    pub ttl: Ttl,
-    /// How long to go on trying; `None` for as long as it takes. One round's answers are awaited in any case no
-    /// longer than the configured time-outs.
-    pub within: Option<Duration>,
-    /// How many rounds to make; `None` for as many as fit.
-    pub attempts: Option<u32>,
-    /// How long after the grant renewal goes on in the background; `None` for not at all.
-    pub renew_for: Option<Duration>,
-    /// Whether the grant is to have a fencing token.
-    pub fenced: bool,
-    /// Whether extensions put the key back on masters that do not have it.
-    pub healing: bool,
-    /// The lock to go on with, instead of a new one.
-    pub resumption: Option<Resumption>,
-}
-
-impl Acquire {
-    /// This lock, with attempts for as long as it takes, and nothing else.
-    pub const fn new(resource: Resource, ttl: Ttl) -> Self {
-        Self {
-            resource,
-            ttl,
-            within: None,
-            attempts: None,
-            renew_for: None,
-            fenced: false,
-            healing: false,
-            resumption: None,
-        }
-    }
-}
-
-/// A lock that was granted to somebody else, and handed on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Resumption {
-    /// What its keys hold.
-    pub token: Token,
-    /// Its fencing token, if it was granted one.
-    pub fencing_token: Option<FencingToken>,
 }
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.

@@ -217,8 +217,8 @@ impl ConfigBuilder {
     /// `longest_ttl` after their return, which is the longest TTL that any client of these masters gives a lock.
     ///
     /// Without it two clients may hold one lock after a master has come back empty (Redis distributed-locks page, "Performance, crash
-    /// recovery and fsync": "delayed restarts"). A master counts as new after a restart, a flush of the locks' database, and a promotion, and when it
-    /// gets its first replica. It does not notice single evicted keys, nor an old snapshot that was put back with its marker.
+    /// recovery and fsync": "delayed restarts"). A master counts as new after a restart, a flush of the locks' database, and a promotion, when it gets its first
+    /// replica, and when its last one has been away for `repl-backlog-ttl`: each gives it a new replication id. It does not notice single evicted keys, nor an old snapshot that was put back with its marker.
     ///
     /// Every client of these masters must use it with the same TTL and the same number of masters; a master whose marker
     /// ([`Fleet::MARKER`]) says otherwise is a configuration error, and then nobody is granted anything. Masters that are new to
@@ -341,97 +341,5 @@ fn check_ttl(ttl: Ttl, request_timeout: Duration) -> Result<(), ConfigError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MILLI: Duration = Duration::from_millis(1);
-
-    fn three() -> ConfigBuilder {
-        Config::builder(["redis://a", "redis://b", "redis://c"])
-    }
-
-    #[test]
-    fn every_unusable_setting_is_refused_with_its_own_error() {
-        let none: [&str; 0] = [];
-        assert_eq!(Config::new(none).unwrap_err(), ConfigError::NoMasters);
-        let many: Vec<_> = (0..65).map(|n| format!("redis://h{n}")).collect();
-        assert_eq!(Config::new(many).unwrap_err(), ConfigError::TooManyMasters { masters: 65 });
-        let twice = Config::new(["redis://a/1", "redis://A:6379/2"]).unwrap_err();
-        assert_eq!(twice, ConfigError::SameMasterTwice { master: "A:6379/2".into() });
-        assert!(matches!(Config::new(["http://a"]), Err(ConfigError::Endpoint(_))));
-        assert_eq!(three().ttl(Duration::ZERO).build().unwrap_err(), ConfigError::ZeroTtl);
-        assert!(matches!(three().ttl(52 * MILLI).build(), Err(ConfigError::TtlTooShort { .. })));
-        assert!(matches!(three().ttl(Duration::MAX).build(), Err(ConfigError::OversizedTtl { .. })));
-        for (zero, setting) in [
-            (three().request_timeout(Duration::ZERO), "request_timeout"),
-            (three().connect_timeout(Duration::ZERO), "connect_timeout"),
-            (three().retry_delay(Duration::ZERO..=MILLI), "retry_delay"),
-            (three().reconnect_delay(Duration::ZERO..=MILLI), "reconnect_delay"),
-        ] {
-            assert_eq!(zero.build().unwrap_err(), ConfigError::ZeroSpan { setting });
-        }
-        let bounds = RangeInclusive::new(2 * MILLI, MILLI);
-        let reversed = three().retry_delay(bounds).build().unwrap_err();
-        assert_eq!(reversed, ConfigError::ReversedBounds { setting: "retry_delay" });
-        assert!(matches!(
-            three().request_timeout(Duration::MAX).build(),
-            Err(ConfigError::EndlessSpan { .. })
-        ));
-        let setting = "max_locks";
-        assert_eq!(three().max_locks(0).build().unwrap_err(), ConfigError::ZeroLimit { setting });
-        assert_eq!(three().client_name("a b").build().unwrap_err(), ConfigError::UnusableClientName);
-    }
-
-    #[test]
-    fn what_is_set_is_what_is_used() {
-        let hour = Duration::from_secs(3600);
-        let fourth = "redis://d".parse().unwrap();
-        let config = three()
-            .master(fourth)
-            .ttl(20_000 * MILLI)
-            .within(hour)
-            .longest_hold(2 * hour)
-            .request_timeout(30 * MILLI)
-            .connect_timeout(Ttl::MAX)
-            .retry_delay(MILLI..=Ttl::MAX)
-            .reconnect_delay(Ttl::MAX..=Ttl::MAX)
-            .max_in_flight_requests(1)
-            .max_in_flight_bytes(2)
-            .max_locks(3)
-            .client_name("quorlock-1!")
-            .build()
-            .unwrap();
-        assert_eq!(config.masters().last().map(ToString::to_string), Some("d:6379".to_owned()));
-        assert_eq!(config.master_ids().map(MasterId::index).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        assert_eq!((config.quorum().masters(), config.quorum().needed()), (4, 3));
-        assert_eq!(config.ttl().as_millis(), 20_000);
-        assert_eq!((config.within, config.longest_hold), (Some(hour), 2 * hour));
-        assert_eq!((config.request_timeout(), config.connect_timeout), (30 * MILLI, Ttl::MAX));
-        assert_eq!(config.retry_delay, MILLI..=Ttl::MAX);
-        assert_eq!(config.reconnect_delay, Ttl::MAX..=Ttl::MAX);
-        assert_eq!((config.max_in_flight_requests, config.max_in_flight_bytes, config.max_locks), (1, 2, 3));
-        assert_eq!(config.client_name.as_deref(), Some("quorlock-1!"));
-        assert_eq!(three().within(None).build().unwrap().within, None);
-        assert_eq!(three().client_name("").build().unwrap_err(), ConfigError::UnusableClientName);
-    }
-
-    #[test]
-    fn a_ttl_outlasts_its_drift_and_one_time_out_by_whatever_little() {
-        let ttl = Ttl::new(100 * MILLI).unwrap();
-        assert_eq!(check_ttl(ttl, 97 * MILLI - Duration::from_nanos(1)), Ok(()));
-        let more_than = 100 * MILLI;
-        let too_short = ConfigError::TtlTooShort { ttl: 100 * MILLI, more_than };
-        assert_eq!(check_ttl(ttl, 97 * MILLI), Err(too_short.clone()));
-        let said = too_short.to_string();
-        assert!(
-            said.starts_with("a TTL of 100 ms leaves no validity; it must be more than 100 ms"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn one_master_and_even_numbers_of_masters_work() {
-        assert_eq!(Config::new(["redis://a"]).unwrap().quorum().needed(), 1);
-        assert_eq!(Config::new(["redis://a", "valkey://b"]).unwrap().quorum().needed(), 2);
-    }
-}
+#[path = "config_tests.rs"]
+mod tests;
