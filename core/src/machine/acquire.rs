@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::protocol::{FencingToken, Resource, Token, Ttl};
 
-/// What is wanted of [`Machine::acquire`].
+/// What is wanted of [`Machine::acquire`](super::Machine::acquire).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquire {
     /// What to lock.

@@ -2,7 +2,7 @@
 
 use quorlock_core::{Acquire, Event, LockId, LossCause, Resource};
 
-use super::world::{Flow, KEY, World, ms, wanted};
+use super::world::{Flow, KEY, Reach, World, ms, wanted};
 
 fn healed() -> Acquire {
     Acquire { healing: true, renew_for: Some(ms(3_600_000)), ..wanted(ms(3_000)) }
@@ -171,4 +171,50 @@ fn healing_raises_the_counter_so_that_later_grants_have_larger_numbers() {
     let counters: Vec<_> = world.masters.iter().map(|master| master.value(&counter, world.now)).collect();
     assert_eq!(counters, [Some("10"); 5]);
     assert_eq!(world.holders(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_master_that_refused_the_token_does_not_count_although_it_has_it_without_having_taken_it() {
+    // One server behind two addresses, of which nobody could tell.
+    let mut world = World::of(5);
+    for master in 3..5 {
+        world.masters[master].hold_by_another(KEY, None);
+    }
+    let lock = world.hold(&Acquire { renew_for: None, ..healed() });
+    let token = world.expose(lock);
+    for master in 3..5 {
+        world.masters[master].server.hold(0, KEY.as_bytes(), token.as_bytes(), None);
+    }
+    for _ in 0..2 {
+        world.extend(lock, ms(3_000));
+        world.pass(ms(10));
+        world.events_now();
+    }
+    world.masters[0].forget_keys();
+    world.extend(lock, ms(3_000));
+    assert_eq!(world.events_now()[0], Event::Lost { lock, cause: LossCause::NotHeld });
+}
+
+#[test]
+fn a_key_that_was_put_back_unheard_is_released_although_the_next_heal_could_not_be_sent() {
+    let mut world = World::of(5);
+    for master in 3..5 {
+        world.masters[master].hold_by_another(KEY, None);
+    }
+    let lock = world.hold(&Acquire { renew_for: None, ..healed() });
+    world.masters[3].forget_keys();
+    world.masters[3].flow = Flow::RepliesHeld;
+    world.extend(lock, ms(3_000));
+    world.pump();
+    assert_eq!(world.holders(), [0, 1, 2, 3, 4]);
+    world.masters[3].reach = Reach::Refuses;
+    world.cut(0, 3);
+    world.pass(ms(10));
+    world.extend(lock, ms(3_000));
+    world.pass(ms(10));
+    world.masters[3].reach = Reach::Accepts;
+    world.masters[3].flow = Flow::Free;
+    world.release(lock);
+    world.pass(ms(2_900));
+    assert_eq!(world.holders(), [4], "what is left is somebody else's");
 }
