@@ -123,7 +123,7 @@ impl Flight {
 
     /// Whether a release of this claim is on its way.
     pub(crate) fn clears(&self, claim: &Claim) -> bool {
-        self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim == *claim)
+        self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim.is_of(claim))
     }
 
     /// The acquisitions without a reply that no release follows yet.

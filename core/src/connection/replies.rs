@@ -38,7 +38,8 @@ impl Connection {
     /// Keeps a request for the connection that is being opened.
     pub(super) fn queue(&mut self, request: Request, now: Instant, answers: &mut Answers) {
         if request.action.clears() {
-            let acquires = |other: &Request| other.action == Action::Acquire && other.claim == request.claim;
+            let acquires =
+                |other: &Request| other.action == Action::Acquire && other.claim.is_of(&request.claim);
             if let Some(place) = self.queued.iter().position(acquires) {
                 // Its acquisition has not left, so there is nothing to release.
                 self.queued.remove(place);
@@ -181,7 +182,22 @@ impl Connection {
                 return Ok(());
             }
         }
-        let meaning = interpret(&request, self.config.fleet, reply)?;
+        let meaning = match interpret(&request, self.config.fleet, reply) {
+            Ok(meaning) => meaning,
+            Err(cause) => {
+                // The connection ends with it; whoever asked is answered like all others that wait there.
+                answer(
+                    answers,
+                    self.id,
+                    &request,
+                    Answer::Failed { cause, fate: Fate::Unknown, stale: false },
+                );
+                if request.action.clears() {
+                    self.owe(request, now, now);
+                }
+                return Err(cause);
+            }
+        };
         self.proven = true;
         self.backoff.reset();
         answer(answers, self.id, &request, meaning);

@@ -44,6 +44,13 @@ impl Claim {
         Self { key: bytes.len(), keys: bytes.len(), bytes: bytes.freeze() }
     }
 
+    /// Whether both are about the same key and token.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        let [ours, theirs] =
+            [self, other].map(|claim| (claim.bytes.get(..claim.key), claim.bytes.get(claim.keys..)));
+        ours == theirs
+    }
+
     pub(crate) fn is_fenced(&self) -> bool {
         self.keys > self.key
     }

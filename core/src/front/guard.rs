@@ -64,6 +64,11 @@ impl Guard {
         self.proof.fencing_token
     }
 
+    /// What another process needs to extend or release the lock meanwhile; [`Guard::hand_on`] gives it away.
+    pub fn resumption(&self) -> Resumption {
+        self.watch.handle.0.core().machine.resumption(self.id).unwrap_or(self.proof)
+    }
+
     /// Gives the lock to another process or another locker: renewal ends, the keys stay, and whoever is given this can go on with it
     /// ([`Locker::resume`](super::Locker::resume)) or release it ([`Locker::release`](super::Locker::release)) until its TTL has run out.
     ///

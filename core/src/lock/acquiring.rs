@@ -64,7 +64,12 @@ impl Lock {
         now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        self.note_fate(master, answer);
+        let Phase::Trying(trying) = &mut self.phase else { return };
+        // Of a master that has counted it is the answer to a raise, which sets no key.
+        let is_about_key = !trying.numbers.has_counted(master);
+        if is_about_key {
+            self.note_fate(master, answer);
+        }
         let Phase::Trying(trying) = &mut self.phase else { return };
         if matches!(answer, Answer::Failed { stale: true, .. }) {
             trying.stale.insert(master);
@@ -108,7 +113,16 @@ impl Lock {
         }
         let (round, since, votes) = (trying.round, trying.since, std::mem::take(&mut trying.votes));
         self.fence = trying.numbers.highest();
+        let mut unsettled = MasterSet::EMPTY;
+        for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
+            if !matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::NotHeld) {
+                unsettled.insert(master);
+            }
+        }
         self.become_held(round, since, votes, valid_until, effects);
+        if let Phase::Held(held) = &mut self.phase {
+            held.unsettled = unsettled;
+        }
     }
 
     fn attempt_lost(&mut self, now: Instant, effects: &mut Effects<'_>) {
@@ -130,6 +144,9 @@ impl Lock {
     pub(super) fn grant_came_to_nothing(&mut self, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
         self.end_extensions(&held, LossCause::Expired, effects);
+        if self.resumed {
+            return self.fail_to_resume(held.votes, effects);
+        }
         self.clear(held.round, held.since, held.votes, MasterSet::EMPTY, now, effects);
     }
 
@@ -278,12 +295,18 @@ impl Lock {
 
     /// A vote that comes after the lock was won: it holds there too, or it never will.
     pub(super) fn late_vote(&mut self, master: MasterId, answer: Answer) {
+        let Phase::Held(held) = &mut self.phase else { return };
+        // Who has granted it answers a raise, and who is asked to go on with a lock an extension: neither sets a key.
+        if self.resumed || held.votes.get(master.index()) == Some(&Vote::Granted) {
+            return;
+        }
+        record(&mut held.votes, master, acquire_vote(answer));
+        if !matches!(answer, Answer::Failed { .. }) {
+            held.unsettled.remove(master);
+        }
         self.note_fate(master, answer);
         if answer == Answer::No {
             self.reached.remove(master);
-        }
-        if let Phase::Held(held) = &mut self.phase {
-            record(&mut held.votes, master, acquire_vote(answer));
         }
     }
 }

@@ -14,8 +14,8 @@ pub(super) struct Numbers {
     /// Of each master the counter while the lock is ours there; zero before that.
     counted: Vec<u64>,
     highest: u64,
-    /// Masters that have been asked to raise their counter to the highest.
-    asked: MasterSet,
+    /// What each master is being asked to raise its counter to; zero where no answer is awaited.
+    asked: Vec<u64>,
     /// How often the highest has grown. Each master numbers a grant once, so that it ends.
     grown: usize,
 }
@@ -23,7 +23,7 @@ pub(super) struct Numbers {
 impl Numbers {
     pub(super) fn new(fenced: bool, masters: usize) -> Self {
         let counted = if fenced { vec![0; masters] } else { Vec::new() };
-        Self { counted, highest: 0, asked: MasterSet::EMPTY, grown: 0 }
+        Self { asked: counted.clone(), counted, highest: 0, grown: 0 }
     }
 
     /// The number of the grant, once enough masters agree on it.
@@ -31,9 +31,13 @@ impl Numbers {
         self.highest
     }
 
-    /// A master has counted: `false` if that is no number that a counter can have.
+    /// A master has counted: `false` if that is no number that its counter can have.
     pub(super) fn note(&mut self, master: MasterId, number: u64) -> bool {
         let masters = self.counted.len();
+        let asked = self.asked.get_mut(master.index()).map(std::mem::take);
+        if asked.is_none_or(|asked| number < asked) {
+            return false;
+        }
         let Some(counted) = self.counted.get_mut(master.index()) else { return false };
         if number > self.highest {
             if self.grown >= masters {
@@ -41,7 +45,6 @@ impl Numbers {
             }
             self.grown += 1;
             self.highest = number;
-            self.asked = MasterSet::EMPTY;
         }
         *counted = number;
         true
@@ -58,11 +61,13 @@ impl Numbers {
         both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()
     }
 
-    /// The masters that granted the lock with a smaller number and have not been asked to raise it.
-    fn behind(&self, votes: &[Vote]) -> MasterSet {
+    /// The masters that granted the lock with a smaller number and are not being asked to raise it; they are from here on.
+    fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
         let mut behind = MasterSet::EMPTY;
-        for ((master, counted), vote) in MasterId::all(votes.len()).zip(&self.counted).zip(votes) {
-            if *vote == Vote::Granted && *counted < self.highest && !self.asked.contains(master) {
+        let both = self.counted.iter().zip(&mut self.asked);
+        for ((master, (counted, asked)), vote) in MasterId::all(votes.len()).zip(both).zip(votes) {
+            if *vote == Vote::Granted && *counted < self.highest && *asked == 0 {
+                *asked = self.highest;
                 behind.insert(master);
             }
         }
@@ -74,8 +79,7 @@ impl Lock {
     /// A quorum granted the lock with different numbers: the smaller ones are raised, where the lock is still ours.
     pub(super) fn raise_numbers(&mut self, effects: &mut Effects<'_>) {
         let Phase::Trying(trying) = &mut self.phase else { return };
-        let behind = trying.numbers.behind(&trying.votes);
-        behind.iter().for_each(|master| trying.numbers.asked.insert(master));
+        let behind = trying.numbers.ask_those_behind(&trying.votes);
         let (round, highest) = (trying.round, trying.numbers.highest);
         effects.order(behind, self.request(Some(round), Action::Raise, self.ttl, highest));
     }

@@ -15,10 +15,9 @@ impl Lock {
         if !self.healing || masters.is_empty() {
             return;
         }
-        let round = match &self.phase {
-            Phase::Held(held) => held.healing_round,
-            _ => return,
-        };
+        let Phase::Held(held) = &mut self.phase else { return };
+        let round = held.healing_round;
+        masters.iter().for_each(|master| held.unsettled.insert(master));
         for master in masters.iter() {
             if !self.reached.contains(master) {
                 self.reached.insert(master);
@@ -30,7 +29,12 @@ impl Lock {
 
     pub(super) fn heal_answered(&mut self, master: MasterId, answer: Answer) {
         match answer {
-            Answer::Yes => self.unproven.remove(master),
+            Answer::Yes => {
+                self.unproven.remove(master);
+                if let Phase::Held(held) = &mut self.phase {
+                    held.unsettled.remove(master);
+                }
+            }
             // One that was not sent says nothing about an earlier one, which may have put the key back before its answer was lost.
             Answer::Failed { fate: Fate::NotSent, .. } => {}
             Answer::Failed { .. } => self.note_fate(master, answer),

@@ -23,6 +23,9 @@ pub(super) struct Held {
     pub(super) since: Instant,
     /// What the masters said in that round.
     pub(super) votes: Vec<Vote>,
+    /// Masters that have not said what became of a request that sets the key: where the connection falls silent, a release is written
+    /// behind it.
+    pub(super) unsettled: MasterSet,
     pub(super) valid_until: Instant,
     /// Whether the caller has it; until then its end is no loss to anybody.
     pub(super) taken: bool,
@@ -78,6 +81,7 @@ impl Held {
             healing_round,
             since,
             votes,
+            unsettled: MasterSet::EMPTY,
             valid_until,
             taken: false,
             renewal,

@@ -109,6 +109,8 @@ pub(crate) struct Lock {
     /// Masters that did not take the token at first and have not said that it was put back there: they do not count as holders.
     unproven: MasterSet,
     healing: bool,
+    /// Whether it was handed on to us. Until it is taken it is not ours to release.
+    resumed: bool,
     /// The number of the grant; zero before that, and where it is not fenced.
     fence: u64,
     /// What the masters said in the last attempt that came to a decision.
@@ -136,6 +138,9 @@ impl Lock {
         lock.healing = wanted.healing;
         if let Some(resumption) = resumed {
             lock.attempts_allowed = Some(1);
+            lock.resumed = true;
+            lock.forsaken = resumption.uncounted;
+            lock.longest_ttl = effects.config.longest_ttl();
             lock.fence = resumption.fencing_token.map_or(0, FencingToken::get);
             lock.resume(now, effects);
         } else {
@@ -147,7 +152,8 @@ impl Lock {
 
     /// Releases a lock that somebody else was granted.
     pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
-        let mut lock = Self::unasked(id, resource, token, false, effects.config.ttl);
+        // Its keys may have been given any life.
+        let mut lock = Self::unasked(id, resource, token, false, effects.config.longest_ttl());
         lock.reached = MasterSet::all(effects.config.masters.len());
         lock.start_release(effects);
         lock
@@ -171,6 +177,7 @@ impl Lock {
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
             healing: false,
+            resumed: false,
             fence: 0,
             last_votes: None,
             phase: Phase::Over,
@@ -194,7 +201,11 @@ impl Lock {
     }
 
     pub(crate) fn resumption(&self) -> Resumption {
-        Resumption { token: self.token, fencing_token: FencingToken::new(self.fence) }
+        let mut uncounted = self.forsaken;
+        if let Phase::Held(held) = &self.phase {
+            held.unsettled.iter().for_each(|master| uncounted.insert(master));
+        }
+        Resumption { token: self.token, fencing_token: FencingToken::new(self.fence), uncounted }
     }
 
     #[cfg(feature = "sim")]
@@ -285,7 +296,9 @@ impl Lock {
 
     /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
-        match self.phase {
+        match &self.phase {
+            // Handed on, and not taken by the one to whom it was.
+            Phase::Held(held) if self.resumed && !held.taken => {}
             Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
             Phase::Resuming(_) | Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
             Phase::Told => return,

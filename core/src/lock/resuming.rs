@@ -1,7 +1,7 @@
 //! Going on with a lock that somebody else was granted: an extension by its token, and then it is held like any other.
 
 use super::acquiring::record;
-use super::holding::{Held, holder_vote};
+use super::holding::{Held, holder_vote, votes_outstanding_from};
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer};
 use crate::machine::Event;
@@ -17,14 +17,16 @@ pub(super) struct Resuming {
 }
 
 impl Lock {
-    /// Asks all masters: any of them may hold the token.
+    /// Asks all masters that may be counted: any of them may hold the token.
     pub(super) fn resume(&mut self, now: Instant, effects: &mut Effects<'_>) {
         let masters = effects.config.masters.len();
+        let asked = MasterSet::all(masters).without(self.forsaken);
         let round = self.next_round();
         self.attempts = 1;
         self.reached = MasterSet::all(masters);
-        self.phase = Phase::Resuming(Resuming { round, since: now, votes: vec![Vote::Outstanding; masters] });
-        effects.order(self.reached, self.request(Some(round), Action::Extend, self.ttl, self.fence));
+        self.phase =
+            Phase::Resuming(Resuming { round, since: now, votes: votes_outstanding_from(asked, masters) });
+        effects.order(asked, self.request(Some(round), Action::Extend, self.ttl, self.fence));
     }
 
     pub(super) fn resume_answered(
@@ -65,6 +67,10 @@ impl Lock {
     fn not_resumed(&mut self, effects: &mut Effects<'_>) {
         let Phase::Resuming(resuming) = &mut self.phase else { return };
         let votes = std::mem::take(&mut resuming.votes);
+        self.fail_to_resume(votes, effects);
+    }
+
+    pub(super) fn fail_to_resume(&mut self, votes: Vec<Vote>, effects: &mut Effects<'_>) {
         let quorum = effects.config.quorum;
         let gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
         let ballot = self.ballot(votes, effects);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::{FencingToken, Resource, Token, Ttl};
+use crate::protocol::{FencingToken, MasterSet, Resource, Token, Ttl};
 
 /// What is wanted of [`Machine::acquire`](super::Machine::acquire).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -43,10 +43,37 @@ impl Acquire {
 }
 
 /// A lock that was granted to somebody else, and handed on.
+///
+/// It also says which masters must not be counted as holders of the token, because whoever was granted the lock may yet write a release to
+/// them: it names them by their place, so that both sides must list the same masters in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resumption {
     /// What its keys hold.
     pub token: Token,
     /// Its fencing token, if it was granted one.
     pub fencing_token: Option<FencingToken>,
+    pub(crate) uncounted: MasterSet,
+}
+
+impl Resumption {
+    /// A lock of which nothing is known but its token, and its number if it has one.
+    pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
+        Self { token, fencing_token, uncounted: MasterSet::EMPTY }
+    }
+
+    /// All but the number as text, for handing it to another process: the token's 40 digits, and behind a hyphen which masters must not be
+    /// counted, if any. Keep it out of logs.
+    pub fn expose(self) -> String {
+        let token = self.token.expose();
+        if self.uncounted.is_empty() { token } else { format!("{token}-{:x}", self.uncounted.bits()) }
+    }
+
+    /// What [`Resumption::expose`] wrote, or `None` if this is anything else.
+    pub fn from_text(text: &str, fencing_token: Option<FencingToken>) -> Option<Self> {
+        let (token, uncounted) = match text.split_once('-') {
+            Some((token, bits)) => (token, MasterSet::from_bits(u64::from_str_radix(bits, 16).ok()?)),
+            None => (text, MasterSet::EMPTY),
+        };
+        Some(Self { token: Token::from_hex(token)?, fencing_token, uncounted })
+    }
 }

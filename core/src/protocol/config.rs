@@ -72,6 +72,11 @@ impl Config {
         self.fleet
     }
 
+    /// The longest life that a key of any client may have been given, as far as is known.
+    pub(crate) fn longest_ttl(&self) -> Ttl {
+        self.fleet.map_or(Ttl::LONGEST, |fleet| fleet.longest_ttl)
+    }
+
     /// Whether a lock may have this TTL.
     pub(crate) fn check_ttl(&self, ttl: Ttl) -> Result<(), ConfigError> {
         check_ttl(ttl, self.request_timeout)?;

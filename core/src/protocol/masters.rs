@@ -34,6 +34,14 @@ impl MasterSet {
         Self(1u64.checked_shl(u32::try_from(masters).unwrap_or(u32::MAX)).map_or(u64::MAX, |bit| bit - 1))
     }
 
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     pub(crate) fn insert(&mut self, master: MasterId) {
         self.0 |= 1 << (master.0 % 64);
     }

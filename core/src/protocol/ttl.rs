@@ -15,6 +15,9 @@ impl Ttl {
     /// The longest TTL: 366 days. A lock that outlives its holder for longer is a mistake, and no arithmetic overflows.
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
+    /// [`Ttl::MAX`] as a TTL.
+    pub(crate) const LONGEST: Self = Self { millis: Self::MAX.as_secs() * 1000 };
+
     /// A TTL of this span; what is less than a millisecond is cut off, as masters count whole milliseconds.
     ///
     /// # Errors

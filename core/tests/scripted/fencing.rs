@@ -194,3 +194,52 @@ fn a_script_that_the_server_does_not_know_is_not_sent_again_behind_its_release()
     world.hold(&fenced());
     assert_eq!(counts(&world, "ACQUIRE FENCED"), [4, 4, 4]);
 }
+
+#[test]
+fn a_master_that_was_not_reached_for_the_second_round_is_released_all_the_same() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["4", "8", "8"]);
+    world.masters[1].delay = ms(300);
+    world.masters[2].delay = ms(300);
+    let lock = world.acquire(&Acquire { attempts: Some(1), ..fenced() });
+    world.pass(ms(1));
+    world.masters[0].reach = super::world::Reach::Refuses;
+    world.cut(0, 0);
+    world.pass(ms(400));
+    world.cancel(lock);
+    world.masters[0].reach = super::world::Reach::Accepts;
+    world.pass(ms(3_000));
+    assert!(world.holders().is_empty(), "{:?}", world.holders());
+}
+
+#[test]
+fn a_master_whose_answers_make_no_sense_ends_its_vote_and_not_the_wait() {
+    for nonsense in [&b":5\r\n"[..], b"+QUEUED\r\n", b":9007199254740992\r\n"] {
+        for fenced in [false, true] {
+            let mut world = World::of(1);
+            world.masters[0].flow = Flow::BlackHole;
+            world.acquire(&Acquire { attempts: Some(1), within: None, fenced, ..wanted(ms(10_000)) });
+            if fenced && nonsense == b":5\r\n" {
+                continue;
+            }
+            world.inject(0, nonsense);
+            let error = world.refusal();
+            assert!(error.to_string().contains("an answer that nobody asked for"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_master_that_says_that_it_raised_its_counter_to_less_has_no_vote() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["4", "8"]);
+    world.masters[2].flow = Flow::BlackHole;
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.acquire(&Acquire { attempts: Some(1), within: None, ..fenced() });
+    assert!(world.deliver(0, 0));
+    // It is asked for 9 now.
+    world.masters[0].flow = Flow::BlackHole;
+    world.inject(0, b":5\r\n");
+    let error = world.refusal();
+    assert!(error.ballot().is_some(), "{error}");
+}

@@ -60,7 +60,7 @@ fn a_token_that_no_quorum_holds_is_refused_and_nothing_is_touched() {
     world.pass(ms(100));
     assert_eq!(world.holders(), [2], "what is left may be somebody's who knows better");
 
-    let strange = Resumption { token: Token::from_bytes([1; Token::BYTES]), fencing_token: None };
+    let strange = Resumption::new(Token::from_bytes([1; Token::BYTES]), None);
     world.acquire_by(1, &resumed(strange));
     let event = world.next_event_of(1);
     assert!(matches!(&event, Event::NotAcquired { error: AcquireError::NotHeld(_), .. }), "{event:?}");
@@ -148,4 +148,52 @@ fn a_lock_whose_time_has_run_out_is_not_handed_on_extended_or_released_as_ours()
         }
         assert!(world.holders().is_empty());
     }
+}
+
+#[test]
+fn masters_to_which_a_release_may_yet_be_written_are_not_counted_by_who_goes_on() {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 2);
+    world.pump();
+    // It executes the request, and its answer does not come.
+    world.masters[2].flow = Flow::RepliesHeld;
+    let lock = world.hold(&wanted(ms(10_000)));
+    let handed = world.nodes[0].machine.hand_on(lock, world.now).unwrap();
+    world.drain(0);
+    world.masters[2].flow = Flow::Free;
+    assert_ne!(handed, Resumption::new(handed.token, None));
+    assert_eq!(Resumption::from_text(&handed.expose(), None), Some(handed));
+    world.masters[0].forget_keys();
+    world.acquire_by(1, &resumed(handed));
+    let event = world.next_event_of(1);
+    assert!(matches!(&event, Event::NotAcquired { error: AcquireError::NotHeld(_), .. }), "{event:?}");
+    assert_eq!(world.holders(), [1, 2]);
+}
+
+#[test]
+fn a_resumed_lock_that_nobody_took_is_left_as_it_was() {
+    for gives_up in [false, true] {
+        let (mut world, handed) = handed_on(&wanted(ms(60_000)));
+        let lock = world
+            .acquire_by(1, &Acquire { ttl: quorlock_core::Ttl::new(ms(500)).unwrap(), ..resumed(handed) });
+        assert!(matches!(world.next_event_of(1), Event::Granted { .. }));
+        if gives_up {
+            world.nodes[1].machine.cancel(lock, world.now);
+            world.drain(1);
+        } else {
+            assert!(matches!(world.next_event_of(1), Event::NotAcquired { .. }));
+        }
+        world.pass(ms(100));
+        assert_eq!(world.holders(), [0, 1, 2]);
+    }
+}
+
+#[test]
+fn text_that_was_not_exposed_is_no_resumption() {
+    let token = "0123456789abcdef0123456789abcdef01234567";
+    for text in ["", "-1", &token[1..], &format!("{token}-"), &format!("{token}-g"), &format!("{token}-1-1")]
+    {
+        assert_eq!(Resumption::from_text(text, None), None, "{text}");
+    }
+    assert_eq!(Resumption::from_text(token, None).map(Resumption::expose).as_deref(), Some(token));
 }

@@ -164,7 +164,7 @@ pub(crate) struct Held {
 
 impl Hold for Held {
     fn token(&self) -> String {
-        self.guard.token().expose()
+        self.guard.resumption().expose()
     }
 
     fn fence(&self) -> Option<u64> {

@@ -31,11 +31,11 @@ pub(crate) struct ReleaseArguments {
 }
 
 pub(super) fn parse_extend(parser: Parser, environment: Environment) -> Result<Request, String> {
-    let (common, resource, token) = match parse(Subcommand::Extend, parser, environment.masters)? {
+    let (common, resource) = match parse(Subcommand::Extend, parser, environment.masters)? {
         Parsed::Other(request) => return Ok(request),
-        Parsed::Lock(common, resource) => (common, resource, token(environment.token)?),
+        Parsed::Lock(common, resource) => (common, resource),
     };
-    let lock = Resumption { token, fencing_token: fencing_token(environment.fence)? };
+    let lock = proof(environment.token, fencing_token(environment.fence)?)?;
     Ok(Request::Extend(Box::new(ExtendArguments { common, resource, lock })))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn parse_release(parser: Parser, environment: Environment) -> Result<
     Ok(match parse(Subcommand::Release, parser, environment.masters)? {
         Parsed::Other(request) => request,
         Parsed::Lock(common, resource) => {
-            let token = token(environment.token)?;
+            let token = proof(environment.token, None)?.token;
             Request::Release(Box::new(ReleaseArguments { common, resource, token }))
         }
     })
@@ -67,15 +67,14 @@ fn parse(subcommand: Subcommand, parser: Parser, masters: Option<OsString>) -> R
     Ok(Parsed::Lock(read.common(masters)?, resource))
 }
 
-fn token(variable: Option<OsString>) -> Result<Token, String> {
+fn proof(variable: Option<OsString>, fence: Option<FencingToken>) -> Result<Resumption, String> {
     let name = Environment::TOKEN;
     let digits = variable.ok_or_else(|| {
         format!("No token: {name} is not set; evaluate the lines that quorlock acquire prints.")
     })?;
-    digits
-        .to_str()
-        .and_then(Token::from_hex)
-        .ok_or_else(|| format!("{name} is no token: quorlock acquire prints one, of 40 hexadecimal digits."))
+    digits.to_str().and_then(|text| Resumption::from_text(text, fence)).ok_or_else(|| {
+        format!("{name} is no token: quorlock acquire prints one, of 40 hexadecimal digits or more.")
+    })
 }
 
 fn fencing_token(variable: Option<OsString>) -> Result<Option<FencingToken>, String> {
