@@ -109,7 +109,7 @@ impl Bootstrap {
     }
 }
 
-/// Why masters were not told that nothing can be locked yet. They go on to wait.
+/// Why not all masters were told that nothing can be locked yet. Those that were not go on to wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BootstrapError {
@@ -117,7 +117,7 @@ pub enum BootstrapError {
     NoRestartGuard,
     /// These masters vote already and others do not: locks may be held.
     InUse(Vec<Endpoint>),
-    /// Not every master answered.
+    /// Not every master answered. Where that was only the second time, some have been told, and the others end their wait by themselves.
     Unreached(Box<Ballot>),
     /// So much is under way that nothing more is taken on.
     Request(crate::protocol::RequestError),

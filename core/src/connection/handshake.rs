@@ -1,8 +1,8 @@
 //! The opening of a connection: who we are, which database, what server this is, and our scripts. One write.
 //!
 //! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`, `SCRIPT LOAD` for each
-//! script, all pipelined. With the restart guard also `INFO memory` and a look at the marker, which begins a quarantine as soon as the
-//! master is back. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
+//! script, all pipelined. With the restart guard also `INFO memory`, and behind all of them a look at the marker, which begins a quarantine as
+//! soon as the master is back. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
 //! gets a second flight with `AUTH` and `CLIENT SETNAME`, and RESP2 from then on.
 
 use std::collections::VecDeque;
@@ -57,6 +57,8 @@ pub(crate) struct Handshake {
     run_id: Option<RunId>,
     warnings: Vec<Warning>,
     loaded: ScriptSet,
+    /// The marker is yet to be looked at.
+    to_attend: Option<Fleet>,
 }
 
 /// What a reply brought about.
@@ -87,6 +89,7 @@ impl Handshake {
             run_id: None,
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
+            to_attend: None,
         };
         handshake.ask_the_rest(config, endpoint, out);
         handshake
@@ -176,6 +179,10 @@ impl Handshake {
             self.second_flight(config, endpoint, out);
             return Ok(Progress::Pending);
         }
+        if let Some(fleet) = self.to_attend.take() {
+            self.attend(fleet, out);
+            return Ok(Progress::Pending);
+        }
         Ok(Progress::Ready)
     }
 
@@ -208,12 +215,17 @@ impl Handshake {
         if let Some(fleet) = config.fleet {
             self.load(&ACQUIRE_GUARDED, out);
             wire::encode(out, &[b"INFO", b"memory"]);
-            let [longest, masters] = [fleet.longest_ttl.as_millis(), fleet.masters.into()].map(Decimal::new);
-            let marker = Fleet::MARKER.as_bytes();
-            let text = ATTEND.text.as_bytes();
-            wire::encode(out, &[b"EVAL", text, b"1", marker, longest.as_bytes(), masters.as_bytes()]);
-            self.awaited.extend([Step::InfoMemory, Step::Attend(fleet)]);
+            self.awaited.push_back(Step::InfoMemory);
+            self.to_attend = Some(fleet);
         }
+    }
+
+    /// Not before the database is known to be selected: it may write the marker.
+    fn attend(&mut self, fleet: Fleet, out: &mut BytesMut) {
+        let [longest, masters] = [fleet.longest_ttl.as_millis(), fleet.masters.into()].map(Decimal::new);
+        let (text, marker) = (ATTEND.text.as_bytes(), Fleet::MARKER.as_bytes());
+        wire::encode(out, &[b"EVAL", text, b"1", marker, longest.as_bytes(), masters.as_bytes()]);
+        self.awaited.push_back(Step::Attend(fleet));
     }
 
     fn load(&mut self, script: &'static Script, out: &mut BytesMut) {

@@ -129,10 +129,13 @@ fn what_a_counter_cannot_say_costs_that_master_its_vote() {
     assert_eq!(world.holders(), [1, 2], "the counter goes first, so nothing is locked there");
 
     let mut world = World::of(3);
-    let beyond = (1u64 << 53).to_string();
-    set_counters(&mut world, &[&beyond, &beyond]);
+    let last = FencingToken::MAX.get().to_string();
+    set_counters(&mut world, &[&last, &last]);
     world.acquire(&Acquire { attempts: Some(1), ..fenced() });
     assert!(matches!(world.next_event(), Event::NotAcquired { .. }));
+    world.pump();
+    assert_eq!(counters(&world)[..2], [FencingToken::MAX.get(); 2]);
+    assert!(world.holders().is_empty());
 }
 
 #[test]

@@ -18,7 +18,7 @@ if not fence then return redis.error_reply('ERR the fencing counter is not a num
     };
 }
 
-/// Sets the lock's key where nobody holds it, and numbers the grant: more than the counter was, and more than `floor`. Answers
+/// Sets the lock's key where nobody holds it, unless the counter is used up, and numbers the grant: more than the counter was, and more than `floor`. Answers
 /// the number, or 0 where another holds the lock. Where the lock is ours already, that was done for the same attempt.
 macro_rules! grant_fenced {
     () => {
@@ -32,6 +32,7 @@ if held and held ~= ARGV[1] then return 0 end
             "\
 if held then return fence end
 fence = math.max(fence, floor) + 1
+if fence > 9007199254740991 then return redis.error_reply('ERR the fencing counter is used up') end
 local done = redis.pcall('SET', KEYS[2], string.format('%.0f', fence))
 if done.err then return done end
 done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -47,7 +48,7 @@ pub(crate) const ACQUIRE_FENCED: Script = Script {
     number: 3,
     name: "acquire fenced",
     text: concat!("local floor = 0\n", grant_fenced!()),
-    sha1_hex: "65127c44533832c872c910394ebc5d46f835483d",
+    sha1_hex: "51142b74919bf46edb5cb0e906697f73cffe34b4",
 };
 
 /// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers what the counter is then, 0 if the lock

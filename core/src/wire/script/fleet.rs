@@ -59,7 +59,7 @@ pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
-    sha1_hex: "591317c82e55c11008e0d6c6ed0f7133bfcdd2f4",
+    sha1_hex: "a8dfd6ee7a95728f9910ca021836efe0c6bd42d1",
 };
 
 /// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.

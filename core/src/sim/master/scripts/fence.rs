@@ -20,6 +20,9 @@ impl Body<'_, '_> {
             return self.number(fence);
         }
         let fence = lua_max(fence, floor) + 1.0;
+        if fence > 9_007_199_254_740_991.0 {
+            return Err(Failure::new("ERR the fencing counter is used up"));
+        }
         self.set(self.key(2), Some(format!("{fence:.0}").as_bytes()))?;
         self.set_lock(false)?;
         self.number(fence)
