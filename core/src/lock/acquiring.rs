@@ -115,7 +115,8 @@ impl Lock {
         self.fence = trying.numbers.highest();
         let mut unsettled = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
-            if !matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::NotHeld) {
+            let is_settled = matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::NotHeld);
+            if !is_settled && self.reached.contains(master) {
                 unsettled.insert(master);
             }
         }
@@ -301,7 +302,7 @@ impl Lock {
             return;
         }
         record(&mut held.votes, master, acquire_vote(answer));
-        if !matches!(answer, Answer::Failed { .. }) {
+        if !matches!(answer, Answer::Failed { fate: Fate::Unknown | Fate::Undone, .. }) {
             held.unsettled.remove(master);
         }
         self.note_fate(master, answer);

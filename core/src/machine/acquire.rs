@@ -61,6 +61,11 @@ impl Resumption {
         Self { token, fencing_token, uncounted: MasterSet::EMPTY }
     }
 
+    /// Whether every master may be counted.
+    pub const fn counts_all(self) -> bool {
+        self.uncounted.bits() == 0
+    }
+
     /// All but the number as text, for handing it to another process: the token's 40 digits, and behind a hyphen which masters must not be
     /// counted, if any. Keep it out of logs.
     pub fn expose(self) -> String {

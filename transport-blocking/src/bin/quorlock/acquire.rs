@@ -25,7 +25,7 @@ pub(crate) fn acquire<L: Lock>(
     };
     let name = String::from_utf8_lossy(resource);
     let fields = [("resource", JsonValue::Text(&name))];
-    let lines = exports(resource, &hold.token(), hold.fence());
+    let lines = exports(resource, &hold.proof(), hold.fence());
     if let Err(error) = to.write_all(lines.as_bytes()).and_then(|()| to.flush()) {
         let text = format!("{name} is released, for standard output cannot be written: {error}");
         output.record(Level::Error, "unwritten", &text, &fields);

@@ -164,6 +164,15 @@ pub(crate) struct Held {
 
 impl Hold for Held {
     fn token(&self) -> String {
+        self.guard.token().expose()
+    }
+
+    fn proof(&self) -> String {
+        settle(&self.locker);
+        let until = Instant::now() + LINGER;
+        while !self.guard.resumption().counts_all() && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
         self.guard.resumption().expose()
     }
 
@@ -185,7 +194,6 @@ impl Hold for Held {
     }
 
     fn hand_on(self) -> Result<(), String> {
-        settle(&self.locker);
         self.guard.hand_on().map(drop).map_err(|cause| cause.to_string())
     }
 

@@ -55,6 +55,10 @@ impl Hold for Scripted {
         "00ff".to_owned()
     }
 
+    fn proof(&self) -> String {
+        self.token()
+    }
+
     fn fence(&self) -> Option<u64> {
         self.fence
     }

@@ -36,6 +36,9 @@ pub(crate) trait Hold {
     /// The token, as hex.
     fn token(&self) -> String;
 
+    /// What whoever goes on with it needs to have; waits for a moment for masters that have not said yet what became of it.
+    fn proof(&self) -> String;
+
     /// The number of the grant, if it was asked for.
     fn fence(&self) -> Option<u64>;
 
