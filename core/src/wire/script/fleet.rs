@@ -8,17 +8,27 @@
 use super::Script;
 use super::fence::{grant_fenced, read_counter};
 
-/// Goes on only where the marker is the one of this server's present life and its quarantine is over. Defines `opens`.
-macro_rules! check_marker {
+/// The server's time `now` and the replication id of its present life, `id`.
+macro_rules! read_life {
     () => {
         "\
-local marker, longest, masters = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local info = redis.pcall('INFO', 'replication')
 if type(info) == 'table' then return info end
 local id = string.match(info, 'master_replid:(%x+)')
 if not id then return redis.error_reply('ERR INFO tells no master_replid') end
+"
+    };
+}
+
+/// Goes on only where the marker is the one of this server's present life and its quarantine is over. Defines `opens`.
+macro_rules! check_marker {
+    () => {
+        concat!(
+            "local marker, longest, masters = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]\n",
+            read_life!(),
+            "\
 local found = redis.pcall('GET', marker)
 if type(found) == 'table' then return found end
 local seen, born, opens, ttl, many = string.match(found or '', '^(%x+) (%d+) (%d+) (%d+) (%d+)$')
@@ -31,6 +41,7 @@ if seen ~= id or tonumber(born) > now then
 end
 if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
 "
+        )
     };
 }
 
@@ -74,16 +85,13 @@ pub(crate) const ATTEND: Script = Script {
 pub(crate) const OPEN: Script = Script {
     number: 10,
     name: "open",
-    text: "\
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local info = redis.pcall('INFO', 'replication')
-if type(info) == 'table' then return info end
-local id = string.match(info, 'master_replid:(%x+)')
-if not id then return redis.error_reply('ERR INFO tells no master_replid') end
+    text: concat!(
+        read_life!(),
+        "\
 local text = string.format('%s %.0f %.0f %s %s', id, now, now, ARGV[1], ARGV[2])
 local done = redis.pcall('SET', KEYS[1], text)
 if done.err then return done end
-return 1",
+return 1"
+    ),
     sha1_hex: "b2d216a32a2ebb7ddbf75d96ad4bc5f633a5fa3c",
 };
