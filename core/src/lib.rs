@@ -2,14 +2,15 @@
 //!
 //! A lock over N independent Redis or Valkey masters, told as a story:
 //!
-//! 1. Somebody wants a [`Resource`]. The machine draws a fresh [`Token`] and sends `SET resource token NX PX ttl` to all
+//! 1. Somebody wants a [`Resource`]. If others of this machine want it, he stands in line behind them. Then the machine draws a fresh [`Token`] and sends `SET resource token NX PX ttl` to all
 //!    masters at once.
 //! 2. Answers come, or do not. As soon as a [`Quorum`] has granted, the lock is held; as soon as no quorum can be reached any more,
 //!    the attempt is lost. No master is waited for that the decision does not need.
 //! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift. That is looked at when the last
 //!    needed answer comes, when the caller takes the lock, and whenever he asks.
 //! 4. A lost attempt is released on every master that it may have reached, behind the request on the same connection, and a read
-//!    tells who holds the key and for how long. After a random pause comes the next attempt, with another token.
+//!    tells who holds the key and for how long. The next attempt, with another token, comes when enough masters have told that the key has
+//!    changed, or when it must have ended, or, where nothing will be told, after a random pause. It asks one master before the others.
 //! 5. Extensions count only masters that hold this very token, over all N. They create no key and shorten none. Where too few
 //!    masters answer, the lock is as valid as it was; where too many say "not yours", its holder is told at once.
 //! 6. A release compares the token and deletes, everywhere, and tells whether the lock was ours until then.

@@ -17,6 +17,8 @@ mod real;
 mod run;
 #[path = "differential/scripts.rs"]
 mod scripts;
+#[path = "differential/tracking.rs"]
+mod tracking;
 #[path = "differential/versions.rs"]
 mod versions;
 
@@ -33,5 +35,13 @@ fn setting(variable: &str, otherwise: u64) -> u64 {
 fn the_model_master_answers_as_a_real_server_does() {
     let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, 100_000));
     let report = run::compare(seed, commands);
+    println!("{report}");
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn the_model_master_tells_who_has_read_a_key_as_a_real_server_does() {
+    let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, 100_000) / 5);
+    let report = tracking::compare(seed, commands);
     println!("{report}");
 }

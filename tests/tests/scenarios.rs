@@ -20,12 +20,16 @@ mod holding;
 mod kit;
 #[path = "scenarios/lasting.rs"]
 mod lasting;
+#[path = "scenarios/lines.rs"]
+mod lines;
 #[path = "scenarios/network.rs"]
 mod network;
 #[path = "scenarios/servers.rs"]
 mod servers;
 #[path = "scenarios/silence.rs"]
 mod silence;
+#[path = "scenarios/waiting.rs"]
+mod waiting;
 
 /// Makes a module of tests, one for each scenario. A scenario that stands in no list is dead code, and a warning says so.
 macro_rules! on {
@@ -78,6 +82,18 @@ macro_rules! all_scenarios_on {
                 split_votes_of_two_and_four_masters_end_on_both_sides_at_once,
                 a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one_attempt,
                 requests_that_make_no_sense_are_errors_and_send_nothing,
+            }
+            waiting {
+                a_foreign_release_wakes_a_waiter,
+                a_foreign_release_wakes_one_waiter_and_his_release_the_other,
+                a_waiter_gets_the_lock_when_its_key_ends,
+                a_renewal_does_not_wake_the_waiter_for_good,
+                a_waiter_without_resp3_polls,
+            }
+            lines {
+                waiters_of_one_process_are_served_in_order,
+                try_lock_does_not_pass_those_who_wait,
+                a_thousand_waiters_and_half_of_them_leave,
             }
             silence {
                 a_hung_master_costs_nothing,
@@ -177,6 +193,12 @@ macro_rules! all_scenarios_on {
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
+            }
+            waiting {
+                a_waiter_asks_nothing_while_it_waits,
+                without_wake_ups_it_polls,
+                nothing_is_tracked_when_nobody_waits,
+                denied_tracking_is_a_warning_and_the_waiter_polls,
             }
         }
     };

@@ -47,8 +47,14 @@ impl Bootstrap {
         let masters = effects.config.masters.len();
         self.votes = vec![Vote::Outstanding; masters];
         let ticket = Some(Ticket { lock: self.id, round: self.stage.round() });
-        let request =
-            Request { ticket, action, claim: self.claim.clone(), ttl: effects.config.ttl, fence: 0 };
+        let request = Request {
+            ticket,
+            action,
+            claim: self.claim.clone(),
+            ttl: effects.config.ttl,
+            fence: 0,
+            watch: false,
+        };
         effects.order(MasterSet::all(masters), request);
     }
 

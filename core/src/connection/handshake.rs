@@ -32,6 +32,8 @@ pub enum Warning {
     InfoDenied,
     /// SCRIPT LOAD is denied: scripts are sent as text when the server does not know them yet.
     ScriptLoadDenied,
+    /// CLIENT TRACKING is denied: locks that are waited for are asked for again and again.
+    TrackingDenied,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -13,6 +13,7 @@ mod replies;
 mod request;
 #[cfg(test)]
 mod tests;
+mod tracking;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,11 +25,13 @@ use bytes::BytesMut;
 pub(crate) use handshake::RunId;
 pub use handshake::Warning;
 pub(crate) use request::{Action, Answer, Claim, Fate, Request, Ticket};
+pub(crate) use tracking::News;
 
 use self::backoff::Backoff;
 use self::flight::Flight;
 use self::handshake::Handshake;
 use self::request::ScriptForm;
+use self::tracking::Tracking;
 use crate::jitter::Jitter;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
@@ -38,8 +41,30 @@ use crate::wire::{Dialect, Scanner, ScriptSet};
 /// on its next request says little about the master.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 
-/// Answers on their way up.
-pub(crate) type Answers = VecDeque<(MasterId, Ticket, Answer)>;
+/// What is on its way up, in the order in which it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
+
+/// One thing that a connection tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Upward {
+    Answer(Ticket, Answer),
+    News(News),
+}
+
+impl Answers {
+    fn answer(&mut self, master: MasterId, ticket: Ticket, answer: Answer) {
+        self.0.push_back((master, Upward::Answer(ticket, answer)));
+    }
+
+    pub(crate) fn tell(&mut self, master: MasterId, news: News) {
+        self.0.push_back((master, Upward::News(news)));
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
+        self.0.pop_front()
+    }
+}
 
 /// What the driver is to do for a master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +113,7 @@ pub(crate) struct Connection {
     /// Requests for the connection that is being opened.
     queued: VecDeque<Request>,
     debts: VecDeque<Debt>,
+    tracking: Tracking,
     backoff: Backoff,
     /// Whether this connection has carried an answer: losing it then says nothing against the next one.
     proven: bool,
@@ -113,6 +139,7 @@ impl Connection {
             flight: Flight::default(),
             queued: VecDeque::new(),
             debts: VecDeque::new(),
+            tracking: Tracking::default(),
             backoff: Backoff::new(&config.reconnect_delay, jitter),
             proven: false,
             last_received: now,
@@ -176,7 +203,7 @@ impl Connection {
     /// Sends a request, now or as soon as the connection that is being opened stands.
     pub(crate) fn submit(&mut self, request: Request, now: Instant, answers: &mut Answers) {
         match (&self.state, self.fault) {
-            (State::Ready, _) if self.has_room_for(&request) => self.send(request, now),
+            (State::Ready, _) if self.has_room_for(&request) => self.send(request, now, answers),
             (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
             (_, Some(fault)) => self.refuse(request, fault, now, answers),
             (_, None) => self.queue(request, now, answers),
@@ -218,7 +245,7 @@ impl Connection {
         }
         self.last_received = now;
         match self.read(bytes, now, answers) {
-            Ok(()) => self.pay_debts(now),
+            Ok(()) => self.pay_debts(now, answers),
             Err(cause) => self.lose(cause, now, answers),
         }
     }
@@ -237,7 +264,7 @@ impl Connection {
                 if self.answer_deadline().is_some_and(|deadline| deadline <= now) {
                     self.answers_take_long(now, answers);
                 }
-                self.pay_debts(now);
+                self.pay_debts(now, answers);
             }
         }
     }
@@ -283,7 +310,7 @@ impl Connection {
 
     fn opening_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
         if self.fault.is_some() {
-            self.abandon();
+            self.abandon(answers);
             self.open(now);
         } else {
             let waited = now.since(since);
@@ -307,11 +334,7 @@ impl Connection {
         while let Some(sent) = self.flight.next_overdue(limit, now) {
             let cause = Cause::NoAnswer { waited: now.since(sent.at) };
             if let Some(ticket) = sent.request.ticket {
-                answers.push_back((
-                    self.id,
-                    ticket,
-                    Answer::Failed { cause, fate: Fate::Unknown, stale: false },
-                ));
+                answers.answer(self.id, ticket, Answer::Failed { cause, fate: Fate::Unknown, stale: false });
             }
         }
     }
@@ -329,7 +352,7 @@ impl Connection {
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Undone, stale, now, answers);
         let parting = std::mem::take(&mut self.outbound);
-        self.abandon();
+        self.abandon(answers);
         self.outbound = parting;
         self.fault = (!stale).then_some(cause);
         self.open(now);
@@ -342,7 +365,7 @@ impl Connection {
         let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Unknown, stale, now, answers);
-        self.abandon();
+        self.abandon(answers);
         if come_again {
             self.fault = None;
             self.open(now);
@@ -356,7 +379,8 @@ impl Connection {
     }
 
     /// Forgets everything that belongs to the present connection, and has the driver close it.
-    fn abandon(&mut self) {
+    fn abandon(&mut self, answers: &mut Answers) {
+        self.track_no_more(answers);
         self.to_close = Some(self.generation);
         self.to_open = None;
         self.inbound = BytesMut::new();

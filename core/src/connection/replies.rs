@@ -6,6 +6,7 @@ use bytes::{Buf, BytesMut};
 
 use super::handshake::Progress;
 use super::request::ScriptForm;
+use super::tracking::News;
 use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
 use crate::protocol::{Cause, FencingToken, Fleet, MasterId, Ttl};
 use crate::time::Instant;
@@ -22,7 +23,8 @@ impl Connection {
             && self.flight.bytes() < room * self.config.max_in_flight_bytes
     }
 
-    pub(super) fn send(&mut self, request: Request, now: Instant) {
+    pub(super) fn send(&mut self, request: Request, now: Instant, answers: &mut Answers) {
+        self.track(request.watch, now, answers);
         let script = request.script(self.config.fleet);
         // Scripts that few locks need are not part of the greeting: the first use brings the text along.
         let is_new = script.is_some_and(|script| self.known.insert(script));
@@ -109,12 +111,12 @@ impl Connection {
     }
 
     /// Sends the releases that are owed, as far as it is time and there is room.
-    pub(super) fn pay_debts(&mut self, now: Instant) {
+    pub(super) fn pay_debts(&mut self, now: Instant, answers: &mut Answers) {
         while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
             // Owed again if this connection ends too, but only for what remains.
             if let Ok(ttl) = Ttl::new(until.since(now)) {
-                self.send(Request { ttl, ..request }, now);
+                self.send(Request { ttl, ..request }, now, answers);
             }
         }
     }
@@ -148,9 +150,9 @@ impl Connection {
         while let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? {
             let (frame, behind) = rest.split_at_checked(length).ok_or(Cause::UnexpectedReply)?;
             let reply = wire::decode(self.dialect, frame).map_err(Cause::Garbage)?;
-            // Pushes are asked for by nobody and mean nothing here; they never stand for a reply.
-            if !matches!(reply, Reply::Push(_)) {
-                self.reply(&reply, now, answers)?;
+            match &reply {
+                Reply::Push(fields) => self.push(fields, answers),
+                reply => self.reply(reply, now, answers)?,
             }
             rest = behind;
         }
@@ -182,7 +184,11 @@ impl Connection {
                 return Ok(());
             }
         }
-        let meaning = match interpret(&request, self.config.fleet, reply) {
+        if let Action::Track { on } = request.action {
+            self.tracked(on, reply);
+            return Ok(());
+        }
+        let meaning = match interpret(&request, self.config.fleet, self.is_tracked(), reply) {
             Ok(meaning) => meaning,
             Err(cause) => {
                 // The connection ends with it; whoever asked is answered like all others that wait there.
@@ -201,6 +207,10 @@ impl Connection {
         self.proven = true;
         self.backoff.reset();
         answer(answers, self.id, &request, meaning);
+        if request.action == Action::Release && meaning == Answer::Yes && self.is_tracked() {
+            // The server does not tell us of our own changes, and this one may have taken long to come about.
+            answers.tell(self.id, News::Changed(request.claim.resource()));
+        }
         if request.action.clears() && is_put_off(meaning) {
             // The master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).
             self.owe(request, now + *self.config.reconnect_delay.end(), now);
@@ -211,7 +221,7 @@ impl Connection {
     fn become_ready(&mut self, now: Instant, answers: &mut Answers) {
         self.state = State::Ready;
         self.fault = None;
-        self.pay_debts(now);
+        self.pay_debts(now, answers);
         for request in std::mem::take(&mut self.queued) {
             self.submit(request, now, answers);
         }
@@ -220,7 +230,7 @@ impl Connection {
 
 fn answer(answers: &mut Answers, master: MasterId, request: &Request, meaning: Answer) {
     if let Some(ticket) = request.ticket {
-        answers.push_back((master, ticket, meaning));
+        answers.answer(master, ticket, meaning);
     }
 }
 
@@ -234,7 +244,12 @@ fn is_put_off(meaning: Answer) -> bool {
 }
 
 /// What a reply means for such a request; anything that it never gets ends the connection.
-fn interpret(request: &Request, fleet: Option<Fleet>, reply: &Reply<'_>) -> Result<Answer, Cause> {
+fn interpret(
+    request: &Request,
+    fleet: Option<Fleet>,
+    watched: bool,
+    reply: &Reply<'_>,
+) -> Result<Answer, Cause> {
     let is_plain = request.script(fleet).is_none();
     let counts =
         request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
@@ -255,12 +270,18 @@ fn interpret(request: &Request, fleet: Option<Fleet>, reply: &Reply<'_>) -> Resu
             Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?.get()))
         }
         (_, Reply::Integer(1)) => Ok(Answer::Yes),
-        (Action::Acquire | Action::Attend, Reply::Array(fields)) => {
-            let cause =
-                fleet.and_then(|fleet| read_quarantine(fields, fleet)).ok_or(Cause::UnexpectedReply)?;
-            Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
+        (Action::Acquire | Action::Attend | Action::Undo, Reply::Array(fields)) => {
+            let quarantine = fleet.and_then(|fleet| read_quarantine(fields, fleet));
+            match (request.action, quarantine) {
+                (Action::Acquire | Action::Attend, Some(cause)) => {
+                    Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
+                }
+                (Action::Acquire | Action::Undo, None) => {
+                    read_holder(fields, watched).ok_or(Cause::UnexpectedReply)
+                }
+                _ => Err(Cause::UnexpectedReply),
+            }
         }
-        (Action::Undo, Reply::Array(fields)) => read_holder(fields).ok_or(Cause::UnexpectedReply),
         _ => Err(Cause::UnexpectedReply),
     }
 }
@@ -281,11 +302,11 @@ pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause
 }
 
 /// `[SHA-1 of the other's token, PTTL]`.
-fn read_holder(fields: &[Reply<'_>]) -> Option<Answer> {
+fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
     let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
     let holder = u64::from_str_radix(digits, 16).ok()?;
     // A negative PTTL is no time left to tell: −1 never expires, −2 is gone by now (Redis command page of PTTL).
     let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
-    Some(Answer::Holder { holder, remaining })
+    Some(Answer::Holder { holder, remaining, watched })
 }

@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use crate::machine::LockId;
 use crate::protocol::{Cause, Fleet, Resource, Token, Ttl};
 use crate::wire::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, Decimal, EXTEND, EXTEND_FENCED,
-    HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
+    self, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, Decimal, EXTEND,
+    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
 };
 
 /// A resource and one attempt's token, encoded once and shared by every request of that attempt to every master.
@@ -37,11 +37,22 @@ impl Claim {
         Self { bytes: bytes.freeze(), key, keys }
     }
 
+    /// Of a lock that has not asked anybody: nothing but whether it is fenced.
+    pub(crate) fn none(fenced: bool) -> Self {
+        Self { bytes: Bytes::new(), key: 0, keys: fenced.into() }
+    }
+
     /// Of the restart guard's marker, which has no token.
     pub(crate) fn marker() -> Self {
         let mut bytes = BytesMut::with_capacity(32);
         put_argument(&mut bytes, Fleet::MARKER.as_bytes());
         Self { key: bytes.len(), keys: bytes.len(), bytes: bytes.freeze() }
+    }
+
+    /// What is locked: the key without the length before it and the line's end behind it.
+    pub(crate) fn resource(&self) -> Bytes {
+        let length = self.bytes.iter().take(self.key).position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.bytes.slice(length..self.key.saturating_sub(2).max(length))
     }
 
     /// Whether both are about the same key and token.
@@ -91,6 +102,8 @@ pub(crate) enum Action {
     Attend,
     /// Have it vote: nobody has locked anything yet.
     Open,
+    /// Have the connection told when keys change that it has read, or told no more.
+    Track { on: bool },
 }
 
 impl Action {
@@ -122,6 +135,8 @@ pub(crate) struct Request {
     pub(crate) ttl: Ttl,
     /// What the counter is to be raised to, for requests that raise it.
     pub(crate) fence: u64,
+    /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
+    pub(crate) watch: bool,
 }
 
 /// How a script is named on the wire.
@@ -137,7 +152,8 @@ impl Request {
     /// The script that carries it out; `None` is a plain `SET`.
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         match (self.action, self.claim.is_fenced(), fleet) {
-            (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
+            (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
+            (Action::Acquire, false, None) | (Action::Heal, false, _) | (Action::Track { .. }, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
@@ -156,6 +172,12 @@ impl Request {
     pub(crate) fn encode(&self, form: ScriptForm, fleet: Option<Fleet>, out: &mut BytesMut) -> usize {
         let before = out.len();
         match self.script(fleet) {
+            _ if self.action == (Action::Track { on: true }) => {
+                wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
+            }
+            _ if self.action == (Action::Track { on: false }) => {
+                wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]);
+            }
             None => {
                 out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
                 self.claim.put(false, None, out);
@@ -224,8 +246,8 @@ pub(crate) enum Answer {
     Counted(u64),
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
     No,
-    /// Another holds the key (undo).
-    Holder { holder: u64, remaining: Option<Duration> },
+    /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
+    Holder { holder: u64, remaining: Option<Duration>, watched: bool },
     /// No usable answer.
     Failed { cause: Cause, fate: Fate, stale: bool },
 }

@@ -28,7 +28,7 @@ impl Alone {
         connection.connected(1, now);
         assert_eq!(connection.next_task(&mut BytesMut::new()), Some(Task::Write { generation: 1 }));
         assert!(!connection.has_task());
-        Self { connection, answers: Answers::new(), now }
+        Self { connection, answers: Answers::default(), now }
     }
 
     fn ready(settings: ConfigBuilder) -> Self {
@@ -53,7 +53,19 @@ impl Alone {
 
     /// What was answered since the last look.
     fn answered(&mut self) -> Vec<Answer> {
-        self.answers.drain(..).map(|(_, _, answer)| answer).collect()
+        std::iter::from_fn(|| self.answers.next())
+            .filter_map(|(_, upward)| as_answer(&upward))
+            .map(|(_, answer)| answer)
+            .collect()
+    }
+
+    /// The rounds that were answered since the last look at the answers.
+    fn rounds(&self) -> Vec<u32> {
+        let mut answers = self.answers.clone();
+        std::iter::from_fn(|| answers.next())
+            .filter_map(|(_, upward)| as_answer(&upward))
+            .map(|(ticket, _)| ticket.round)
+            .collect()
     }
 
     fn written(&mut self) -> String {
@@ -92,7 +104,21 @@ fn request(action: Action, number: u8) -> Request {
     let mut machine = Machine::new(one().build().unwrap(), Zeros, Instant::ORIGIN);
     let lock = machine.acquire(&wanted, Instant::ORIGIN).unwrap();
     let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]), false);
-    Request { ticket: Some(Ticket { lock, round: u32::from(number) }), action, claim, ttl, fence: 0 }
+    Request {
+        ticket: Some(Ticket { lock, round: u32::from(number) }),
+        action,
+        claim,
+        ttl,
+        fence: 0,
+        watch: false,
+    }
+}
+
+fn as_answer(upward: &Upward) -> Option<(Ticket, Answer)> {
+    match upward {
+        Upward::Answer(ticket, answer) => Some((*ticket, *answer)),
+        Upward::News(_) => None,
+    }
 }
 
 fn failed(answer: Answer) -> Option<(Cause, Fate)> {
@@ -119,7 +145,7 @@ fn a_request_that_was_reported_as_unanswered_is_not_reported_again_when_the_conn
     );
     let Alone { connection, answers, now } = &mut alone;
     connection.closed(1, Cause::Closed, *now, answers);
-    let rounds: Vec<_> = alone.answers.iter().map(|(_, ticket, _)| ticket.round).collect();
+    let rounds = alone.rounds();
     assert_eq!(rounds, [2]);
     assert_eq!(failed(alone.answered()[0]), Some((Cause::Closed, Fate::Unknown)));
 }
@@ -169,7 +195,7 @@ fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
         (0..10).for_each(|number| alone.submit(Action::Release, number));
         assert_eq!(alone.connection.flight.requests(), acquisitions + releases);
         // Each reply makes the room that its request took.
-        alone.answers.clear();
+        alone.answers = Answers::default();
         (0..acquisitions).for_each(|_| alone.hear(b"+OK\r\n"));
         let flight = &alone.connection.flight;
         assert_eq!(flight.bytes(), flight.requests() * release);
@@ -248,7 +274,7 @@ fn scripts_that_are_repeated_behind_later_requests_are_reported_in_their_own_tim
     for (later, round) in [(1, 1), (10, 2), (10, 3)] {
         assert_eq!(alone.connection.deadline(), Some(alone.now + ms(later)), "round {round}");
         alone.pass(ms(later));
-        let rounds: Vec<_> = alone.answers.iter().map(|(_, ticket, _)| ticket.round).collect();
+        let rounds = alone.rounds();
         assert_eq!(rounds, [round]);
         let no_answer = Cause::NoAnswer { waited: ms(50) };
         let reported: Vec<_> = alone.answered().into_iter().map(failed).collect();

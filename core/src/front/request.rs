@@ -63,6 +63,9 @@ impl Request {
     }
 
     /// How many attempts to make; as many as fit unless set.
+    ///
+    /// That limits no time: an attempt is made when there is reason to think that the lock may be free, and before the first one others of
+    /// this process may have their turn. [`Self::within`] does.
     pub fn attempts(mut self, limit: u32) -> Self {
         self.attempts = Some(limit.max(1));
         self

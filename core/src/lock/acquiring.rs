@@ -2,10 +2,13 @@
 
 use super::fencing::Numbers;
 use super::{Effects, Lock, NOTICE, Phase};
-use crate::connection::{Action, Answer, Claim, Fate};
+use crate::connection::{Action, Answer, Claim, Fate, Request};
 use crate::protocol::{AcquireError, Cause, Decision, LossCause, MasterId, MasterSet, Tally, Token, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
+
+/// A part of the time-out: so long one master is asked before the others are.
+const HEAD_START: u32 = 4;
 
 /// A round of acquisitions whose decision is open.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -17,23 +20,40 @@ pub(super) struct Trying {
     /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
     stale: MasterSet,
     pub(super) numbers: Numbers,
+    /// When the others are asked too, while only one master has been.
+    pub(super) rest_at: Option<Instant>,
+    /// Whether its refusal means that another has come before, and goes on to the others: not if it may have been held all the time.
+    pub(super) first_leads: bool,
 }
 
 /// Behind a lost round: releases and reads are on their way, and perhaps another attempt comes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Clearing {
-    acquire_round: u32,
-    undo_round: u32,
-    votes: Vec<Vote>,
+    pub(super) acquire_round: u32,
+    pub(super) undo_round: u32,
+    pub(super) votes: Vec<Vote>,
     /// Masters that refused and have not said yet who holds the key, and those whose vote still tells "held by another" from "no
     /// quorum of answers".
-    awaited: MasterSet,
+    pub(super) awaited: MasterSet,
     /// `None`: there is no further attempt, and the command ends when the awaited reads are there.
     pub(super) retry_at: Option<Instant>,
+    /// When to ask again those of whom nothing will be heard.
+    pub(super) poll_at: Instant,
+    /// Who refused before anybody else was asked.
+    pub(super) refused_first: Option<MasterId>,
+}
+
+impl Clearing {
+    /// Has the next attempt come a pause later if it is due: but not again and again.
+    pub(super) fn put_off(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        if self.poll_at <= now {
+            self.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
+        }
+    }
 }
 
 impl Lock {
-    /// Asks all masters anew, with a fresh token: a delayed release of an earlier attempt can never take this one's keys.
+    /// Asks anew, with a fresh token: a delayed release of an earlier attempt can never take this one's keys.
     pub(super) fn attempt_again(&mut self, now: Instant, effects: &mut Effects<'_>) {
         match effects.fresh_token() {
             Ok(token) => self.renew_token(token),
@@ -42,19 +62,34 @@ impl Lock {
         self.attempt(now, effects);
     }
 
-    /// Asks all masters with the present token, which none has seen yet.
+    /// Asks with the present token, which none has seen yet: all masters, or one before the others.
     pub(super) fn attempt(&mut self, now: Instant, effects: &mut Effects<'_>) {
         self.attempts = self.attempts.saturating_add(1);
         let masters = effects.config.masters.len();
         let round = self.next_round();
-        self.reached = MasterSet::all(masters);
+        let first = self.first_to_ask(now, effects);
+        self.reached = first.map_or(MasterSet::all(masters), MasterSet::only);
         self.forsaken = MasterSet::EMPTY;
         self.unproven = MasterSet::EMPTY;
         self.fence = 0;
         let votes = vec![Vote::Outstanding; masters];
         let numbers = Numbers::new(self.claim.is_fenced(), masters);
-        self.phase = Phase::Trying(Trying { round, since: now, votes, stale: MasterSet::EMPTY, numbers });
-        effects.order(self.reached, self.request(Some(round), Action::Acquire, self.ttl, 0));
+        let rest_at = first.map(|_| now + effects.config.request_timeout / HEAD_START);
+        let first_leads = first.is_some_and(|first| !self.wait.is_unheard(first));
+        let stale = MasterSet::EMPTY;
+        self.phase = Phase::Trying(Trying { round, since: now, votes, stale, numbers, rest_at, first_leads });
+        self.ask(self.reached, round, effects);
+    }
+
+    pub(super) fn ask(&self, masters: MasterSet, round: u32, effects: &mut Effects<'_>) {
+        // Who expects to be refused asks in a way that says by whom.
+        let watch = self.wait.is_wary() && self.may_try_again();
+        let request = self.request(Some(round), Action::Acquire, self.ttl, 0);
+        effects.order(masters, Request { watch, ..request });
+    }
+
+    fn may_try_again(&self) -> bool {
+        self.attempts_allowed.is_none_or(|allowed| self.attempts < allowed)
     }
 
     pub(super) fn attempt_answered(
@@ -82,10 +117,21 @@ impl Lock {
             answer => acquire_vote(answer),
         };
         record(&mut trying.votes, master, vote);
+        let is_alone = trying.rest_at.is_some();
         let tally = Tally::of(&trying.votes);
+        if matches!(answer, Answer::Holder { .. }) {
+            self.note_stand(master, answer, false, now);
+        }
         if tally.other_fleet > 0 {
             return self.attempt_lost(now, effects);
         }
+        if is_alone {
+            if vote.is_refusal() && self.may_try_again() {
+                return self.turned_away(master, now, effects);
+            }
+            self.ask_the_rest(effects);
+        }
+        let Phase::Trying(trying) = &mut self.phase else { return };
         let quorum = effects.config.quorum;
         let fenced = self.claim.is_fenced();
         let agreed = if fenced { trying.numbers.agreed(&trying.votes) } else { tally.granted };
@@ -120,6 +166,7 @@ impl Lock {
                 unsettled.insert(master);
             }
         }
+        self.wait.granted(since, now);
         self.become_held(round, since, votes, valid_until, effects);
         if let Phase::Held(held) = &mut self.phase {
             held.unsettled = unsettled;
@@ -130,11 +177,20 @@ impl Lock {
         let Phase::Trying(trying) = &mut self.phase else { return };
         let (acquire_round, since, stale) = (trying.round, trying.since, trying.stale);
         let votes = std::mem::take(&mut trying.votes);
+        // Who has said by whom it is held has not set our key, and has nothing more to say.
+        for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
+            if matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {
+                self.reached.remove(master);
+            }
+        }
         self.clear(acquire_round, since, votes, stale, now, effects);
     }
 
-    /// The caller's time is over in the middle of a round.
-    pub(super) fn attempt_ran_out_of_time(&mut self, now: Instant, effects: &mut Effects<'_>) {
+    /// The caller's time is over in the middle of a round, or one master has been waited for long enough.
+    pub(super) fn trying_goes_on(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        if self.give_up_at.is_none_or(|limit| now < limit) {
+            return self.ask_the_rest(effects);
+        }
         self.attempt_lost(now, effects);
         if matches!(self.phase, Phase::Clearing(_)) {
             self.finish(effects);
@@ -164,7 +220,6 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) {
         let undo_round = self.next_round();
-        effects.order(self.reached, self.request(Some(undo_round), Action::Undo, self.longest_ttl, 0));
         let mut awaited = MasterSet::EMPTY;
         let quorum = effects.config.quorum;
         let tally = Tally::of(&votes);
@@ -177,7 +232,7 @@ impl Lock {
             let answers = self.reached.contains(master);
             match vote {
                 Vote::HeldByAnother { .. } if answers => awaited.insert(master),
-                Vote::Outstanding if undecided => {
+                Vote::Outstanding if undecided && answers => {
                     *vote = Vote::Failed(Cause::NoAnswer { waited: now.since(since) });
                 }
                 Vote::Outstanding if answers && may_turn_out_held => awaited.insert(master),
@@ -193,29 +248,25 @@ impl Lock {
             // Once for each master, so that it ends.
             stale.iter().for_each(|master| self.repeated.insert(master));
             self.attempts -= 1;
+            effects.order(self.reached, self.request(None, Action::Release, self.longest_ttl, 0));
             return self.attempt_again(now, effects);
         }
-        let hopeless = tally.is_misconfigured(quorum);
-        let used_up = self.attempts_allowed.is_some_and(|allowed| self.attempts >= allowed);
-        let retry_at = if hopeless || used_up { None } else { Some(self.next_attempt_at(now, effects)) };
-        self.phase = Phase::Clearing(Clearing { acquire_round, undo_round, votes, awaited, retry_at });
+        let watch = !tally.is_misconfigured(quorum) && self.may_try_again();
+        let undo = self.request(Some(undo_round), Action::Undo, self.longest_ttl, 0);
+        effects.order(self.reached, Request { watch, ..undo });
+        let poll_at = now + effects.jitter.within(&effects.config.retry_delay);
+        self.note_votes(&votes, watch, now);
+        self.phase = Phase::Clearing(Clearing {
+            acquire_round,
+            undo_round,
+            votes,
+            awaited,
+            retry_at: watch.then_some(poll_at),
+            poll_at,
+            refused_first: None,
+        });
+        self.plan_next_attempt(now, effects);
         self.finish_if_nothing_is_awaited(effects);
-    }
-
-    /// After a random pause; the last attempt comes while there is still time for its answers.
-    fn next_attempt_at(&self, now: Instant, effects: &mut Effects<'_>) -> Instant {
-        let bounds = &effects.config.retry_delay;
-        let pause = effects.jitter.within(bounds);
-        let Some(give_up_at) = self.give_up_at else { return now + pause };
-        // A long time-out must not use up a short wait: masters that answer take far less.
-        let last = give_up_at - effects.config.request_timeout.min(pause);
-        if now + pause <= last {
-            now + pause
-        } else if now + *bounds.start() <= last {
-            last
-        } else {
-            give_up_at
-        }
     }
 
     pub(super) fn clearing_answered(
@@ -223,25 +274,27 @@ impl Lock {
         master: MasterId,
         round: u32,
         answer: Answer,
+        now: Instant,
         effects: &mut Effects<'_>,
     ) {
         let Phase::Clearing(clearing) = &mut self.phase else { return };
+        let undo_round = clearing.undo_round;
         if round == clearing.acquire_round {
             // Too late to count, but it tells the caller more than silence does.
             let vote = acquire_vote(answer);
             if clearing.votes.get(master.index()) == Some(&Vote::Outstanding) {
                 record(&mut clearing.votes, master, vote);
-                if vote.is_refusal() {
+                if matches!(vote, Vote::HeldByAnother { holder: None, .. }) {
                     clearing.awaited.insert(master);
                 } else {
                     clearing.awaited.remove(master);
                 }
             }
-        } else if round == clearing.undo_round {
+        } else if round == undo_round {
             clearing.awaited.remove(master);
             let refused = clearing.votes.get(master.index()).is_some_and(|vote| vote.is_refusal());
             match answer {
-                Answer::Holder { holder, remaining } if refused => {
+                Answer::Holder { holder, remaining, .. } if refused => {
                     record(
                         &mut clearing.votes,
                         master,
@@ -261,11 +314,16 @@ impl Lock {
         } else {
             return;
         }
+        let goes_on = clearing.retry_at.is_some();
         self.last_votes = Some(clearing.votes.clone());
+        if goes_on {
+            self.note_stand(master, answer, round == undo_round, now);
+            self.plan_next_attempt(now, effects);
+        }
         self.finish_if_nothing_is_awaited(effects);
     }
 
-    fn finish_if_nothing_is_awaited(&mut self, effects: &mut Effects<'_>) {
+    pub(super) fn finish_if_nothing_is_awaited(&mut self, effects: &mut Effects<'_>) {
         if let Phase::Clearing(clearing) = &self.phase {
             if clearing.retry_at.is_none() && clearing.awaited.is_empty() {
                 self.finish(effects);
@@ -275,12 +333,13 @@ impl Lock {
 
     /// Tells the caller what the masters said last.
     pub(super) fn finish(&mut self, effects: &mut Effects<'_>) {
+        self.keep_knowledge();
         let votes = self.last_votes.take().unwrap_or_default();
         let error = AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum);
         self.fail(error, effects);
     }
 
-    fn renew_token(&mut self, token: Token) {
+    pub(super) fn renew_token(&mut self, token: Token) {
         self.token = token;
         self.claim = Claim::new(&self.resource, token, self.claim.is_fenced());
     }
@@ -306,7 +365,7 @@ impl Lock {
             held.unsettled.remove(master);
         }
         self.note_fate(master, answer);
-        if answer == Answer::No {
+        if matches!(answer, Answer::No | Answer::Holder { .. }) {
             self.reached.remove(master);
         }
     }
@@ -316,7 +375,8 @@ impl Lock {
 fn acquire_vote(answer: Answer) -> Vote {
     match answer {
         Answer::Yes | Answer::Counted(_) => Vote::Granted,
-        Answer::No | Answer::Holder { .. } => Vote::HeldByAnother { remaining: None, holder: None },
+        Answer::No => Vote::HeldByAnother { remaining: None, holder: None },
+        Answer::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
         Answer::Failed { cause, .. } => Vote::Failed(cause),
     }
 }

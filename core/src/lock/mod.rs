@@ -1,7 +1,8 @@
 //! One lock's life: attempts, the pauses between them, holding with extensions and renewal, release.
 //!
 //! ```text
-//!             quorum                                  release
+//!  Queued (behind others of its line)
+//!    ▼       quorum                                  release
 //!  Trying ──────────────────▶ Held ─────────────────────────────▶ Releasing ──▶ Over
 //!    ▲ │ lost                  │ validity over, or not ours any more               ▲
 //!    │ ▼                       ▼                     release                       │
@@ -10,29 +11,34 @@
 //!             Resuming ───────┘ a lock that was handed on
 //! ```
 //!
-//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections, other
-//! locks or who waits for it: it gives orders for masters and events for its caller, and tells its next deadline.
+//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other
+//! locks; what it leaves to the one behind it is a value (`Knowledge`). It gives orders for masters and events for its caller, and
+//! tells its next deadline.
 
 mod acquiring;
+mod effects;
 mod fencing;
 mod healing;
 mod holding;
 mod releasing;
 mod resuming;
+mod wait;
+mod waiting;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::acquiring::{Clearing, Trying};
+pub(crate) use self::effects::{Effects, Order};
 use self::holding::Held;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
+use self::wait::Wait;
+pub(crate) use self::wait::{Knowledge, Turn};
 use crate::connection::{Action, Answer, Claim, Request, Ticket};
-use crate::jitter::Jitter;
-use crate::machine::{Acquire, Entropy, Event, ExtensionId, LockId, Resumption};
+use crate::machine::{Acquire, Event, ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    AcquireError, Ballot, Config, FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError,
+    AcquireError, Ballot, FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError,
     Resource, Token, Ttl, Vote,
 };
 use crate::time::Instant;
@@ -41,38 +47,15 @@ use crate::time::Instant;
 /// up to a millisecond or two late, and the holder must not learn of it after the fact.
 const NOTICE: Duration = Duration::from_millis(2);
 
-/// One request for a set of masters.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Order {
-    pub(crate) to: MasterSet,
-    pub(crate) request: Request,
-}
-
-/// What a lock may use and bring about while it handles one input.
-pub(crate) struct Effects<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) entropy: &'a mut dyn Entropy,
-    pub(crate) jitter: &'a mut Jitter,
-    pub(crate) orders: &'a mut VecDeque<Order>,
-    pub(crate) events: &'a mut VecDeque<Event>,
-}
-
-impl Effects<'_> {
-    pub(crate) fn order(&mut self, to: MasterSet, request: Request) {
-        if !to.is_empty() {
-            self.orders.push_back(Order { to, request });
-        }
-    }
-
-    fn fresh_token(&mut self) -> Result<Token, RequestError> {
-        let mut bytes = [0; Token::BYTES];
-        self.entropy.fill(&mut bytes).map_err(|_| RequestError::NoEntropy)?;
-        Ok(Token::from_bytes(bytes))
-    }
-}
+/// No master is asked with this one.
+const NO_TOKEN: Token = Token::from_bytes([0; Token::BYTES]);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase {
+    /// It has asked nobody yet. At that instant it does; until it is told one it stands behind others.
+    Queued {
+        begins: Option<Instant>,
+    },
     Trying(Trying),
     Resuming(Resuming),
     Clearing(Clearing),
@@ -115,6 +98,7 @@ pub(crate) struct Lock {
     fence: u64,
     /// What the masters said in the last attempt that came to a decision.
     last_votes: Option<Vec<Vote>>,
+    wait: Wait,
     phase: Phase,
 }
 
@@ -123,20 +107,14 @@ impl Lock {
     pub(crate) fn new(
         id: LockId,
         wanted: &Acquire,
+        turn: Turn,
         now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<Self, RequestError> {
-        let resumed = wanted.resumption;
-        let token = match resumed {
-            Some(resumption) => resumption.token,
-            None => effects.fresh_token()?,
-        };
-        let fenced = resumed.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
-        let mut lock = Self::unasked(id, &wanted.resource, token, fenced, wanted.ttl);
-        lock.give_up_at = wanted.within.map(|limit| now + limit);
-        lock.renew_for = wanted.renew_for;
-        lock.healing = wanted.healing;
-        if let Some(resumption) = resumed {
+        let mut lock = Self::queued(id, wanted, now);
+        lock.come_to_the_front(turn, now);
+        if let Some(resumption) = wanted.resumption {
+            lock.renew_token(resumption.token);
             lock.attempts_allowed = Some(1);
             lock.resumed = true;
             lock.forsaken = resumption.uncounted;
@@ -144,22 +122,36 @@ impl Lock {
             lock.fence = resumption.fencing_token.map_or(0, FencingToken::get);
             lock.resume(now, effects);
         } else {
-            lock.attempts_allowed = wanted.attempts;
+            lock.renew_token(effects.fresh_token()?);
             lock.attempt(now, effects);
         }
         Ok(lock)
     }
 
+    /// Stands behind others until [`Lock::begin`].
+    pub(crate) fn queued(id: LockId, wanted: &Acquire, now: Instant) -> Self {
+        let is_fenced =
+            wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
+        let mut lock = Self::unasked(id, &wanted.resource, NO_TOKEN, Claim::none(is_fenced), wanted.ttl);
+        lock.give_up_at = wanted.within.map(|limit| now + limit);
+        lock.attempts_allowed = wanted.attempts;
+        lock.renew_for = wanted.renew_for;
+        lock.healing = wanted.healing;
+        lock.phase = Phase::Queued { begins: None };
+        lock
+    }
+
     /// Releases a lock that somebody else was granted.
     pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
         // Its keys may have been given any life.
-        let mut lock = Self::unasked(id, resource, token, false, effects.config.longest_ttl());
+        let claim = Claim::new(resource, token, false);
+        let mut lock = Self::unasked(id, resource, token, claim, effects.config.longest_ttl());
         lock.reached = MasterSet::all(effects.config.masters.len());
         lock.start_release(effects);
         lock
     }
 
-    fn unasked(id: LockId, resource: &Resource, token: Token, fenced: bool, ttl: Ttl) -> Self {
+    fn unasked(id: LockId, resource: &Resource, token: Token, claim: Claim, ttl: Ttl) -> Self {
         Self {
             id,
             resource: resource.clone(),
@@ -169,7 +161,7 @@ impl Lock {
             attempts_allowed: None,
             renew_for: None,
             token,
-            claim: Claim::new(resource, token, fenced),
+            claim,
             rounds: 0,
             attempts: 0,
             repeated: MasterSet::EMPTY,
@@ -180,6 +172,7 @@ impl Lock {
             resumed: false,
             fence: 0,
             last_votes: None,
+            wait: Wait::default(),
             phase: Phase::Over,
         }
     }
@@ -196,6 +189,10 @@ impl Lock {
         matches!(self.phase, Phase::Held(_))
     }
 
+    pub(crate) fn has_token(&self) -> bool {
+        !self.is_queued() && self.token != NO_TOKEN
+    }
+
     pub(crate) fn token(&self) -> Token {
         self.token
     }
@@ -208,7 +205,6 @@ impl Lock {
         Resumption { token: self.token, fencing_token: FencingToken::new(self.fence), uncounted }
     }
 
-    #[cfg(feature = "sim")]
     pub(crate) fn resource(&self) -> &Resource {
         &self.resource
     }
@@ -216,7 +212,9 @@ impl Lock {
     /// The instant at which [`Lock::time_passed`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.phase {
-            Phase::Trying(_) | Phase::Resuming(_) => self.give_up_at,
+            Phase::Queued { begins } => begins.iter().copied().chain(self.give_up_at).min(),
+            Phase::Trying(trying) => trying.rest_at.into_iter().chain(self.give_up_at).min(),
+            Phase::Resuming(_) => self.give_up_at,
             Phase::Clearing(clearing) => clearing.retry_at.into_iter().chain(self.give_up_at).min(),
             Phase::Held(held) => Some(held.deadline()),
             Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => None,
@@ -290,17 +288,27 @@ impl Lock {
                 effects.events.push_back(Event::Released { lock: self.id, outcome: ReleaseOutcome::NotOurs });
             }
             Phase::Releasing(_) | Phase::Told => {}
-            Phase::Trying(_) | Phase::Resuming(_) | Phase::Clearing(_) | Phase::Over => self.cancel(effects),
+            Phase::Queued { .. }
+            | Phase::Trying(_)
+            | Phase::Resuming(_)
+            | Phase::Clearing(_)
+            | Phase::Over => self.cancel(effects),
         }
     }
 
     /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
+        self.keep_knowledge();
         match &self.phase {
             // Handed on, and not taken by the one to whom it was.
             Phase::Held(held) if self.resumed && !held.taken => {}
             Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
-            Phase::Resuming(_) | Phase::Clearing(_) | Phase::Lost(_) | Phase::Releasing(_) | Phase::Over => {}
+            Phase::Queued { .. }
+            | Phase::Resuming(_)
+            | Phase::Clearing(_)
+            | Phase::Lost(_)
+            | Phase::Releasing(_)
+            | Phase::Over => {}
             Phase::Told => return,
         }
         self.phase = Phase::Over;
@@ -324,7 +332,7 @@ impl Lock {
             Phase::Resuming(resuming) if resuming.round == round => {
                 self.resume_answered(master, answer, now, effects);
             }
-            Phase::Clearing(_) => self.clearing_answered(master, round, answer, effects),
+            Phase::Clearing(_) => self.clearing_answered(master, round, answer, now, effects),
             Phase::Held(held) if held.round == round => self.late_vote(master, answer),
             Phase::Held(held) if held.healing_round == round => self.heal_answered(master, answer),
             Phase::Held(_) => self.extension_answered(master, round, answer, now, effects),
@@ -341,7 +349,8 @@ impl Lock {
             return;
         }
         match &self.phase {
-            Phase::Trying(_) => self.attempt_ran_out_of_time(now, effects),
+            Phase::Queued { begins: Some(at) } if *at <= now => self.attempt_again(now, effects),
+            Phase::Trying(_) => self.trying_goes_on(now, effects),
             Phase::Resuming(_) => self.resuming_ran_out_of_time(now, effects),
             Phase::Clearing(clearing) => match clearing.retry_at {
                 Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
@@ -350,7 +359,7 @@ impl Lock {
                 _ => self.finish(effects),
             },
             Phase::Held(_) => self.holding_goes_on(now, effects),
-            Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
+            Phase::Queued { .. } | Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
         }
     }
 
@@ -370,7 +379,7 @@ impl Lock {
     /// A request in this round; `None` for one whose answer nobody waits for.
     fn request(&self, round: Option<u32>, action: Action, ttl: Ttl, fence: u64) -> Request {
         let ticket = round.map(|round| Ticket { lock: self.id, round });
-        Request { ticket, action, claim: self.claim.clone(), ttl, fence }
+        Request { ticket, action, claim: self.claim.clone(), ttl, fence, watch: false }
     }
 
     /// Releases the token everywhere, without waiting for what the masters say.

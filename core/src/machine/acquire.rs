@@ -14,7 +14,7 @@ pub struct Acquire {
     /// How long to go on trying; `None` for as long as it takes. One round's answers are awaited in any case no
     /// longer than the configured time-outs.
     pub within: Option<Duration>,
-    /// How many rounds to make; `None` for as many as fit.
+    /// How many rounds to make; `None` for as many as fit. With one it is not waited for at all; with more that limits no time.
     pub attempts: Option<u32>,
     /// How long after the grant renewal goes on in the background; `None` for not at all.
     pub renew_for: Option<Duration>,

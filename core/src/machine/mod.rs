@@ -12,12 +12,15 @@ macro_rules! effects {
             jitter: &mut $machine.jitter,
             orders: &mut $machine.orders,
             events: &mut $machine.events,
+            standing: &$machine.standing,
         }
     };
 }
 
 mod acquire;
+mod commands;
 mod entropy;
+mod line;
 mod output;
 mod routing;
 mod slab;
@@ -34,14 +37,14 @@ pub use acquire::{Acquire, Resumption};
 pub use entropy::{Entropy, EntropyFailed};
 pub use output::{Event, MasterState, Output, Wake, WakeReason};
 
+use self::line::{Freed, Lines, Place};
 use self::slab::Slab;
 use self::task::Task;
 use self::timers::{Owner, Timers};
-use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::connection::{Answers, Connection};
 use crate::jitter::Jitter;
-use crate::lock::{Effects, Lock, Order};
-use crate::protocol::{Cause, Config, MasterId, RequestError, Resource, Token, Ttl};
+use crate::lock::{Lock, Order};
+use crate::protocol::{Cause, Config, MasterId, Resource, Token};
 use crate::time::Instant;
 
 /// One lock of one machine, from [`Machine::acquire`] until it is over.
@@ -109,6 +112,11 @@ pub struct Machine<E> {
     orders: VecDeque<Order>,
     answers: Answers,
     events: VecDeque<Event>,
+    lines: Lines,
+    /// Places at the front of a line whose locks have let go.
+    freed: VecDeque<Freed>,
+    /// Of each master whose connection stands a number that is the same for all clients.
+    standing: Vec<Option<u64>>,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
     /// The bytes that the last [`Output::Write`] showed.
@@ -126,6 +134,13 @@ struct Link {
 struct Slot {
     task: Task,
     armed: Option<Instant>,
+    place: Place,
+}
+
+impl Slot {
+    fn new(task: Task, place: Place) -> Self {
+        Self { task, armed: None, place }
+    }
 }
 
 impl<E: Entropy> Machine<E> {
@@ -138,7 +153,8 @@ impl<E: Entropy> Machine<E> {
         // Without entropy no lock can be sought anyway; connections may as well be opened in step.
         let _ = entropy.fill(&mut seed);
         let mut jitter = Jitter::new(u64::from_le_bytes(seed));
-        let connections = MasterId::all(config.masters.len())
+        let masters = config.masters.len();
+        let connections = MasterId::all(masters)
             .map(|id| {
                 let spread = Jitter::new(jitter.next());
                 Link {
@@ -148,6 +164,7 @@ impl<E: Entropy> Machine<E> {
                 }
             })
             .collect();
+        let lines = Lines::new(*config.retry_delay.end());
         let mut machine = Self {
             config,
             entropy,
@@ -158,8 +175,11 @@ impl<E: Entropy> Machine<E> {
             extensions: 0,
             timers: Timers::default(),
             orders: VecDeque::new(),
-            answers: VecDeque::new(),
+            answers: Answers::default(),
             events: VecDeque::new(),
+            lines,
+            freed: VecDeque::new(),
+            standing: vec![None; masters],
             busy: VecDeque::new(),
             shown: BytesMut::new(),
         };
@@ -167,124 +187,6 @@ impl<E: Entropy> Machine<E> {
             machine.touched(master);
         }
         machine
-    }
-
-    // Commands.
-
-    /// Seeks a lock. It ends with [`Event::Granted`] or [`Event::NotAcquired`].
-    ///
-    /// # Errors
-    /// [`RequestError`], and nothing was sent.
-    pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, RequestError> {
-        self.config.check_ttl(wanted.ttl)?;
-        self.check_room()?;
-        let id = self.locks.next_id();
-        let lock = Lock::new(id, wanted, now, &mut effects!(self))?;
-        self.locks.insert(Slot { task: Task::Lock(lock), armed: None });
-        self.task_changed(id, false);
-        self.settle(now);
-        Ok(id)
-    }
-
-    /// Tells at the moment in which the caller takes a granted lock until when it is valid.
-    ///
-    /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought further within the caller's
-    /// limits, and another [`Event::Granted`] or [`Event::NotAcquired`] follows. A lock that nobody has taken is not
-    /// lost but sought further, too, when its validity ends.
-    pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
-        let valid_until = self.with_lock(lock, |lock, effects| lock.hand_over(now, effects)).flatten();
-        self.settle(now);
-        valid_until
-    }
-
-    /// Asks for a lock to be valid for `ttl` from now. It ends with [`Event::Extended`].
-    ///
-    /// # Errors
-    /// [`RequestError`], and nothing was sent.
-    pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, RequestError> {
-        self.config.check_ttl(ttl)?;
-        self.extensions += 1;
-        let id = ExtensionId(self.extensions);
-        let started = self.with_lock(lock, |lock, effects| {
-            lock.look_at_clock(now, effects);
-            lock.extend(id, ttl, now, effects)
-        });
-        self.settle(now);
-        started.unwrap_or(Err(RequestError::UnknownLock)).map(|()| id)
-    }
-
-    /// Ends the renewal of a lock; it stays valid for what remains.
-    pub fn stop_renewal(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, _| lock.stop_renewal());
-        self.settle(now);
-    }
-
-    /// Releases a lock. It ends with [`Event::Released`]; a lock that is still sought is cancelled instead, without an event.
-    pub fn release(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, effects| {
-            lock.look_at_clock(now, effects);
-            lock.release(effects);
-        });
-        self.settle(now);
-    }
-
-    /// Leaves a held lock to whoever is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
-    /// is not held any more.
-    pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
-        let handed = self.with_lock(lock, |lock, effects| {
-            lock.look_at_clock(now, effects);
-            let resumption = lock.resumption();
-            lock.hand_on(effects).then_some(resumption)
-        });
-        self.settle(now);
-        handed.flatten()
-    }
-
-    /// Releases a lock that was handed on, by its token. It ends with [`Event::Released`].
-    ///
-    /// # Errors
-    /// [`RequestError::TooManyLocks`], and nothing was sent.
-    pub fn release_token(
-        &mut self,
-        resource: &Resource,
-        token: Token,
-        now: Instant,
-    ) -> Result<LockId, RequestError> {
-        self.check_room()?;
-        let id = self.locks.next_id();
-        let lock = Lock::released(id, resource, token, &mut effects!(self));
-        self.locks.insert(Slot { task: Task::Lock(lock), armed: None });
-        self.task_changed(id, false);
-        self.settle(now);
-        Ok(id)
-    }
-
-    /// Tells all masters that nothing can be locked yet, so that they vote at once under the restart guard. It ends with
-    /// [`Event::Bootstrapped`]; only if all masters answer, and none has voted yet or all do, is anything changed.
-    ///
-    /// # Errors
-    /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::Request`], and nothing was sent.
-    pub fn bootstrap(&mut self, now: Instant) -> Result<LockId, BootstrapError> {
-        if self.config.fleet.is_none() {
-            return Err(BootstrapError::NoRestartGuard);
-        }
-        self.check_room().map_err(BootstrapError::Request)?;
-        let id = self.locks.next_id();
-        let bootstrap = Bootstrap::new(id, &mut effects!(self));
-        self.locks.insert(Slot { task: Task::Bootstrap(bootstrap), armed: None });
-        self.settle(now);
-        Ok(id)
-    }
-
-    fn check_room(&self) -> Result<(), RequestError> {
-        let limit = self.config.max_locks;
-        if self.locks.len() >= limit { Err(RequestError::TooManyLocks { limit }) } else { Ok(()) }
-    }
-
-    /// Gives a lock up, sought or held, without an event: its keys are released wherever they may be.
-    pub fn cancel(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, effects| lock.cancel(effects));
-        self.settle(now);
     }
 
     // Inputs.
@@ -343,7 +245,11 @@ impl<E: Entropy> Machine<E> {
                     continue;
                 };
                 slot.armed = None;
-                self.with_lock(lock, |lock, effects| lock.time_passed(now, effects));
+                if slot.task.as_lock().is_some_and(|lock| lock.gives_up_in_line(now)) {
+                    self.give_up_in_line(lock);
+                } else {
+                    self.with_lock(lock, |lock, effects| lock.time_passed(now, effects));
+                }
                 self.settle(now);
             }
         }
@@ -360,9 +266,9 @@ impl<E: Entropy> Machine<E> {
         self.locks.get(id).and_then(|slot| slot.task.as_lock())
     }
 
-    /// The token of a lock's present attempt, which is what its keys hold once it is granted.
+    /// The token of a lock's present attempt, which is what its keys hold once it is granted; `None` before the first.
     pub fn token(&self, lock: LockId) -> Option<Token> {
-        self.lock(lock).map(Lock::token)
+        self.lock(lock).filter(|lock| lock.has_token()).map(Lock::token)
     }
 
     /// What others need to go on with a lock: its token, and its number if it was granted one.

@@ -1,11 +1,13 @@
 //! Orders down, answers up, and the deadlines of both.
 
+use super::line::{Freed, Place, Standing};
+use super::slab::Slab;
 use super::task::Task;
 use super::timers::Owner;
-use super::{Entropy, LockId, Machine};
-use crate::connection::{Answers, Connection};
+use super::{Acquire, Entropy, LockId, Machine, Slot};
+use crate::connection::{Answers, Connection, News, RunId, Upward};
 use crate::lock::Effects;
-use crate::protocol::{Cause, MasterId};
+use crate::protocol::{Cause, Decision, MasterId, Tally, Vote};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
@@ -19,8 +21,16 @@ impl<E: Entropy> Machine<E> {
                     link.connection.submit(order.request.clone(), now, &mut self.answers);
                     self.touched(master);
                 }
-            } else if let Some((master, ticket, answer)) = self.answers.pop_front() {
-                self.answer(master, ticket.lock, ticket.round, answer, now);
+            } else if let Some(freed) = self.freed.pop_front() {
+                // Before any answer: what the next one asks goes into the same write as what the last one released.
+                self.advance(freed, now);
+            } else if let Some((master, upward)) = self.answers.next() {
+                match upward {
+                    Upward::Answer(ticket, answer) => {
+                        self.answer(master, ticket.lock, ticket.round, answer, now);
+                    }
+                    Upward::News(news) => self.tell(master, &news, now),
+                }
             } else {
                 return;
             }
@@ -40,6 +50,7 @@ impl<E: Entropy> Machine<E> {
     }
 
     pub(super) fn task_changed(&mut self, id: LockId, was_held: bool) {
+        self.place_changed(id);
         let Some(slot) = self.locks.get_mut(id) else { return };
         match (was_held, slot.task.is_held()) {
             (false, true) => self.held += 1,
@@ -78,11 +89,117 @@ impl<E: Entropy> Machine<E> {
 
     pub(super) fn touched(&mut self, master: MasterId) {
         let Some(link) = self.connections.get_mut(master.index()) else { return };
+        if let Some(place) = self.standing.get_mut(master.index()) {
+            if place.is_some() != link.connection.is_ready() {
+                *place = link.connection.is_ready().then(|| rank(master, link.connection.identity()));
+            }
+        }
         if !link.is_busy && link.connection.has_task() {
             link.is_busy = true;
             self.busy.push_back(master);
         }
         self.timers.arm(Owner::Master(master), link.connection.deadline(), &mut link.armed);
+    }
+
+    // Lines.
+
+    /// Where a lock that is wanted is to stand.
+    pub(super) fn stand_in_line(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Standing {
+        let resource = &wanted.resource;
+        if wanted.resumption.is_some() {
+            return Standing::Outside;
+        }
+        let Some(front) = self.lines.front(resource.as_bytes()) else {
+            return Standing::Ahead(self.lines.step_in(wanted, id, &mut self.jitter, now));
+        };
+        if wanted.attempts != Some(1) {
+            self.lines.queue(resource, id);
+            return Standing::Behind;
+        }
+        let waiting = self.lines.waiting(resource);
+        if waiting == 0 && self.locks.get(front).is_some_and(|slot| slot.task.is_held()) {
+            // Nobody waits, and what the masters say about the holder is worth more than what is known here.
+            Standing::Outside
+        } else {
+            Standing::Refused { others: waiting + 1 }
+        }
+    }
+
+    /// Looks whether a lock has left its place.
+    fn place_changed(&mut self, id: LockId) {
+        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
+        match place {
+            Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
+            Place::Ahead { was_granted } if lock.has_let_go() => {
+                let resource = lock.resource().clone();
+                self.freed.push_back(Freed {
+                    resource,
+                    granted_at: was_granted.then(|| lock.granted_at()),
+                    met_others: lock.met_others(),
+                    took: lock.took(),
+                    waited: lock.waited(),
+                    passed_over: lock.passed_over(),
+                    knowledge: lock.take_knowledge(),
+                });
+                *place = Place::Gone;
+            }
+            Place::Behind if !lock.is_queued() => {
+                *place = Place::Gone;
+                let resource = lock.resource().clone();
+                let locks = &self.locks;
+                self.lines.leave(&resource, |id| stands_behind(locks, id));
+            }
+            _ => {}
+        }
+    }
+
+    fn advance(&mut self, mut freed: Freed, now: Instant) {
+        let locks = &self.locks;
+        let next = self.lines.advance(&freed, |id| stands_behind(locks, id), &mut self.jitter, now);
+        let Some((id, turn)) = next else { return };
+        if let Some(slot) = self.locks.get_mut(id) {
+            slot.place = Place::Ahead { was_granted: false };
+        }
+        self.with_lock(id, |lock, effects| match freed.knowledge.take() {
+            Some(knowledge) => lock.inherit(*knowledge, turn, now, effects),
+            None => lock.begin(turn, now, effects),
+        });
+    }
+
+    /// A lock in line has waited for as long as its caller wants.
+    pub(super) fn give_up_in_line(&mut self, id: LockId) {
+        let Some(lock) = self.lock(id) else { return };
+        let resource = lock.resource();
+        let others = self.lines.others_before(resource, id, |id| stands_behind(&self.locks, id));
+        let front = self.lines.front(resource.as_bytes()).and_then(|front| self.lock(front));
+        let votes = front.filter(|front| !front.is_held()).and_then(|front| front.last_votes());
+        // What one master said alone decides nothing.
+        let quorum = self.config.quorum;
+        let is_decided = |votes: &&[Vote]| {
+            let tally = Tally::of(votes);
+            quorum.decide(tally.granted, tally.outstanding) != Decision::Open
+        };
+        let votes = votes.filter(is_decided).map(<[_]>::to_vec);
+        self.with_lock(id, |lock, effects| lock.give_up_in_line(votes, others, effects));
+    }
+
+    /// News of a key goes to whom it concerns.
+    fn tell(&mut self, master: MasterId, news: &News, now: Instant) {
+        match news {
+            News::Changed(key) => {
+                if let Some(front) = self.lines.front(key) {
+                    self.with_lock(front, |lock, effects| lock.changed(master, now, effects));
+                }
+            }
+            News::AllChanged | News::Deaf => {
+                for id in self.lines.fronts() {
+                    self.with_lock(id, |lock, effects| match news {
+                        News::Deaf => lock.deaf(master, now, effects),
+                        _ => lock.changed(master, now, effects),
+                    });
+                }
+            }
+        }
     }
 
     /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.
@@ -104,4 +221,20 @@ impl<E: Entropy> Machine<E> {
             });
         }
     }
+}
+
+fn stands_behind(locks: &Slab<Slot>, id: LockId) -> bool {
+    locks.get(id).is_some_and(|slot| slot.place == Place::Behind)
+}
+
+/// A number for a master that does not depend on the order in which a client lists them, if it tells who it is.
+fn rank(master: MasterId, identity: Option<RunId>) -> u64 {
+    match identity {
+        // Hexadecimal digits, 16 of which make a number.
+        Some(id) => {
+            std::str::from_utf8(&id[..16]).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        }
+        None => None,
+    }
+    .unwrap_or(master.index() as u64)
 }

@@ -25,6 +25,8 @@ pub struct Config {
     pub(crate) client_name: Option<String>,
     pub(crate) fleet: Option<Fleet>,
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
+    pub(crate) wake_ups: bool,
+    pub(crate) first_alone: bool,
 }
 
 impl Config {
@@ -115,6 +117,8 @@ pub struct ConfigBuilder {
     client_name: Option<String>,
     restart_guard: Option<Duration>,
     allowed_evictions: Vec<EvictionPolicy>,
+    wake_ups: bool,
+    first_alone: bool,
 }
 
 impl ConfigBuilder {
@@ -134,6 +138,8 @@ impl ConfigBuilder {
             client_name: None,
             restart_guard: None,
             allowed_evictions: Vec::new(),
+            wake_ups: true,
+            first_alone: true,
         }
     }
 
@@ -178,7 +184,9 @@ impl ConfigBuilder {
         self
     }
 
-    /// The bounds of the random pause before another attempt; 50 to 150 ms unless set.
+    /// The bounds of the random pause before another attempt where no master tells when to make it; 50 to 150 ms unless set.
+    ///
+    /// The longest is also the longest time for which a process that has just had a lock lets others go first.
     ///
     /// "The client retries after a random delay in order to try to desynchronize multiple clients" (Redis distributed-locks page, "Retry
     /// on failure"). The bounds may be equal, but not zero.
@@ -240,6 +248,24 @@ impl ConfigBuilder {
     /// Takes masters that may remove keys in this way when their memory is full, although the restart guard is on. It does not notice such a loss.
     pub fn allow_eviction(mut self, policy: EvictionPolicy) -> Self {
         self.allowed_evictions.push(policy);
+        self
+    }
+
+    /// Whether masters are asked to say when a lock that is waited for becomes free; yes unless set.
+    ///
+    /// That is `CLIENT TRACKING` (Redis 6 and later, Valkey), on the connection that is there already, only while somebody waits. Without it, and
+    /// with servers or proxies that do not do it, a waiter asks again after the pause of [`Self::retry_delay`]. Behind a proxy that accepts the command and
+    /// then tells nothing it waits until the key's life is over: switch it off there.
+    pub fn wake_ups(mut self, wanted: bool) -> Self {
+        self.wake_ups = wanted;
+        self
+    }
+
+    /// Whether a further attempt asks one master before all others, which is what keeps clients that try at the same time from splitting
+    /// the votes; yes unless set. For measuring what it does.
+    #[cfg(feature = "sim")]
+    pub fn ask_one_first(mut self, wanted: bool) -> Self {
+        self.first_alone = wanted;
         self
     }
 
@@ -329,6 +355,8 @@ impl ConfigBuilder {
             client_name: self.client_name,
             fleet,
             allowed_evictions: self.allowed_evictions,
+            wake_ups: self.wake_ups,
+            first_alone: self.first_alone,
         };
         config.check_ttl(ttl)?;
         Ok(config)

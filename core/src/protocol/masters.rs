@@ -42,6 +42,13 @@ impl MasterSet {
         Self(bits)
     }
 
+    /// One master.
+    pub(crate) fn only(master: MasterId) -> Self {
+        let mut set = Self::EMPTY;
+        set.insert(master);
+        set
+    }
+
     pub(crate) fn insert(&mut self, master: MasterId) {
         self.0 |= 1 << (master.0 % 64);
     }

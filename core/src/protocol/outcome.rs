@@ -126,6 +126,14 @@ pub enum AcquireError {
     TooLate(Box<Ballot>),
     /// Asked to go on with a lock that was handed on, so many masters did not have its token that a quorum is impossible.
     NotHeld(Box<Ballot>),
+    /// Others in this process hold it or were first to ask for it, and no master was asked: one try never goes before those who wait, and
+    /// who waits behind a holder in this process asks nobody.
+    BehindOthers {
+        /// What was to be locked.
+        resource: Resource,
+        /// How many they are, the holder included.
+        others: usize,
+    },
     /// The request cannot be carried out as it stands.
     Request(RequestError),
     /// The transport's I/O loop has ended, so nobody can answer.
@@ -141,7 +149,7 @@ impl AcquireError {
             | Self::Misconfigured(ballot)
             | Self::TooLate(ballot)
             | Self::NotHeld(ballot) => Some(ballot),
-            Self::Request(_) | Self::DriverEnded => None,
+            Self::BehindOthers { .. } | Self::Request(_) | Self::DriverEnded => None,
         }
     }
 
@@ -177,6 +185,15 @@ impl fmt::Display for AcquireError {
                     f,
                     "{} not acquired: the votes came after its validity had run out: {ballot}",
                     ballot.resource
+                )
+            }
+            Self::BehindOthers { resource, others: 1 } => {
+                write!(f, "{resource} not acquired: another in this process holds it or was first to ask")
+            }
+            Self::BehindOthers { resource, others } => {
+                write!(
+                    f,
+                    "{resource} not acquired: {others} others in this process hold it or were first to ask"
                 )
             }
             Self::Request(error) => write!(f, "{error}"),

@@ -1,5 +1,6 @@
 //! What is locked: a key.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -70,6 +71,12 @@ const COUNTER: &[u8] = b"quorlock:fence";
 fn has_hash_tag(key: &[u8]) -> bool {
     let behind = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
     behind.and_then(|rest| rest.iter().position(|byte| *byte == b'}')).is_some_and(|length| length > 0)
+}
+
+impl Borrow<[u8]> for Resource {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl fmt::Display for Resource {

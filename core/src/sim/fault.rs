@@ -46,6 +46,16 @@ pub enum Fault {
         /// For how long.
         span: Duration,
     },
+    /// What the master says unasked has this fate for a while: that keys have changed which a client has read (`CLIENT TRACKING`). Replies
+    /// get through.
+    Pushes {
+        /// Whose.
+        master: usize,
+        /// What becomes of it.
+        fate: PushFate,
+        /// For how long.
+        span: Duration,
+    },
     /// The master's scripts are gone (SCRIPT FLUSH).
     ForgetScripts {
         /// Whose.
@@ -212,6 +222,17 @@ pub enum Refusal {
     NoAuth,
 }
 
+/// What becomes of what a master says unasked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PushFate {
+    /// Nobody hears it.
+    Lost,
+    /// It is held back and sent when the fault ends, behind replies that were given meanwhile.
+    Late,
+    /// It is sent twice.
+    Repeated,
+}
+
 /// How much a single clock may gain or lose so that the rates of any two differ by no more than a hundredth.
 pub const ASSUMED_DRIFT_PPM: i32 = 4_975;
 
@@ -253,6 +274,7 @@ impl Fault {
             | Self::Flush { master }
             | Self::Resync { master, .. }
             | Self::Refuse { master, .. }
+            | Self::Pushes { master, .. }
             | Self::ForgetScripts { master }
             | Self::MasterDrift { master, .. }
             | Self::MasterJump { master, .. } => (None, Some(master)),
@@ -277,6 +299,7 @@ impl Fault {
             | Self::Crash { span, .. }
             | Self::Resync { span, .. }
             | Self::Refuse { span, .. }
+            | Self::Pushes { span, .. }
             | Self::Partition { span, .. }
             | Self::Mute { span, .. }
             | Self::Clog { span, .. }

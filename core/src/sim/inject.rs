@@ -46,6 +46,7 @@ impl State {
                 self.set_refusal(master, reason, true);
                 self.schedule(now + nanos(span), Event::Mend { master, reason });
             }
+            Fault::Pushes { master, fate, span } => self.set_push_fate(master, fate, span),
             Fault::ForgetScripts { master } => {
                 if let Some(node) = self.masters.get_mut(master) {
                     node.model.flush_scripts();
@@ -118,12 +119,14 @@ impl State {
                 if let Some(node) = self.masters.get_mut(master) {
                     node.clock.drift(now, gain_ppm);
                 }
+                self.plan_round_again(master);
                 self.observer.clocks_changed();
             }
             Fault::MasterJump { master, by_millis } => {
                 if let Some(node) = self.masters.get_mut(master) {
                     node.clock.jump(now, by_millis);
                 }
+                self.plan_round_again(master);
                 self.observer.clocks_changed();
             }
         }
@@ -167,6 +170,8 @@ impl State {
             Refusal::Loading => node.model.set_loading(is_on),
             Refusal::NoAuth => node.model.set_password(is_on.then_some("unknown to the clients")),
         }
+        // A master deletes the keys that ended while it was a replica.
+        self.tell_readers(master, None);
     }
 
     /// A client's process ends. The system closes its connections; what they took before is still sent.
@@ -198,6 +203,7 @@ impl State {
                 node.hangs_until = now;
                 self.continue_master(master);
             }
+            self.heal_pushes(master);
         }
         for client in 0..self.clients.len() {
             let Some(node) = self.clients.get_mut(client) else { continue };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fault::{ASSUMED_DRIFT_PPM, Fault, Keep, Refusal, When};
+use super::fault::{ASSUMED_DRIFT_PPM, Fault, Keep, PushFate, Refusal, When};
 use super::plan::{ClientPlan, Plan};
 use super::program::Step;
 use super::random::Random;
@@ -61,6 +61,16 @@ impl Plan {
             let longest = plan.longest_ttl().max(plan.request_timeout * 10);
             plan.restart_guard = Some(longest + random.spread(ms(1)..=ms(500)));
             plan.opened = !random.one_in(4);
+        }
+        // Drawn last, so that all else is as it was before masters pushed anything.
+        if random.one_in(2) {
+            for _ in 0..1 + random.below(4) {
+                let when = When::AfterEvents(random.next() % (steps as u64 * EVENTS_A_STEP));
+                let fate = [PushFate::Lost, PushFate::Late, PushFate::Repeated].get(random.below(3));
+                let (master, span) = (random.below(8), random.spread(ms(1)..=ms(3_000)));
+                let fate = fate.copied().unwrap_or(PushFate::Lost);
+                plan.faults.push((when, Fault::Pushes { master, fate, span }));
+            }
         }
         plan
     }

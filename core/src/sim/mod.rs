@@ -88,6 +88,7 @@ mod outage;
 mod plan;
 mod process;
 mod program;
+mod pushes;
 mod random;
 mod reading;
 pub mod search;
@@ -99,8 +100,8 @@ mod violation;
 mod world;
 
 pub use client::{Client, Sleep};
-pub use fault::{ASSUMED_DRIFT_PPM, Fault, Keep, Refusal, When};
-pub use master::{Command, CommandKind, Flow, Held, Master, ProtocolError, Session};
+pub use fault::{ASSUMED_DRIFT_PPM, Fault, Keep, PushFate, Refusal, When};
+pub use master::{Command, CommandKind, Flow, Held, Master, ProtocolError, Push, Session};
 pub use plan::{ClientPlan, Plan};
 pub use program::Step;
 pub use timeline::Timeline;

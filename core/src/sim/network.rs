@@ -36,6 +36,8 @@ impl State {
             Event::Continue { master } => self.continue_master(master),
             Event::Restart { master, incarnation } => self.restart(master, incarnation),
             Event::Promote { master } => self.promote(master),
+            Event::Round { master } => self.round(master),
+            Event::LatePushes { master } => self.release_pushes(master),
             Event::Mend { master, reason } => self.set_refusal(master, reason, false),
             // These are for whoever has the clients' code.
             Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
@@ -159,7 +161,7 @@ impl State {
     }
 
     /// Sends bytes on their way, perhaps in pieces. They do not overtake those before them.
-    fn travel(&mut self, id: LinkId, bytes: &[u8], event: fn(LinkId, Vec<u8>) -> Event) {
+    pub(super) fn travel(&mut self, id: LinkId, bytes: &[u8], event: fn(LinkId, Vec<u8>) -> Event) {
         let is_up = matches!(event(id, Vec::new()), Event::Up(..));
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -211,8 +213,7 @@ impl State {
     pub(super) fn master_reads(&mut self, id: LinkId, item: Unread) {
         let Some(link) = self.links.get_mut(id.0).filter(|link| link.master_end_open) else { return };
         let Unread::Bytes(bytes) = item else {
-            link.master_end_open = false;
-            return;
+            return self.close_master_end(id);
         };
         link.session.feed(&bytes);
         let mut replies = Vec::new();
@@ -255,7 +256,9 @@ impl State {
             let late = if is_late { ", after its sender has left" } else { "" };
             format!("{}: {}{late}", self.observer.name(command), summary(answer))
         });
-        if is_grant(command, answer) {
+        let has_granted = is_grant(command, answer);
+        replies.extend(self.tell_readers(master, Some(id)));
+        if has_granted {
             self.grant_happens(client, master);
         }
         flow
@@ -268,11 +271,20 @@ impl State {
     /// The master ends a connection, behind what it has said on it.
     pub(super) fn hang_up(&mut self, id: LinkId) {
         let Some(link) = self.link_mut(id).filter(|link| link.master_end_open) else { return };
-        link.master_end_open = false;
         let (client, master, last_down) = (link.client, link.master, link.last_down);
-        if !link.forgotten {
+        let is_told = !link.forgotten;
+        self.close_master_end(id);
+        if is_told {
             let at = self.arrival(client, master, last_down).max(self.path(client, master).mute_until);
             self.schedule(at, Event::DownEnd(id));
+        }
+    }
+
+    fn close_master_end(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id.0) else { return };
+        link.master_end_open = false;
+        if let Some(node) = self.masters.get_mut(link.master) {
+            node.model.leave(&link.session);
         }
     }
 

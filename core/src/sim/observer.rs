@@ -65,6 +65,8 @@ pub(super) struct Observer {
     verdict: Option<Violation>,
     /// How many guards there have been.
     pub(super) granted: u64,
+    /// How many requests about locks masters have executed.
+    pub(super) requests: u64,
     /// How many grants were numbered, and how many of them needed a second round.
     pub(super) numbered: (u64, u64),
 }
@@ -85,6 +87,7 @@ impl Observer {
             is_stale: false,
             verdict: None,
             granted: 0,
+            requests: 0,
             numbered: (0, 0),
         }
     }
@@ -155,6 +158,7 @@ impl Observer {
         late_on: Option<LinkId>,
     ) {
         let Some(token) = command.token() else { return };
+        self.requests += 1;
         self.is_stale = true;
         let sets =
             is_grant(command, answer) || command.kind() == CommandKind::HealFenced && answer == b":1\r\n";
@@ -165,7 +169,7 @@ impl Observer {
 
     /// A master that has lost its data votes for nobody under the restart guard. A lock that is held may be put back there.
     pub(super) fn look_at_vote(&mut self, master: usize, command: &Command, answer: &[u8], clock: u64) {
-        let is_plain = command.kind() == CommandKind::Set;
+        let is_plain = matches!(command.kind(), CommandKind::Set | CommandKind::AcquireReading);
         if !is_plain && is_grant(command, answer) && self.outages.is_silent(master, clock) {
             self.report(Violation::VotedInQuarantine { master });
         }

@@ -141,6 +141,7 @@ impl State {
             return;
         }
         self.note(Actor::Master(master), || "goes on".into());
+        self.plan_round_again(master);
         let mut waiting: Vec<LinkId> =
             self.link_ids().filter(|&id| self.link(id).is_some_and(|link| link.master == master)).collect();
         // The system tells a server which of its connections are readable, in no order that it can rely on.
@@ -172,6 +173,7 @@ impl State {
                 every_other
             }
         });
+        self.plan_round_again(master);
         if kept != Keep::Everything {
             self.loses_data(master, true);
         }
@@ -183,6 +185,7 @@ impl State {
         if let Some(node) = self.masters.get_mut(master) {
             node.model.remove_all();
         }
+        self.tell_readers(master, None);
         self.loses_data(master, true);
     }
 
@@ -195,6 +198,7 @@ impl State {
         let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
         node.model.resync_from(&source);
         self.note(Actor::Master(master), || format!("is a replica of master{other}"));
+        self.tell_readers(master, None);
         self.loses_data(master, false);
         self.schedule(now + nanos(span), Event::Promote { master });
     }
@@ -206,6 +210,7 @@ impl State {
         node.model.promote();
         if node.model.replication_id() != before {
             self.note(Actor::Master(master), || "is promoted".into());
+            self.tell_readers(master, None);
             self.loses_data(master, true);
         }
     }

@@ -40,6 +40,7 @@ pub(super) fn is_request(kind: CommandKind) -> bool {
             | CommandKind::AcquireFenced
             | CommandKind::AcquireGuarded
             | CommandKind::AcquireFencedGuarded
+            | CommandKind::AcquireReading
     )
 }
 

@@ -10,6 +10,7 @@ use super::fault::{Fault, Keep, Refusal};
 use super::link::{Link, LinkId, Path};
 use super::master::{Command, Master, Session};
 use super::observer::Observer;
+use super::pushes::Pushing;
 use super::random::Random;
 use super::timeline::{Actor, Timeline};
 use crate::protocol::{Cause, Fleet};
@@ -67,6 +68,14 @@ pub(super) enum Event {
     Promote {
         master: usize,
     },
+    /// A master comes by keys that have ended.
+    Round {
+        master: usize,
+    },
+    /// What a master has pushed is held back no longer.
+    LatePushes {
+        master: usize,
+    },
     /// A master stops refusing.
     Mend {
         master: usize,
@@ -114,6 +123,7 @@ pub(super) struct MasterNode {
     pub(super) kept: Keep,
     /// How many it has been, counting restarts: no two have one run id.
     pub(super) incarnations: u64,
+    pub(super) pushing: Pushing,
 }
 
 /// What a client's driver finds in its sockets.
@@ -187,6 +197,7 @@ impl State {
                 away_until: 0,
                 kept: Keep::Everything,
                 incarnations: 0,
+                pushing: Pushing::default(),
             })
             .collect::<Vec<_>>();
         Self {
@@ -306,6 +317,7 @@ impl State {
     /// Leaves only what clients and masters do: sleeps that were given up, and ends of faults that have ended already, mean nothing.
     pub(super) fn forget_what_means_nothing(&mut self) {
         self.forget_faults();
+        self.forget_rounds();
         self.queue.retain(|Reverse(next)| {
             !matches!(
                 next.event,
@@ -315,6 +327,8 @@ impl State {
                     | Event::Restart { .. }
                     | Event::Promote { .. }
                     | Event::Mend { .. }
+                    | Event::Round { .. }
+                    | Event::LatePushes { .. }
             )
         });
     }

@@ -24,7 +24,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::fault::{ASSUMED_DRIFT_PPM, Fault, Keep, Refusal, When};
+use super::fault::{ASSUMED_DRIFT_PPM, Fault, Keep, PushFate, Refusal, When};
 use super::plan::{ClientPlan, Plan};
 use super::program::Step;
 
@@ -44,6 +44,7 @@ pub fn faults() -> impl Strategy<Value = Fault> {
         Just(Refusal::Loading),
         Just(Refusal::NoAuth)
     ];
+    let push_fate = prop_oneof![Just(PushFate::Late), Just(PushFate::Lost), Just(PushFate::Repeated)];
     prop_oneof![
         (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Hang { master, span }),
         (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Crash {
@@ -54,6 +55,11 @@ pub fn faults() -> impl Strategy<Value = Fault> {
         (0usize..8, reason, millis(1..2_000)).prop_map(|(master, reason, span)| Fault::Refuse {
             master,
             reason,
+            span
+        }),
+        (0usize..8, push_fate, millis(1..2_000)).prop_map(|(master, fate, span)| Fault::Pushes {
+            master,
+            fate,
             span
         }),
         (0usize..8).prop_map(|master| Fault::ForgetScripts { master }),

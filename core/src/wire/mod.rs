@@ -25,8 +25,8 @@ pub(crate) use scan::Scanner;
 #[cfg(any(test, feature = "sim"))]
 pub(crate) use script::ALL;
 pub(crate) use script::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
-    OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, EXTEND, EXTEND_FENCED,
+    HEAL_FENCED, OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,
 };
 pub use server_error::{Code, ServerError};
 

@@ -323,8 +323,9 @@ impl World {
         for lock in std::mem::take(&mut self.locks) {
             self.machine.cancel(lock, self.now);
             self.ledger.cancelled(lock);
+            // The one behind it may come to its turn and end at once.
+            self.drain();
         }
-        self.drain();
         self.heal();
         let resource = Resource::new("at last").expect("a name");
         let ttl = Ttl::new(Duration::from_secs(10)).expect("a TTL");

@@ -141,7 +141,7 @@ fn keep(kept: &mut Vec<State>, new: State) {
 }
 
 /// To give a key another end a server reads its clock twice: when the end has come by the second reading, the key is deleted.
-fn looked_at_again(command: &Command, master: &Master, at: u64, end: u64) -> Vec<(u64, Master)> {
+pub(crate) fn looked_at_again(command: &Command, master: &Master, at: u64, end: u64) -> Vec<(u64, Master)> {
     let gives_ends = [&b"PEXPIRE"[..], b"EXPIRE", b"EVAL", b"EVALSHA"];
     if !gives_ends.iter().any(|name| command.name().eq_ignore_ascii_case(name)) {
         return Vec::new();
@@ -175,7 +175,7 @@ pub(crate) fn agrees(master: &Master, survey: &Survey, ends: Ends) -> bool {
 }
 
 /// How far the clock may have gone on when a script asks for the time and when it gives a life, if it has this long.
-fn paces(command: &Command, most: u64) -> Vec<[u64; 2]> {
+pub(crate) fn paces(command: &Command, most: u64) -> Vec<[u64; 2]> {
     let last = if command.kind().script().is_some() { most } else { 0 };
     (0..=last).flat_map(|gives| (0..=gives).map(move |asks| [asks, gives])).collect()
 }

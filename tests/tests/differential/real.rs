@@ -34,6 +34,12 @@ impl Line {
         std::iter::repeat_with(|| frames::read(&mut self.stream)).take(count).map_while(Result::ok).collect()
     }
 
+    /// Every frame until this one.
+    pub(crate) fn receive_until(&mut self, last: &[u8]) -> Vec<Vec<u8>> {
+        let frames = std::iter::repeat_with(|| frames::read(&mut self.stream).unwrap());
+        frames.take_while(|frame| frame != last).collect()
+    }
+
     pub(crate) fn is_closed(&mut self) -> bool {
         let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
         frames::read(&mut self.stream).is_err_and(|error| ends.contains(&error.kind()))

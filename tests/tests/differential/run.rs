@@ -306,7 +306,7 @@ fn is_http(bytes: &[u8]) -> bool {
     bytes.starts_with(b"post") || bytes.starts_with(b"host:")
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let script = command.kind().script().map(|(text, _)| text.as_bytes());
     let words = command.arguments().iter().map(|argument| {
         if Some(argument.as_slice()) == script {

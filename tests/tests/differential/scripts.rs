@@ -1,8 +1,8 @@
 //! Random calls of Quorlock's scripts, and what they find: counters that are no numbers, markers of other lives and other fleets.
 
 use quorlock_core::sim::CommandKind::{
-    self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, Attend, Extend, ExtendFenced, HealFenced,
-    Open, Raise, Release, Undo,
+    self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
+    HealFenced, Open, Raise, Release, Undo,
 };
 
 use crate::commands::{Arguments, arguments, key, life, token};
@@ -10,7 +10,7 @@ use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
 /// `n` a number that the counter may have, and `f` the two numbers of a fleet.
-const SCRIPTS: [(CommandKind, &str, &str); 11] = [
+const SCRIPTS: [(CommandKind, &str, &str); 12] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),
@@ -20,6 +20,7 @@ const SCRIPTS: [(CommandKind, &str, &str); 11] = [
     (HealFenced, "kc", "tln"),
     (AcquireGuarded, "km", "tlf"),
     (AcquireFencedGuarded, "kcm", "tlf"),
+    (AcquireReading, "k", "tl"),
     (Attend, "m", "f"),
     (Open, "m", "f"),
 ];

@@ -49,6 +49,23 @@ impl Version {
         !self.is_before_7()
     }
 
+    /// Whether a script has read for its caller what it has read, and not all keys that it was given.
+    pub(crate) fn tracks_scripts(self) -> bool {
+        self.is_valkey || (self.major, self.minor) >= (7, 2)
+    }
+
+    /// Whether readers are told otherwise of this command: Valkey sets nothing that has ended before, and tells only of what it deletes.
+    pub(crate) fn tells_otherwise(self, arguments: &Arguments) -> bool {
+        let is_instant =
+            |word: &Vec<u8>| [b"EXAT", &b"PXAT"[..]].iter().any(|name| word.eq_ignore_ascii_case(name));
+        self.is_valkey && arguments.iter().any(is_instant)
+    }
+
+    /// Whether DEBUG has to be allowed.
+    pub(crate) fn asks_for_debug(self) -> bool {
+        !self.is_before_7()
+    }
+
     /// Whether lines that a person would type, and ends of arguments, are read as in Redis 7.0. Later servers read ahead in the
     /// protocol of the last command, and take quotes that do not match.
     pub(crate) fn reads_lines_alike(self) -> bool {

@@ -70,7 +70,10 @@ pub(crate) fn a_lock_that_was_handed_on_is_extended_and_released_by_another_lock
 pub(crate) fn a_lock_that_was_handed_on_is_released_by_its_token(transport: &Transport) {
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
-    let resumption = first.lock("job").wait().unwrap().hand_on().unwrap();
+    let guard = first.lock("job").wait().unwrap();
+    // A quorum grants it. The release goes over other connections, and could come before the third request.
+    held_on(&masters, &guard, 3);
+    let resumption = guard.hand_on().unwrap();
 
     assert_eq!(second.release("job", resumption.token).unwrap().wait(), Ok(()));
 

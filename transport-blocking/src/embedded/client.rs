@@ -1,7 +1,7 @@
 //! One connection to an embedded master.
 //!
 //! What it occupies is bounded: the session takes one command of a limited size, and no further command is executed, nor any byte read,
-//! while so many bytes wait to be sent that the other end does not read.
+//! while so many bytes wait to be sent that the other end does not read. Whoever does not read what it is told unasked is hung up on.
 
 use std::io::{self, Read, Write};
 
@@ -17,6 +17,8 @@ pub(super) struct Client {
     output: Vec<u8>,
     /// Nothing is read any more, and once the output is sent this connection ends.
     is_closing: bool,
+    /// More was pushed than may wait.
+    is_overrun: bool,
     /// The poll has told of it, or its last turn was not enough.
     pub(super) is_ready: bool,
 }
@@ -35,14 +37,30 @@ pub(super) enum Next {
 impl Client {
     pub(super) fn new(stream: TcpStream, session: Session) -> Self {
         // Whoever connects may have written already, before there was a poll to tell of it.
-        Self { stream, session, output: Vec::new(), is_closing: false, is_ready: true }
+        Self { stream, session, output: Vec::new(), is_closing: false, is_overrun: false, is_ready: true }
     }
 
     pub(super) fn name(&self) -> String {
         String::from_utf8_lossy(self.session.name()).into_owned()
     }
 
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Has these bytes sent in its next turn, behind all that it was answered.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.is_overrun |= self.output.len() + bytes.len() > MAX_PUSHED_BYTES;
+        if !self.is_overrun {
+            self.output.extend_from_slice(bytes);
+        }
+        self.is_ready = true;
+    }
+
     pub(super) fn turn(&mut self, executor: &mut Executor<'_>, buffer: &mut [u8]) -> Next {
+        if self.is_overrun {
+            return Next::Gone;
+        }
         for _ in 0..STEPS_PER_TURN {
             let all_executed = self.execute(executor);
             if self.flush().is_err() {
@@ -107,5 +125,7 @@ impl Client {
 /// From so many bytes on that wait to be sent, nothing more is executed. The reply to one command may come on top: no more than the
 /// largest value, which is a command's argument.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
+/// Nothing is pushed beyond this, which is more than a reply and a push may take: there is no end to what others may change.
+const MAX_PUSHED_BYTES: usize = 4 << 20;
 /// Reads of one connection before it is the others' turn.
 const STEPS_PER_TURN: usize = 8;

@@ -143,7 +143,14 @@ impl Master {
     /// Looks at the master as a value or makes something go wrong with it, between two commands, be it running, paused or stopped. The
     /// closure must not use this handle; what asks for the time is given [`now`](super::now).
     pub fn model<T>(&self, look: impl FnOnce(&mut sim::Master) -> T) -> T {
-        look(&mut self.shared.server().model)
+        let mut server = self.shared.server();
+        let before = server.model.next_end();
+        let seen = look(&mut server.model);
+        if server.tell_readers() || server.model.next_end() != before {
+            // It fails only where the poll is gone, and nobody is served there.
+            let _ = self.waker.wake();
+        }
+        seen
     }
 
     /// Gone once neither this handle nor the thread is there.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Registry, Token};
-use quorlock_core::sim::{self, Command, CommandKind, Flow, Session};
+use quorlock_core::sim::{self, Command, CommandKind, Flow, Push, Session};
 
 use super::client::{Client, Next};
 use super::now;
@@ -19,6 +19,8 @@ const LISTENER: Token = Token(usize::MAX - 1);
 pub(super) struct Executor<'a> {
     model: &'a mut sim::Master,
     executed: &'a mut BTreeMap<CommandKind, u64>,
+    /// What is to be said to other connections.
+    pushes: &'a mut Vec<Push>,
     now: Duration,
 }
 
@@ -36,7 +38,15 @@ impl Executor<'_> {
 
     fn run(&mut self, session: &mut Session, command: &Command, replies: &mut Vec<u8>) -> Flow {
         *self.executed.entry(command.kind()).or_default() += 1;
-        self.model.execute(session, command, self.now, replies)
+        let flow = self.model.execute(session, command, self.now, replies);
+        for push in self.model.take_pushes() {
+            if push.session == session.id() {
+                replies.extend_from_slice(&push.bytes);
+            } else {
+                self.pushes.push(push);
+            }
+        }
+        flow
     }
 }
 
@@ -52,6 +62,7 @@ pub(super) struct Server {
     clients: BTreeMap<usize, Client>,
     next_number: usize,
     executed: BTreeMap<CommandKind, u64>,
+    pushes: Vec<Push>,
     buffer: Box<[u8]>,
 }
 
@@ -67,6 +78,7 @@ impl Server {
             clients: BTreeMap::new(),
             next_number: 0,
             executed: BTreeMap::new(),
+            pushes: Vec::new(),
             buffer: vec![0; BUFFER_BYTES].into(),
         }
     }
@@ -93,7 +105,9 @@ impl Server {
     pub(super) fn close(&mut self) {
         // Closing a socket takes it out of the poll, for there is no second handle of it.
         self.listener = None;
-        self.clients.clear();
+        for client in std::mem::take(&mut self.clients).into_values() {
+            self.model.leave(client.session());
+        }
         self.accepts = false;
         self.is_paused = false;
     }
@@ -112,17 +126,51 @@ impl Server {
             }
         }
         let accepting = self.accept();
-        let mut executor = Executor { model: &mut self.model, executed: &mut self.executed, now: now() };
-        self.clients.retain(|_, client| {
-            if !client.is_ready {
-                return true;
-            }
-            let next = client.turn(&mut executor, &mut self.buffer);
-            client.is_ready = next == Next::Again;
-            next != Next::Gone
-        });
+        self.model.remove_ended(now());
+        self.tell_readers();
+        let numbers: Vec<usize> = self.clients.keys().copied().collect();
+        for number in numbers {
+            self.serve(number);
+        }
         let more = self.clients.values().any(|client| client.is_ready);
-        if more { Some(Duration::ZERO) } else { accepting }
+        if more {
+            Some(Duration::ZERO)
+        } else {
+            [accepting, self.until_next_end()].into_iter().flatten().min()
+        }
+    }
+
+    /// One connection's turn, if there is something to do for it.
+    fn serve(&mut self, number: usize) {
+        let Some(client) = self.clients.get_mut(&number).filter(|client| client.is_ready) else { return };
+        let (model, executed, pushes) = (&mut self.model, &mut self.executed, &mut self.pushes);
+        let next = client.turn(&mut Executor { model, executed, pushes, now: now() }, &mut self.buffer);
+        client.is_ready = next == Next::Again;
+        if next == Next::Gone {
+            self.model.leave(client.session());
+            self.clients.remove(&number);
+        }
+        // Before anybody else is answered: what was told before must not come behind.
+        self.tell_readers();
+    }
+
+    /// Hands what is to be said unasked to its connections, which say it in their next turn. Whether there was anything.
+    pub(super) fn tell_readers(&mut self) -> bool {
+        let mut pushes = std::mem::take(&mut self.pushes);
+        pushes.extend(self.model.take_pushes());
+        for Push { session, bytes, .. } in &pushes {
+            let mut clients = self.clients.values_mut();
+            if let Some(client) = clients.find(|client| client.session().id() == *session) {
+                client.push(bytes);
+            }
+        }
+        !pushes.is_empty()
+    }
+
+    /// How long it is until a key ends that somebody wants to be told of.
+    fn until_next_end(&self) -> Option<Duration> {
+        let end = self.model.next_end()?;
+        Some(end.saturating_sub(now()).clamp(SHORTEST_SLEEP, LONGEST_SLEEP))
     }
 
     /// Accepts who waits. For how long the poll may sleep before this is tried again.
@@ -169,4 +217,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 pub(super) const MAX_CLIENTS: usize = if cfg!(test) { 256 } else { 1024 };
 /// So that those who are connected are served while others come in a flood.
 const ACCEPTS_PER_TURN: usize = 64;
+/// While a key that ends is watched: somebody may set the clock.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);

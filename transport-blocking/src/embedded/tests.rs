@@ -292,6 +292,83 @@ fn a_password_is_in_no_debug() {
     ask(&mut connect(&master), "PING\r\n", "-NOAUTH Authentication required.\r\n");
 }
 
+/// A connection that is told when a key changes that it has read.
+fn watch(master: &Master) -> TcpStream {
+    let mut stream = connect(master);
+    stream.write_all(b"HELLO 3\r\nCLIENT TRACKING ON NOLOOP\r\nPING\r\n").unwrap();
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"+OK\r\n+PONG\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        heard.extend(byte);
+    }
+    stream
+}
+
+const TOLD: &str = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n";
+
+#[test]
+fn whoever_has_read_a_key_is_told_of_its_change_while_idle() {
+    let master = Master::start().unwrap();
+    let (mut reader, mut writer) = (watch(&master), watch(&master));
+    for change in ["SET a 1\r\n", "SET a 2 PX 50000\r\n"] {
+        ask(&mut reader, "PTTL a\r\n", ":-");
+        reader.read_exact(&mut [0; 3]).unwrap();
+        ask(&mut writer, change, "+OK\r\n");
+        expect(&mut reader, TOLD);
+    }
+    // What somebody does without a connection is told as well.
+    ask(&mut reader, "GET a\r\n", "$1\r\n2\r\n");
+    assert!(master.model(|model| model.remove(0, b"a", now())));
+    expect(&mut reader, TOLD);
+}
+
+#[test]
+fn replies_and_pushes_come_in_the_order_of_what_has_happened() {
+    let master = Master::start().unwrap();
+    // Whoever came first is served first.
+    let (mut writer, mut reader) = (watch(&master), watch(&master));
+    ask(&mut reader, "SET a 1\r\nGET a\r\n", "+OK\r\n$1\r\n1\r\n");
+    master.pause();
+    writer.write_all(b"SET a 2\r\n").unwrap();
+    reader.write_all(b"GET a\r\nSET a 3\r\n").unwrap();
+    master.resume();
+    expect(&mut writer, "+OK\r\n");
+    expect(&mut reader, &format!("{TOLD}$1\r\n2\r\n+OK\r\n"));
+    ask(&mut reader, "PING\r\n", "+PONG\r\n");
+}
+
+#[test]
+fn the_end_of_a_key_is_told_while_nobody_asks() {
+    let master = Master::start().unwrap();
+    let mut reader = watch(&master);
+    for life in [1, 30, 120] {
+        let begun = std::time::Instant::now();
+        ask(&mut reader, &format!("SET a 1 PX {life}\r\nGET a\r\n"), "+OK\r\n$1\r\n1\r\n");
+        expect(&mut reader, TOLD);
+        assert!(begun.elapsed() + Duration::from_millis(1) >= Duration::from_millis(life));
+    }
+    // A promotion lets it delete what ended before.
+    master.model(|model| model.hold(0, b"a", b"1", Some(now() + Duration::from_millis(50))));
+    ask(&mut reader, "GET a\r\n", "$1\r\n1\r\n");
+    master.model(|model| model.set_replica(true));
+    eventually(|| master.model(|model| model.value(0, b"a", now()).is_none()));
+    ask(&mut reader, "GET a\r\n", "_\r\n");
+    master.model(|model| model.set_replica(false));
+    expect(&mut reader, TOLD);
+}
+
+#[test]
+fn who_does_not_read_what_is_pushed_is_hung_up_on() {
+    let master = Master::start().unwrap();
+    let (mut reader, mut writer) = (watch(&master), connect(&master));
+    eventually(|| {
+        ask(&mut writer, &"FLUSHALL\r\n".repeat(2_000), &"+OK\r\n".repeat(2_000));
+        master.clients().len() == 1
+    });
+    assert!(is_closed(&mut reader));
+}
+
 #[test]
 fn a_locker_takes_them_for_servers() {
     let masters = Masters::start(3).unwrap();

@@ -4,7 +4,7 @@ use super::command::Command;
 use super::keyspace::Millis;
 use super::reply::{Failure, Reply, SYNTAX};
 use super::session::Session;
-use super::table::{self, DENY_OOM, LOADING, NO_AUTH, Spec, WRITE};
+use super::table::{self, DENY_OOM, LOADING, NO_AUTH, READ, Spec, WRITE};
 use super::{Flow, Master};
 
 /// Whether the server takes writes.
@@ -36,12 +36,30 @@ impl<'a> Call<'a> {
         }
         let outcome = match self.injected() {
             Some(failure) => Err(failure),
-            None => self.admitted().and_then(|spec| (spec.run)(&mut self)),
+            None => self.admitted().and_then(|spec| self.carry_out(spec)),
         };
         if let Err(failure) = outcome {
             self.reply.error(&failure);
         }
         Flow::Open
+    }
+
+    fn carry_out(&mut self, spec: &Spec) -> Result<(), Failure> {
+        let outcome = (spec.run)(self);
+        // Whatever it found there, and also if that was no string.
+        if spec.has(READ) {
+            for key in self.arguments_from(1) {
+                self.master.keyspace.has_read(self.session.id, key);
+            }
+        }
+        outcome
+    }
+
+    /// Every command looks for its keys, and deletes one on the way whose end has passed.
+    pub(super) fn come_by(&mut self, key: &[u8]) {
+        if self.master.removes_ended() {
+            self.master.keyspace.remove_ended(self.session.database, key, self.now);
+        }
     }
 
     pub(super) fn count(&self) -> usize {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::wire::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ALL, ATTEND, EXTEND, EXTEND_FENCED, HEAL_FENCED,
-    OPEN, RAISE, RELEASE, Script, UNDO,
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
+    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
 };
 
 /// A command with its arguments.
@@ -45,6 +45,8 @@ pub enum CommandKind {
     Attend,
     /// The script that lets it vote at once.
     Open,
+    /// The script that requests a lock and tells who else holds it.
+    AcquireReading,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -161,6 +163,7 @@ impl CommandKind {
             Self::AcquireFencedGuarded => "ACQUIRE FENCED GUARDED",
             Self::Attend => "ATTEND",
             Self::Open => "OPEN",
+            Self::AcquireReading => "ACQUIRE READING",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -192,7 +195,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 11] = [
+const SCRIPTS: [(&Script, CommandKind); 12] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -204,6 +207,7 @@ const SCRIPTS: [(&Script, CommandKind); 11] = [
     (&ACQUIRE_FENCED_GUARDED, CommandKind::AcquireFencedGuarded),
     (&ATTEND, CommandKind::Attend),
     (&OPEN, CommandKind::Open),
+    (&ACQUIRE_READING, CommandKind::AcquireReading),
 ];
 
 /// The kinds that are commands of the server.

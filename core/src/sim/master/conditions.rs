@@ -15,6 +15,8 @@ pub(super) struct Conditions {
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
+    /// Who calls a script is told of the keys that it has read, not of those that it was given.
+    pub(super) tracks_scripts: bool,
     /// Error replies by the upper-case name of a command or a script.
     pub(super) failures: BTreeMap<String, String>,
     /// How long after a script has begun it asks for the time, and gives a key its life.
@@ -56,11 +58,11 @@ impl Master {
     }
 
     /// Makes it a replica of that master: it has its keys and its replication id, and its own are gone. Run id, scripts and connections
-    /// stay, and so does everything if it is already that master.
+    /// stay, and so does everything if it is already that master. Connections that track keys are told that all have changed.
     ///
     /// Keys end at the same time on both clocks.
     pub fn resync_from(&mut self, other: &Self) {
-        self.keyspace = other.keyspace.clone();
+        self.keyspace.resync_from(&other.keyspace);
         self.replication_id.clone_from(&other.replication_id);
         self.former_replication_id.clone_from(&other.former_replication_id);
         self.conditions.role = Role::Replica;
@@ -104,6 +106,11 @@ impl Master {
     /// Whether it knows `HELLO`. Servers before Redis 6 do not.
     pub fn set_knows_hello(&mut self, knows_hello: bool) {
         self.conditions.lacks_hello = !knows_hello;
+    }
+
+    /// Whether a script has read for its caller what it has read, as on Redis 7.2 and later, or all keys that it was given, as on Redis 7.0.
+    pub fn set_tracks_scripts(&mut self, tracks_scripts: bool) {
+        self.conditions.tracks_scripts = tracks_scripts;
     }
 
     /// Empties the script cache, as `SCRIPT FLUSH` does.
@@ -166,7 +173,7 @@ impl Master {
 
     /// Removes all keys of all databases.
     pub fn remove_all(&mut self) {
-        self.keyspace.retain(|_| false);
+        self.keyspace.clear_all();
     }
 
     fn put(&mut self, database: u32, key: &[u8], value: Value, expires_at: Option<Duration>) {

@@ -41,6 +41,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Failure> {
         ));
     }
     call.session.resp3 = resp3;
+    call.master.keyspace.tracking.speak(call.session.id, resp3);
     call.reply.resp3 = resp3;
     let id = i64::try_from(call.session.id).unwrap_or(i64::MAX);
     let role = match call.master.conditions.role {
@@ -155,26 +156,34 @@ pub(super) fn client_info(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Accepted with the one option that locks use, and nothing comes of it: no invalidation is ever sent.
+/// With the one option that locks use. As in Redis this is no error in RESP 2, and nothing comes of it there.
 pub(super) fn client_tracking(call: &mut Call<'_>) -> Result<(), Failure> {
-    if !call.arguments_from(3).iter().all(|option| option.eq_ignore_ascii_case(b"NOLOOP")) {
+    let options = call.arguments_from(3);
+    if !options.iter().all(|option| option.eq_ignore_ascii_case(b"NOLOOP")) {
         return Err(SYNTAX);
     }
-    on_or_off(call)
+    let Session { id, resp3, .. } = *call.session;
+    if on_or_off(call)? {
+        call.master.keyspace.tracking.listen(id, !options.is_empty(), resp3);
+    } else {
+        call.master.keyspace.tracking.pause(id);
+    }
+    Ok(())
 }
 
 /// Accepted, and nothing comes of it: connections are never evicted here.
 pub(super) fn client_no_evict(call: &mut Call<'_>) -> Result<(), Failure> {
-    on_or_off(call)
+    on_or_off(call).map(|_| ())
 }
 
-fn on_or_off(call: &mut Call<'_>) -> Result<(), Failure> {
+fn on_or_off(call: &mut Call<'_>) -> Result<bool, Failure> {
     let word = call.argument(2);
-    if !word.eq_ignore_ascii_case(b"ON") && !word.eq_ignore_ascii_case(b"OFF") {
+    let is_on = word.eq_ignore_ascii_case(b"ON");
+    if !is_on && !word.eq_ignore_ascii_case(b"OFF") {
         return Err(SYNTAX);
     }
     call.reply.ok();
-    Ok(())
+    Ok(is_on)
 }
 
 /// As many as a server has that was not configured otherwise.

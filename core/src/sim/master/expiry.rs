@@ -46,18 +46,21 @@ pub(super) fn end_of_set(unit: Unit, life: &[u8], now: Millis) -> Result<Millis,
 }
 
 pub(super) fn pttl(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.come_by(call.argument(1));
     let left = call.master.keyspace.pttl(call.session.database, call.argument(1), call.now);
     call.reply.integer(left);
     Ok(())
 }
 
 pub(super) fn ttl(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.come_by(call.argument(1));
     let left = call.master.keyspace.pttl(call.session.database, call.argument(1), call.now);
     call.reply.integer(if left < 0 { left } else { left.saturating_add(500) / 1000 });
     Ok(())
 }
 
 pub(super) fn pexpiretime(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.come_by(call.argument(1));
     let held = call.master.keyspace.get(call.session.database, call.argument(1), call.now);
     call.reply.integer(held.map_or(-2, |entry| entry.end.unwrap_or(-1)));
     Ok(())
@@ -65,6 +68,7 @@ pub(super) fn pexpiretime(call: &mut Call<'_>) -> Result<(), Failure> {
 
 pub(super) fn persist(call: &mut Call<'_>) -> Result<(), Failure> {
     let (database, key) = (call.session.database, call.argument(1));
+    call.come_by(key);
     let had_end = call.master.keyspace.get(database, key, call.now).is_some_and(|entry| entry.end.is_some());
     if had_end {
         call.master.keyspace.set_end(database, key, None);
@@ -90,6 +94,7 @@ pub(super) fn expire(call: &mut Call<'_>) -> Result<(), Failure> {
 fn set_life(call: &mut Call<'_>, unit: Unit, command: &str, limits: Limits) -> Result<bool, Failure> {
     let (database, key) = (call.session.database, call.argument(1));
     let end = end_from_now(call.argument(2), unit, command, call.now)?;
+    call.come_by(key);
     let Some(entry) = call.master.keyspace.get(database, key, call.now) else { return Ok(false) };
     if !limits.allow(entry.end, end) {
         return Ok(false);

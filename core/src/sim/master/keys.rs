@@ -17,6 +17,7 @@ pub(super) fn del(call: &mut Call<'_>) -> Result<(), Failure> {
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
     let mut found = 0;
     for key in call.arguments_from(1) {
+        call.come_by(key);
         found += i64::from(call.master.keyspace.get(call.session.database, key, call.now).is_some());
     }
     call.reply.integer(found);
@@ -24,6 +25,7 @@ pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
 }
 
 pub(super) fn type_of(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.come_by(call.argument(1));
     let held = call.master.keyspace.get(call.session.database, call.argument(1), call.now);
     call.reply.simple(match held.map(|entry| &entry.value) {
         None => "none",
@@ -36,6 +38,7 @@ pub(super) fn type_of(call: &mut Call<'_>) -> Result<(), Failure> {
 /// Lists are here to be a foreign type, so only their length is kept.
 pub(super) fn push(call: &mut Call<'_>) -> Result<(), Failure> {
     let (database, key) = (call.session.database, call.argument(1));
+    call.come_by(key);
     let (before, end) = match call.master.keyspace.get(database, key, call.now) {
         None => (0, None),
         Some(Entry { value: Value::List(length), end }) => (*length, *end),

@@ -2,11 +2,14 @@
 //!
 //! A key whose end has passed is gone for every question here; its memory is given back when the key is
 //! touched, or when the database grows.
+//!
+//! Whatever changes a key goes through here, and those who have read it are told from here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reply::{Failure, WRONG_TYPE};
+use super::tracking::Tracking;
 
 /// A point in time as servers keep it: milliseconds since the Unix epoch.
 pub(super) type Millis = i64;
@@ -49,6 +52,7 @@ pub(super) struct Keyspace {
     /// Databases that hold something.
     databases: BTreeMap<u32, Database>,
     bytes: usize,
+    pub(super) tracking: Tracking,
 }
 
 impl Keyspace {
@@ -83,7 +87,7 @@ impl Keyspace {
 
     /// Stores a value in place of any other.
     pub(super) fn put(&mut self, database: u32, key: &[u8], entry: Entry, now: Millis) {
-        self.remove(database, key, now);
+        self.take(database, key);
         let keys = self.databases.entry(database).or_default();
         // Dead keys that nobody asks for must not pile up.
         if keys.len() >= SWEEP_FROM && keys.len().is_power_of_two() {
@@ -91,6 +95,7 @@ impl Keyspace {
             keys.retain(|key, entry| {
                 entry.is_live(now) || {
                     freed += cost(key, entry);
+                    self.tracking.tell(key, None);
                     false
                 }
             });
@@ -98,34 +103,85 @@ impl Keyspace {
         }
         self.bytes += cost(key, &entry);
         keys.insert(key.to_vec(), entry);
+        self.tracking.changed(key);
     }
 
     /// Gives a key that exists another end, or none.
     pub(super) fn set_end(&mut self, database: u32, key: &[u8], end: Option<Millis>) {
         if let Some(entry) = self.databases.get_mut(&database).and_then(|keys| keys.get_mut(key)) {
             entry.end = end;
+            self.tracking.changed(key);
         }
     }
 
     /// Removes a key: whether it existed.
     pub(super) fn remove(&mut self, database: u32, key: &[u8], now: Millis) -> bool {
-        let Some(keys) = self.databases.get_mut(&database) else { return false };
-        let Some(entry) = keys.remove(key) else { return false };
+        let Some(entry) = self.take(database, key) else { return false };
+        self.tracking.changed(key);
+        entry.is_live(now)
+    }
+
+    /// Deletes a key whose end has passed, as a server does that comes by.
+    pub(super) fn remove_ended(&mut self, database: u32, key: &[u8], now: Millis) {
+        let entry = self.databases.get(&database).and_then(|keys| keys.get(key));
+        if entry.is_some_and(|entry| !entry.is_live(now)) {
+            self.remove(database, key, now);
+        }
+    }
+
+    /// Deletes those keys whose end has passed that somebody has read.
+    pub(super) fn remove_all_ended(&mut self, now: Millis) {
+        while let Some((_, key)) = self.tracking.first_end().filter(|(end, _)| *end < now) {
+            let key = key.to_vec();
+            for database in self.databases().collect::<Vec<_>>() {
+                self.remove_ended(database, &key, now);
+            }
+        }
+    }
+
+    /// This connection has read this key. It is to be told when the key changes, if it has asked for that.
+    pub(super) fn has_read(&mut self, session: u64, key: &[u8]) {
+        if self.tracking.listens(session) {
+            let ends = self.databases.values().filter_map(|keys| keys.get(key)?.end);
+            let end = ends.min();
+            self.tracking.remember(session, key, end);
+        }
+    }
+
+    /// Removes a key, as the first half of a change.
+    fn take(&mut self, database: u32, key: &[u8]) -> Option<Entry> {
+        let keys = self.databases.get_mut(&database)?;
+        let entry = keys.remove(key)?;
         if keys.is_empty() {
             self.databases.remove(&database);
         }
         self.bytes = self.bytes.saturating_sub(cost(key, &entry));
-        entry.is_live(now)
+        Some(entry)
     }
 
-    /// Keeps only the keys for which `keep` is true.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
+    /// Starts again with only those keys for which `keep` is true, and nobody connected.
+    pub(super) fn restart(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         self.databases.retain(|_, keys| {
             keys.retain(|key, _| keep(key));
             !keys.is_empty()
         });
         let all = self.databases.values().flatten();
         self.bytes = all.map(|(key, entry)| cost(key, entry)).sum();
+        self.tracking = Tracking::default();
+    }
+
+    /// Has the keys of another server in place of its own.
+    pub(super) fn resync_from(&mut self, other: &Self) {
+        self.databases.clone_from(&other.databases);
+        self.bytes = other.bytes;
+        self.tracking.flushed();
+    }
+
+    /// Removes all keys of all databases.
+    pub(super) fn clear_all(&mut self) {
+        self.databases.clear();
+        self.bytes = 0;
+        self.tracking.flushed();
     }
 
     /// Removes all keys of one database.
@@ -133,6 +189,7 @@ impl Keyspace {
         let keys = self.databases.remove(&database).unwrap_or_default();
         let freed: usize = keys.iter().map(|(key, entry)| cost(key, entry)).sum();
         self.bytes = self.bytes.saturating_sub(freed);
+        self.tracking.flushed();
     }
 
     /// The databases that hold something, perhaps only keys that have ended.

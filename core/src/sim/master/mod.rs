@@ -22,6 +22,7 @@ mod scripts;
 mod session;
 mod strings;
 mod table;
+mod tracking;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,11 +31,12 @@ use std::time::Duration;
 pub use command::{Command, CommandKind};
 pub use conditions::Held;
 pub use session::{ProtocolError, Session};
+pub use tracking::Push;
 
 use call::Call;
 use conditions::Conditions;
 use configuration::Settings;
-use keyspace::{Keyspace, Millis, millis};
+use keyspace::{Keyspace, Millis, instant, millis};
 use reply::{Failure, Reply};
 
 /// A Redis master.
@@ -95,7 +97,8 @@ impl Master {
         session
     }
 
-    /// Reads bytes from a connection, in any split, and executes every whole command. The replies are appended to `replies`.
+    /// Reads bytes from a connection, in any split, and executes every whole command. The replies are appended to `replies`, and behind each
+    /// what it pushes to this same connection; [`Master::take_pushes`] has those for others.
     pub fn serve(
         &mut self,
         session: &mut Session,
@@ -108,12 +111,15 @@ impl Master {
             match self.next_command(session) {
                 Ok(None) => return Flow::Open,
                 Ok(Some(command)) => {
-                    if self.execute(session, &command, now, replies) == Flow::Close {
-                        return Flow::Close;
+                    let flow = self.execute(session, &command, now, replies);
+                    self.keyspace.tracking.move_to(session.id, replies);
+                    if flow == Flow::Close {
+                        return flow;
                     }
                 }
                 Err(error) => {
                     error.write(replies);
+                    self.leave(session);
                     return Flow::Close;
                 }
             }
@@ -130,7 +136,8 @@ impl Master {
         session.next_command()
     }
 
-    /// Executes one command. Its reply is appended to `replies`.
+    /// Executes one command. Its reply is appended to `replies`. Behind it, before the next command, belongs what [`Master::take_pushes`]
+    /// has for this connection.
     pub fn execute(
         &mut self,
         session: &mut Session,
@@ -142,14 +149,49 @@ impl Master {
         let now = millis(now);
         self.started.get_or_insert(now);
         self.executed += 1;
+        self.keyspace.tracking.set_current(Some(session.id));
         let reply = Reply::new(replies, session.resp3);
-        Call { master: self, session, command, now, reply }.run()
+        let flow = Call { master: &mut *self, session: &mut *session, command, now, reply }.run();
+        self.keyspace.tracking.set_current(None);
+        if flow == Flow::Close {
+            self.leave(session);
+        }
+        flow
+    }
+
+    /// Takes what is to be written to connections besides replies, in this order: that a key has changed which they have read (`CLIENT
+    /// TRACKING`). Each push belongs behind all that was written to its connection before. Whoever has the connections asks for them after
+    /// each command, and after whatever else changes keys; of those that wait for too long some are lost.
+    pub fn take_pushes(&mut self) -> impl Iterator<Item = Push> + use<> {
+        self.keyspace.tracking.take().into_iter()
+    }
+
+    /// Forgets what a connection has read, now that it is gone. One that the server itself closes ([`Flow::Close`]) has left already, but for a
+    /// [`ProtocolError`] that somebody else has found.
+    pub fn leave(&mut self, session: &Session) {
+        self.keyspace.tracking.leave(session.id);
+    }
+
+    /// When to ask for [`Master::remove_ended`]: the first instant at which a key has ended that a connection wants to be told of. A replica
+    /// waits for its master to delete it.
+    pub fn next_end(&self) -> Option<Duration> {
+        let (end, _) = self.keyspace.tracking.first_end().filter(|_| self.removes_ended())?;
+        // It is still there in the millisecond of its end.
+        Some(instant(end.saturating_add(1)))
+    }
+
+    /// Deletes the keys that have ended and that a connection wants to be told of, which a server does about ten times a second. It is told
+    /// at once if anybody comes by such a key; of other keys that have ended nothing is ever seen.
+    pub fn remove_ended(&mut self, now: Duration) {
+        if self.removes_ended() {
+            self.keyspace.remove_all_ended(millis(now));
+        }
     }
 
     /// Starts the server again, with another run id and replication id, an empty script cache, and only those keys for which `keep` is
     /// true. Its configuration and whatever was made to go wrong stay. Its connections are gone; dropping their sessions is the caller's part.
     pub fn restart(&mut self, identity: u64, keep: impl FnMut(&[u8]) -> bool) {
-        self.keyspace.retain(keep);
+        self.keyspace.restart(keep);
         let fresh = Self::new(identity);
         let old = std::mem::replace(self, fresh);
         self.keyspace = old.keyspace;
@@ -176,6 +218,11 @@ impl Master {
         }
         let asks = self.settings.password.is_some();
         session.is_limited = !*session.trusted.get_or_insert(!asks) && asks;
+    }
+
+    /// Whether it deletes keys that have ended, or leaves that to its own master.
+    fn removes_ended(&self) -> bool {
+        self.conditions.role == call::Role::Master
     }
 
     /// Whether writes that need memory are refused. A replica has as much memory as its master lets it use.
@@ -230,3 +277,5 @@ const MAX_MEMORY: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tracking_tests;

@@ -94,6 +94,11 @@ impl<'a> Reply<'a> {
         if self.resp3 { self.header(b'%', entries) } else { self.header(b'*', 2 * entries) }
     }
 
+    /// The header of a push, which is no reply; its elements are written next.
+    pub(super) fn push(&mut self, elements: usize) {
+        self.header(b'>', elements);
+    }
+
     fn header(&mut self, kind: u8, length: usize) {
         self.line(kind, length.to_string().as_bytes());
     }

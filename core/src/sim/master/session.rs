@@ -108,6 +108,11 @@ impl Session {
         }
     }
 
+    /// Its number among the connections of its master's present life; 0 until the master has seen it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Whether the connection speaks RESP 3.
     pub fn is_resp3(&self) -> bool {
         self.resp3

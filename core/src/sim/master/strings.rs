@@ -7,6 +7,7 @@ use super::number::integer;
 use super::reply::{Failure, NOT_AN_INTEGER, SYNTAX};
 
 pub(super) fn get(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.come_by(call.argument(1));
     match call.master.keyspace.text(call.session.database, call.argument(1), call.now)? {
         Some(text) => call.reply.bulk(text),
         None => call.reply.null(),
@@ -18,6 +19,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Result<(), Failure> {
     let (database, key) = (call.session.database, call.argument(1));
     let options = Options::read(call.arguments_from(3))?;
     let end = options.end(call.now)?;
+    call.come_by(key);
     let held = call.master.keyspace.get(database, key, call.now);
     if options.get {
         match held.map(Entry::text).transpose()? {
@@ -47,6 +49,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Result<(), Failure> {
 
 pub(super) fn incr(call: &mut Call<'_>) -> Result<(), Failure> {
     let (database, key) = (call.session.database, call.argument(1));
+    call.come_by(key);
     let held = call.master.keyspace.get(database, key, call.now);
     let end = held.and_then(|entry| entry.end);
     let before = match held.map(Entry::text).transpose()? {

@@ -13,6 +13,9 @@ pub(super) const LOADING: u8 = 4;
 /// Runs before a password was given.
 pub(super) const NO_AUTH: u8 = 8;
 
+/// Reads keys and changes none: all its arguments are keys, and who reads them may want to be told when they change.
+pub(super) const READ: u8 = 16;
+
 pub(super) type Run = fn(&mut Call<'_>) -> Result<(), Failure>;
 
 /// A command or a subcommand.
@@ -73,20 +76,20 @@ fn refuse(_: &mut Call<'_>) -> Result<(), Failure> {
 
 pub(super) const COMMANDS: &[Spec] = &[
     command("set", -3, WRITE | DENY_OOM, strings::set),
-    command("get", 2, 0, strings::get),
+    command("get", 2, READ, strings::get),
     command("incr", 2, WRITE | DENY_OOM, strings::incr),
     command("del", -2, WRITE, keys::del),
     command("unlink", -2, WRITE, keys::del),
-    command("exists", -2, 0, keys::exists),
-    command("type", 2, 0, keys::type_of),
+    command("exists", -2, READ, keys::exists),
+    command("type", 2, READ, keys::type_of),
     command("rpush", -3, WRITE | DENY_OOM, keys::push),
     command("lpush", -3, WRITE | DENY_OOM, keys::push),
     command("dbsize", 1, 0, keys::dbsize),
     command("flushdb", -1, WRITE, keys::flushdb),
     command("flushall", -1, WRITE, keys::flushall),
-    command("pttl", 2, 0, expiry::pttl),
-    command("ttl", 2, 0, expiry::ttl),
-    command("pexpiretime", 2, 0, expiry::pexpiretime),
+    command("pttl", 2, READ, expiry::pttl),
+    command("ttl", 2, READ, expiry::ttl),
+    command("pexpiretime", 2, READ, expiry::pexpiretime),
     command("pexpire", -3, WRITE, expiry::pexpire),
     command("expire", -3, WRITE, expiry::expire),
     command("persist", 2, WRITE, expiry::persist),

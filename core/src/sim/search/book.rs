@@ -11,7 +11,7 @@ use super::scenario::{Scenario, TICK};
 use super::state::MASTERS;
 use crate::connection::Claim;
 use crate::jitter::Jitter;
-use crate::lock::{Effects, Lock, Order};
+use crate::lock::{Effects, Lock, Order, Turn};
 use crate::machine::{Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId};
 use crate::protocol::{Config, MasterId, Resource, Token, Ttl};
 use crate::time::Instant;
@@ -164,13 +164,17 @@ impl Book {
             jitter: &mut jitter,
             orders: &mut orders,
             events: &mut events,
+            standing: &[],
         };
         let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
             (None, Input::Begin { attempts, .. }) => {
                 let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
-                Some(Lock::new(LockId::FIRST, &wanted, at, &mut effects).expect("tokens are there"))
+                Some(
+                    Lock::new(LockId::FIRST, &wanted, Turn::AT_ONCE, at, &mut effects)
+                        .expect("tokens are there"),
+                )
             }
             (Some((mut lock, _)), input) => {
                 match input {
@@ -201,7 +205,8 @@ impl Book {
         let is_parting = parts || self.is_parting(number);
         let ends = |told: &Told| matches!(told, Told::NotAcquired | Told::Released | Told::Lost);
         let lock = match after {
-            Some(lock) if !lock.is_over() && !told.iter().any(ends) => {
+            Some(mut lock) if !lock.is_over() && !told.iter().any(ends) => {
+                lock.forget_its_line();
                 self.number(lock, entropy.0, is_parting, (number, input, now))
             }
             Some(lock) => {
@@ -224,6 +229,7 @@ impl Book {
             jitter: &mut jitter,
             orders: &mut orders,
             events: &mut events,
+            standing: &[],
         };
         let answers = [Said::Yes, Said::Counted(1), Said::No, Said::Holder].map(Heard::Said);
         for (master, heard) in MasterId::all(MASTERS).flat_map(|master| answers.map(|heard| (master, heard)))

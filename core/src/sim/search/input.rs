@@ -26,7 +26,7 @@ impl Heard {
                 fate: Fate::NotSent,
                 stale: false,
             },
-            Self::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None },
+            Self::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None, watched: false },
             Self::Failed { fate, stale } => Answer::Failed { cause: Cause::Closed, fate, stale },
         }
     }

@@ -11,7 +11,7 @@ pub(super) enum Said {
     Counted(u8),
     /// It did not.
     No,
-    /// Another's token stands there (only to an undo).
+    /// Another's token stands there (to an undo, and to an acquisition by script).
     Holder,
     /// The master has lost its keys and does not vote yet (only to an acquisition).
     Quarantined,
@@ -46,6 +46,7 @@ impl Item {
             // Of no lock, so that no search meets them.
             Action::Attend => 1 << 16 | 2,
             Action::Open => 1 << 16 | 3,
+            Action::Track { .. } => unreachable!("connections ask for it, and there are none here"),
         };
         Self(action | u32::from(attempt) << 2 | u32::from(ttl) << 4 | u32::from(round) << 8)
     }

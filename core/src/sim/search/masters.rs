@@ -44,7 +44,8 @@ impl World {
 
     /// The master executes a request while an absent client has the key.
     pub(super) fn refuse(&mut self, client: usize, master: usize, item: Item) -> Said {
-        let said = if item.action() == Does::Undo { Said::Holder } else { Said::No };
+        let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && self.scenario.fenced;
+        let said = if is_told { Said::Holder } else { Said::No };
         self.story.says(Party::Master(master), || "somebody else has its key".to_owned());
         self.story.executes(client, master, item, said, false);
         said
@@ -115,7 +116,12 @@ fn run(key: &mut Option<Key>, mut counter: Option<&mut u8>, own: Key, item: Item
             Said::Yes
         }
         (Does::Heal, Some(_)) => Said::No,
-        (Does::Acquire, Some(held)) => raise(0).filter(|_| held.is_of(own)).map_or(Said::No, Said::Counted),
+        (Does::Acquire, Some(held)) => match raise(0) {
+            Some(number) if held.is_of(own) => Said::Counted(number),
+            // Scripts tell by whom it is held; `SET NX` does not.
+            Some(_) => Said::Holder,
+            None => Said::No,
+        },
         (action, Some(held)) if held.is_of(own) => {
             match action {
                 Does::Raise => return raise(item.number()).map_or(Said::No, Said::Counted),

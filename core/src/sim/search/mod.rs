@@ -55,6 +55,12 @@
 //!   symmetry](Search::without_symmetry) must find just so many.
 //! - *Fingerprints* of 64 bits stand for states: see [`Report::states`].
 //!
+//! # What it leaves out
+//!
+//! How locks are waited for: lines, news from masters, one master that is asked before the others, and who lets whom go first. Every attempt asks
+//! all masters at once here, and a further one comes when its timer fires; what each of them sends, undoes and counts is the shipped code all the same. Waiting is
+//! looked at in simulated worlds, which have all of it.
+//!
 //! # Numbers, without any assumption about time
 //!
 //! In an asynchronous scenario a key may vanish whenever it likes, a request of an attempt that is over may be executed at any later time,

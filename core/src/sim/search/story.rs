@@ -228,6 +228,7 @@ fn describe(client: usize, item: Item) -> String {
         Does::Attend | Does::Open => String::new(),
         Does::Release => format!("RELEASE r {token}"),
         Does::Undo => format!("UNDO r {token}"),
+        Does::Track { .. } => "CLIENT TRACKING".to_owned(),
     }
 }
 

@@ -19,14 +19,16 @@ if not fence then return redis.error_reply('ERR the fencing counter is not a num
 }
 
 /// Sets the lock's key where nobody holds it, unless the counter is used up, and numbers the grant: more than the counter was, and more than `floor`. Answers
-/// the number, or 0 where another holds the lock. Where the lock is ours already, that was done for the same attempt.
+/// the number, or who else holds the lock. Where the lock is ours already, that was done for the same attempt.
 macro_rules! grant_fenced {
     () => {
         concat!(
             "\
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
-if held and held ~= ARGV[1] then return 0 end
+if held and held ~= ARGV[1] then ",
+            tell_holder!(),
+            " end
 ",
             read_counter!(),
             "\
@@ -48,7 +50,7 @@ pub(crate) const ACQUIRE_FENCED: Script = Script {
     number: 3,
     name: "acquire fenced",
     text: concat!("local floor = 0\n", grant_fenced!()),
-    sha1_hex: "51142b74919bf46edb5cb0e906697f73cffe34b4",
+    sha1_hex: "c737627560b7032c6d4847b688cd13a42bf1a766",
 };
 
 /// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers what the counter is then, 0 if the lock

@@ -45,19 +45,12 @@ if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
     };
 }
 
-/// `SET key token NX PX ttl`, where the marker allows it.
+/// As the acquisition that reads the key first, where the marker allows it.
 pub(crate) const ACQUIRE_GUARDED: Script = Script {
     number: 7,
     name: "acquire guarded",
-    text: concat!(
-        check_marker!(),
-        "\
-local done = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-if not done then return 0 end
-if done.err then return done end
-return 1"
-    ),
-    sha1_hex: "5d3d54c597100769b518fdb0440924b7dd3aac4b",
+    text: concat!(check_marker!(), acquire_reading!()),
+    sha1_hex: "123da7af66705013693062164ae9f8b1ecf302ce",
 };
 
 /// As the fenced acquisition, where the marker allows it. Counters that were lost start above all that was issued before: as
@@ -70,7 +63,7 @@ pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
-    sha1_hex: "a8dfd6ee7a95728f9910ca021836efe0c6bd42d1",
+    sha1_hex: "992b2cee731fd8d52a76f2cde218b0b2b524fcb5",
 };
 
 /// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.

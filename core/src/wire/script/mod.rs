@@ -4,6 +4,32 @@
 //! allowed to: `pcall` gives an error as a table instead of ending the script. Redis 6.2 and older wrap what `call` raises
 //! in a sentence of their own, but send a returned table as it is.
 
+/// Ends the script with who holds the lock, and for how long: the SHA-1 of the first 64 bytes of `held`, and the PTTL. The digest
+/// tells one holder from another, while the token, with which anyone could release the lock, stays on the server.
+macro_rules! tell_holder {
+    () => {
+        "return {redis.sha1hex(string.sub(held, 1, 64)), redis.call('PTTL', KEYS[1])}"
+    };
+}
+
+/// Sets the lock's key where nobody holds it. Answers 1, or who holds it; like `SET NX` also where it is ourselves, by another way to the
+/// same server, which has one vote.
+macro_rules! acquire_reading {
+    () => {
+        concat!(
+            "\
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then return held end
+if held then ",
+            tell_holder!(),
+            " end
+local done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if done.err then return done end
+return 1"
+        )
+    };
+}
+
 mod fence;
 mod fleet;
 
@@ -12,7 +38,7 @@ pub(crate) use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "sim"))]
-pub(crate) const ALL: [&Script; 11] = [
+pub(crate) const ALL: [&Script; 12] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -24,6 +50,7 @@ pub(crate) const ALL: [&Script; 11] = [
     &ACQUIRE_FENCED_GUARDED,
     &ATTEND,
     &OPEN,
+    &ACQUIRE_READING,
 ];
 
 /// A script and the name by which a server knows it.
@@ -88,19 +115,31 @@ return 0",
 
 /// Takes back a request for KEYS\[1\] with the token ARGV\[1\], and tells who holds the key otherwise.
 ///
-/// Answers 1 if it deleted our token, 0 if there is no key, and else a list: the SHA-1 of the value's first 64
-/// bytes and the PTTL. The digest tells one holder from another, while the token, with which anyone could release
-/// the lock, stays on the server. A key of a foreign type answers GET's WRONGTYPE.
+/// Answers 1 if it deleted our token, 0 if there is no key, and else who holds it. A key of a foreign type answers GET's WRONGTYPE.
 pub(crate) const UNDO: Script = Script {
     number: 2,
     name: "undo",
-    text: "\
+    text: concat!(
+        "\
 local held = redis.pcall('GET', KEYS[1])
 if held == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 if not held then return 0 end
 if type(held) == 'table' then return held end
-return {redis.sha1hex(string.sub(held, 1, 64)), redis.call('PTTL', KEYS[1])}",
+",
+        tell_holder!()
+    ),
     sha1_hex: "0c7c5611d94c8a17f70a4e5a80a365a7cadcf140",
+};
+
+/// `SET key token NX PX ttl` that reads the key first: who is refused learns who holds it, and is told when that changes, if the connection
+/// is tracked. Answers 1, or who holds it.
+///
+/// It is for those who expect to be refused. A refusal by `SET NX` says nothing and registers for nothing.
+pub(crate) const ACQUIRE_READING: Script = Script {
+    number: 11,
+    name: "acquire reading",
+    text: acquire_reading!(),
+    sha1_hex: "36419b2a4ecfd8ed4aa9d22961238da55da31e49",
 };
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ pub struct Master {
     pub flow: Flow,
     /// How long a reply travels.
     pub delay: Duration,
+    /// Whether what it says without being asked gets lost.
+    pub loses_pushes: bool,
     pub server: sim::Master,
     /// Every command that came to be executed: when, its name, and the token that it carried.
     pub executed: Vec<(Instant, &'static str, String)>,
@@ -43,6 +45,7 @@ impl Master {
             reach: Reach::Accepts,
             flow: Flow::Free,
             delay: Duration::ZERO,
+            loses_pushes: false,
             server: sim::Master::new(place as u64),
             executed: Vec::new(),
         }
@@ -82,6 +85,13 @@ impl Master {
         self.executed.iter().filter(|(_, name, _)| *name == command).count()
     }
 
+    /// When it was asked for a lock, and with which token.
+    pub fn attempts(&self) -> Vec<(Instant, &str)> {
+        let attempts =
+            self.executed.iter().filter(|(_, name, _)| *name == "SET" || name.starts_with("ACQUIRE"));
+        attempts.map(|(at, _, token)| (*at, token.as_str())).collect()
+    }
+
     /// The tokens that came with a command, in the order of their coming.
     pub fn tokens(&self, command: &str) -> Vec<&str> {
         let of = self.executed.iter().filter(|(_, name, _)| *name == command);
@@ -114,8 +124,12 @@ impl Master {
 }
 
 /// The servers' clocks go with the machine's.
-fn wall_clock(now: Instant) -> Duration {
+pub fn wall_clock(now: Instant) -> Duration {
     now.since(Instant::ORIGIN)
+}
+
+pub fn instant(wall_clock: Duration) -> Instant {
+    Instant::ORIGIN + wall_clock
 }
 
 pub const ANOTHER: &[u8] = b"somebody else's token";

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::{Cause, Instant, Output, sim::Session};
 
+use super::master::{instant, wall_clock};
 use super::{Flow, Link, Reach, Stage, World};
 
 impl World {
@@ -80,11 +81,13 @@ impl World {
                 },
             )
         });
-        wakes.chain(replies).min()
+        let ends = self.masters.iter().filter_map(|master| master.server.next_end()).map(instant);
+        wakes.chain(replies).chain(ends).min()
     }
 
     fn step(&mut self) -> bool {
         let mut moved = false;
+        (0..self.masters.len()).for_each(|master| self.push_news(master));
         for node in 0..self.nodes.len() {
             for master in 0..self.masters.len() {
                 for place in 0..self.nodes[node].links[master].len() {
@@ -145,10 +148,24 @@ impl World {
             link.replies.push_back((self.now + server.delay, reply));
         }
         let moved = !notes.is_empty();
+        self.push_news(master);
         for note in notes {
             self.note(note);
         }
         moved
+    }
+
+    /// What a server tells its connections without having been asked.
+    fn push_news(&mut self, master: usize) {
+        let server = &mut self.masters[master];
+        server.server.remove_ended(wall_clock(self.now));
+        let due = self.now + server.delay;
+        for push in server.server.take_pushes().filter(|_| !server.loses_pushes) {
+            let links = self.nodes.iter_mut().flat_map(|node| &mut node.links[master]);
+            if let Some(link) = links.into_iter().find(|link| link.session.id() == push.session) {
+                link.replies.push_back((due, push.bytes));
+            }
+        }
     }
 
     fn deliver_due(&mut self, node: usize, master: usize, place: usize) -> bool {
@@ -182,8 +199,12 @@ impl World {
 
     /// Bytes that no script of a server made.
     pub fn inject(&mut self, master: usize, bytes: &[u8]) {
-        let generation = self.generation(master);
-        self.receive(0, master, generation, bytes);
+        self.inject_to(0, master, bytes);
+    }
+
+    pub fn inject_to(&mut self, node: usize, master: usize, bytes: &[u8]) {
+        let generation = self.nodes[node].links[master].last().unwrap().generation;
+        self.receive(node, master, generation, bytes);
     }
 
     pub fn generation(&self, master: usize) -> u32 {

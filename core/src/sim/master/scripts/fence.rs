@@ -12,8 +12,9 @@ impl Body<'_, '_> {
 
     pub(super) fn grant_fenced(&mut self, floor: f64) -> Result<(), Failure> {
         let holder = self.holder()?;
-        if matches!(holder, Holder::Another(_)) {
-            return self.number(0.0);
+        if let Holder::Another(held) = holder {
+            self.tell_holder(&held);
+            return Ok(());
         }
         let fence = self.counter()?;
         if matches!(holder, Holder::We) {
@@ -24,7 +25,7 @@ impl Body<'_, '_> {
             return Err(Failure::new("ERR the fencing counter is used up"));
         }
         self.set(self.key(2), Some(format!("{fence:.0}").as_bytes()))?;
-        self.set_lock(false)?;
+        self.set_lock()?;
         self.number(fence)
     }
 
@@ -58,11 +59,12 @@ impl Body<'_, '_> {
 
     pub(super) fn heal_fenced(&mut self) -> Result<(), Failure> {
         let Some(key) = self.key(1) else { return self.number(0.0) };
+        self.read(key);
         if self.call.master.keyspace.get(self.call.session.database, key, self.call.now).is_some() {
             return self.number(0.0);
         }
         self.raise_to_third()?;
-        self.set_lock(false)?;
+        self.set_lock()?;
         self.number(1.0)
     }
 
@@ -75,7 +77,7 @@ impl Body<'_, '_> {
         if fence < wanted { self.set(self.key(2), self.value(3)) } else { Ok(()) }
     }
 
-    fn counter(&self) -> Result<f64, Failure> {
+    fn counter(&mut self) -> Result<f64, Failure> {
         let counter = self.get(self.key(2))?;
         let fence = counter.map_or(Some(0.0), |counter| lua_number(&counter));
         fence.ok_or(Failure::new("ERR the fencing counter is not a number"))

@@ -23,11 +23,10 @@ struct Marker<'a> {
 
 impl Body<'_, '_> {
     pub(super) fn acquire_guarded(&mut self) -> Result<(), Failure> {
-        if let Standing::Votes { .. } = self.check_marker()? {
-            let is_ours = self.set_lock(true)?;
-            self.call.reply.integer(is_ours.into());
+        match self.check_marker()? {
+            Standing::Votes { .. } => self.acquire_reading(),
+            Standing::Answered => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn acquire_fenced_guarded(&mut self) -> Result<(), Failure> {

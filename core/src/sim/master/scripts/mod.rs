@@ -84,6 +84,7 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         CommandKind::AcquireFencedGuarded => body.acquire_fenced_guarded(),
         CommandKind::Attend => body.attend(),
         CommandKind::Open => body.open(),
+        CommandKind::AcquireReading => body.acquire_reading(),
         _ => Err(UNKNOWN_SCRIPT),
     }
 }
@@ -115,14 +116,26 @@ impl<'b> Body<'_, 'b> {
     }
 
     /// `GET`: `None` is Lua's `false`.
-    fn get(&self, key: Given<'b>) -> Result<Option<Vec<u8>>, Failure> {
+    fn get(&mut self, key: Given<'b>) -> Result<Option<Vec<u8>>, Failure> {
         let key = key.ok_or(NO_ARGUMENT)?;
+        self.read(key);
         let held = self.call.master.keyspace.text(self.call.session.database, key, self.call.now)?;
         Ok(held.map(<[u8]>::to_vec))
     }
 
+    /// Every command inside a script that reads comes by here.
+    fn read(&mut self, key: &[u8]) {
+        self.call.come_by(key);
+        let (master, session) = (&mut *self.call.master, self.call.session.id);
+        if master.conditions.tracks_scripts {
+            master.keyspace.has_read(session, key);
+        } else {
+            self.keys.iter().for_each(|key| master.keyspace.has_read(session, key));
+        }
+    }
+
     /// `GET KEYS[1]`, compared with `ARGV[1]`.
-    fn holder(&self) -> Result<Holder, Failure> {
+    fn holder(&mut self) -> Result<Holder, Failure> {
         Ok(match self.get(self.key(1))? {
             None => Holder::Nobody,
             Some(held) if self.value(1) == Some(&held) => Holder::We,
@@ -138,19 +151,15 @@ impl<'b> Body<'_, 'b> {
         Ok(())
     }
 
-    /// `SET KEYS[1] ARGV[1] [NX] PX ARGV[2]`: whether it did.
-    fn set_lock(&mut self, only_if_absent: bool) -> Result<bool, Failure> {
+    /// `SET KEYS[1] ARGV[1] PX ARGV[2]`
+    fn set_lock(&mut self) -> Result<(), Failure> {
         let (Some(key), Some(token), Some(life)) = (self.key(1), self.value(1), self.value(2)) else {
             return Err(NO_ARGUMENT);
         };
         self.may_write()?;
         let end = end_of_set(Unit::Millis, life, self.later(LATER))?;
-        let held = self.call.master.keyspace.get(self.call.session.database, key, self.call.now);
-        if only_if_absent && held.is_some() {
-            return Ok(false);
-        }
         self.put(key, token, Some(end));
-        Ok(true)
+        Ok(())
     }
 
     fn put(&mut self, key: &[u8], value: &[u8], end: Option<Millis>) {
@@ -165,8 +174,9 @@ impl<'b> Body<'_, 'b> {
     }
 
     /// Lua's numbers are doubles, so a PTTL above 2^53 comes back rounded.
-    fn pttl(&self) -> i64 {
+    fn pttl(&mut self) -> i64 {
         let Some(key) = self.key(1) else { return -2 };
+        self.read(key);
         let (keyspace, database) = (&self.call.master.keyspace, self.call.session.database);
         if keyspace.get(database, key, self.call.now).is_none() {
             return -2;

@@ -29,16 +29,27 @@ impl Body<'_, '_> {
         match self.holder()? {
             Holder::We => return self.delete(),
             Holder::Nobody => self.call.reply.integer(0),
-            Holder::Another(held) => {
-                let shown = held.get(..SHOWN_BYTES).unwrap_or(&held);
-                let digest = sha1_smol::Sha1::from(shown).digest().to_string();
-                let left = self.pttl();
-                self.call.reply.array(2);
-                self.call.reply.bulk(digest.as_bytes());
-                self.call.reply.integer(left);
-            }
+            Holder::Another(held) => self.tell_holder(&held),
         }
         Ok(())
+    }
+
+    pub(super) fn acquire_reading(&mut self) -> Result<(), Failure> {
+        if let Some(held) = self.get(self.key(1))? {
+            self.tell_holder(&held);
+            return Ok(());
+        }
+        self.set_lock()?;
+        self.number(1.0)
+    }
+
+    pub(super) fn tell_holder(&mut self, held: &[u8]) {
+        let shown = held.get(..SHOWN_BYTES).unwrap_or(held);
+        let digest = sha1_smol::Sha1::from(shown).digest().to_string();
+        let left = self.pttl();
+        self.call.reply.array(2);
+        self.call.reply.bulk(digest.as_bytes());
+        self.call.reply.integer(left);
     }
 
     /// `return redis.call('DEL', KEYS[1])`
@@ -57,5 +68,5 @@ pub(super) fn no_wrong_type(failure: Failure) -> Result<(), Failure> {
     if failure == WRONG_TYPE { Ok(()) } else { Err(failure) }
 }
 
-/// How much of a value UNDO makes its digest of.
+/// How much of a value the digest is made of.
 const SHOWN_BYTES: usize = 64;

@@ -1,0 +1,109 @@
+//! Being told by the master when a key changes that somebody here waits for.
+//!
+//! `CLIENT TRACKING ON NOLOOP` (Redis command page of CLIENT TRACKING, and "Client-side caching"): every key that the connection reads is
+//! remembered by the server, and its next change, whoever makes it, comes back as one message; a change of our own does not. It is
+//! asked for by the first request of a waiter and ended when nobody has waited for a while. It needs RESP3: with RESP2 the
+//! messages would need a connection of their own.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Action, Answers, Claim, Connection, Request, Warning};
+use crate::protocol::Ttl;
+use crate::time::Instant;
+use crate::wire::{Dialect, Reply};
+
+/// What a master says without being asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// A key that was watched has changed: which says nothing more, it may have been renewed.
+    Changed(Bytes),
+    /// All keys have: they were flushed.
+    AllChanged,
+    /// Nothing will be told any more of what was watched.
+    Deaf,
+}
+
+/// Whether the present connection is told of changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Tracking {
+    #[default]
+    Off,
+    /// It was asked for; what the server read before it said yes is not watched. Somebody waited last at that instant.
+    On { confirmed: bool, waited_at: Instant },
+    /// The server does not do it, or not for us.
+    Denied,
+}
+
+/// Two waits within this time are one: to ask for it and to end it costs a request each.
+const LINGERS: Duration = Duration::from_secs(5);
+
+impl Connection {
+    /// Before a request is sent: a waiter's has tracking on.
+    pub(super) fn track(&mut self, watch: bool, now: Instant, answers: &mut Answers) {
+        match &mut self.tracking {
+            Tracking::Off if watch && self.dialect == Dialect::Resp3 && self.config.wake_ups => {
+                self.tracking = Tracking::On { confirmed: false, waited_at: now };
+                self.switch(true, now, answers);
+            }
+            Tracking::On { waited_at, .. } if watch => *waited_at = now,
+            Tracking::On { waited_at, .. } if now.since(*waited_at) >= LINGERS => {
+                // Somebody may still wait in silence: he asks again, and it goes on with that.
+                self.track_no_more(answers);
+                self.switch(false, now, answers);
+            }
+            _ => {}
+        }
+    }
+
+    fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
+        let action = Action::Track { on };
+        let claim = Claim::none(false);
+        let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: 0, watch: on };
+        self.send(request, now, answers);
+    }
+
+    pub(super) fn is_tracked(&self) -> bool {
+        matches!(self.tracking, Tracking::On { confirmed: true, .. })
+    }
+
+    /// The server's word on it.
+    pub(super) fn tracked(&mut self, on: bool, reply: &Reply<'_>) {
+        let Tracking::On { confirmed, .. } = &mut self.tracking else { return };
+        if let (true, Reply::Error(error)) = (on, reply) {
+            // Others are asked again: the server was busy, or still loading.
+            let is_final = error.starts_with(b"NOPERM") || error.starts_with(b"ERR");
+            self.tracking = if is_final { Tracking::Denied } else { Tracking::Off };
+            if is_final {
+                self.warnings.push(Warning::TrackingDenied);
+            }
+        } else {
+            // Where it was ended and asked for again, the answer to the first of them counts for nothing.
+            *confirmed = on;
+        }
+    }
+
+    /// A message that answers no command. Whatever is not about a key means nothing here.
+    pub(super) fn push(&self, fields: &[Reply<'_>], answers: &mut Answers) {
+        match fields {
+            [kind, Reply::Array(keys)] if kind.as_bytes() == Some(b"invalidate") => {
+                for key in keys.iter().filter_map(Reply::as_bytes) {
+                    answers.tell(self.id, News::Changed(Bytes::copy_from_slice(key)));
+                }
+            }
+            [kind, Reply::Null] if kind.as_bytes() == Some(b"invalidate") => {
+                answers.tell(self.id, News::AllChanged);
+            }
+            _ => {}
+        }
+    }
+
+    /// The connection has ended, and what it watched with it.
+    pub(super) fn track_no_more(&mut self, answers: &mut Answers) {
+        if self.is_tracked() {
+            answers.tell(self.id, News::Deaf);
+        }
+        self.tracking = Tracking::Off;
+    }
+}

@@ -1,0 +1,40 @@
+//! What a lock is given, and what it gives out.
+
+use std::collections::VecDeque;
+
+use crate::connection::Request;
+use crate::jitter::Jitter;
+use crate::machine::{Entropy, Event};
+use crate::protocol::{Config, MasterSet, RequestError, Token};
+
+/// One request for a set of masters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Order {
+    pub(crate) to: MasterSet,
+    pub(crate) request: Request,
+}
+
+/// What a lock may use and bring about while it handles one input.
+pub(crate) struct Effects<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) entropy: &'a mut dyn Entropy,
+    pub(crate) jitter: &'a mut Jitter,
+    pub(crate) orders: &'a mut VecDeque<Order>,
+    pub(crate) events: &'a mut VecDeque<Event>,
+    /// Of each master whose connection stands a number that is the same for all clients.
+    pub(crate) standing: &'a [Option<u64>],
+}
+
+impl Effects<'_> {
+    pub(crate) fn order(&mut self, to: MasterSet, request: Request) {
+        if !to.is_empty() {
+            self.orders.push_back(Order { to, request });
+        }
+    }
+
+    pub(super) fn fresh_token(&mut self) -> Result<Token, RequestError> {
+        let mut bytes = [0; Token::BYTES];
+        self.entropy.fill(&mut bytes).map_err(|_| RequestError::NoEntropy)?;
+        Ok(Token::from_bytes(bytes))
+    }
+}

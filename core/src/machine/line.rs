@@ -1,0 +1,334 @@
+//! Locks of one machine that want the same resource: one line for each, first come, first served.
+//!
+//! Only the lock in front asks masters. When it lets go, the next one's request follows in the same write. Because nobody else can come between,
+//! that is not done for ever: after a number of hand-overs, or a span of time, there is a pause in which other processes get
+//! their turn. A caller who comes back at once for what he has just released counts as one who was handed it.
+//!
+//! Rules of this room: it knows who stands where and since when, not what a lock does.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use super::{Acquire, LockId};
+use crate::jitter::Jitter;
+use crate::lock::{Knowledge, Turn};
+use crate::protocol::Resource;
+use crate::time::Instant;
+
+/// So many grants in a row stay in one process: while no other one is known to want the lock, and while one is.
+const LONGEST_RUN: u32 = 32;
+const LONGEST_RUN_AMONG_OTHERS: u32 = 4;
+/// And for no longer than this.
+const LONGEST_RUN_TIME: Duration = Duration::from_millis(100);
+/// The least time that others get: that is how precise timers are.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+/// For so long a line remembers whether others wanted its lock.
+const REMEMBERED: Duration = Duration::from_secs(1);
+/// After so many others at the least, and so many times as many as usual, one who waits insists.
+const LETS_PASS: u32 = 16;
+const LETS_PASS_OF_USUAL: u32 = 6;
+/// So many lines in which nobody stands are kept before the old ones are looked for.
+const KEPT: usize = 1024;
+
+/// Where a lock stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// In no line: nobody waits for it.
+    Outside,
+    /// In front.
+    Ahead { was_granted: bool },
+    /// Behind others.
+    Behind,
+    /// It has let go.
+    Gone,
+}
+
+/// Where a lock is to stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Standing {
+    Outside,
+    Ahead(Turn),
+    Behind,
+    /// It would not wait.
+    Refused {
+        others: usize,
+    },
+}
+
+impl Standing {
+    pub(super) fn place(self) -> Place {
+        match self {
+            Self::Outside => Place::Outside,
+            Self::Ahead(_) => Place::Ahead { was_granted: false },
+            Self::Behind => Place::Behind,
+            Self::Refused { .. } => Place::Gone,
+        }
+    }
+}
+
+/// A lock in front has let go.
+#[derive(Clone, Debug)]
+pub(super) struct Freed {
+    pub(super) resource: Resource,
+    /// Since when it was held, if it was.
+    pub(super) granted_at: Option<Instant>,
+    /// When another process was last found to hold it.
+    pub(super) met_others: Option<Instant>,
+    /// How long the round took that granted it.
+    pub(super) took: Duration,
+    /// How long it was in front before that.
+    pub(super) waited: Duration,
+    /// How many others were met before that.
+    pub(super) passed_over: u32,
+    /// What it knew of the masters, if it was never granted.
+    pub(super) knowledge: Option<Box<Knowledge>>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    ahead: Option<LockId>,
+    waiting: VecDeque<LockId>,
+    /// So many of those have left.
+    left: usize,
+    /// Grants in a row, and since when.
+    run: u32,
+    run_since: Instant,
+    let_go_at: Option<Instant>,
+    /// The end of the last pause: whoever comes to the front waits for it.
+    not_before: Instant,
+    took: Duration,
+    was_handed: bool,
+    /// After how long it is our turn again while others want the lock, on the average.
+    wait: Duration,
+    /// How many others come before that, on the average, in sixteenths.
+    passed_over: u32,
+    /// When another process was last found to hold the lock.
+    met_others: Option<Instant>,
+}
+
+/// Every line in which somebody stands, or did a short while ago.
+#[derive(Clone, Debug)]
+pub(super) struct Lines {
+    // Looked up and never walked through in an order that would matter.
+    by_resource: HashMap<Resource, Line>,
+    tidy_at: usize,
+    longest_patience: Duration,
+}
+
+impl Lines {
+    /// Nobody lets others go first for longer than that: whoever was there before may be gone.
+    pub(super) fn new(longest_patience: Duration) -> Self {
+        Self { by_resource: HashMap::new(), tidy_at: KEPT, longest_patience }
+    }
+
+    /// Who is in front, if anybody is.
+    pub(super) fn front(&self, resource: &[u8]) -> Option<LockId> {
+        self.by_resource.get(resource)?.ahead
+    }
+
+    /// All who are in front.
+    pub(super) fn fronts(&self) -> Vec<LockId> {
+        let mut fronts: Vec<_> = self.by_resource.values().filter_map(|line| line.ahead).collect();
+        fronts.sort_unstable();
+        fronts
+    }
+
+    /// How many are before one who waits.
+    pub(super) fn others_before(
+        &self,
+        resource: &Resource,
+        id: LockId,
+        stands: impl Fn(LockId) -> bool,
+    ) -> usize {
+        let waiting = self.by_resource.get(resource).map(|line| line.waiting.iter());
+        1 + waiting
+            .into_iter()
+            .flatten()
+            .take_while(|other| **other != id)
+            .filter(|other| stands(**other))
+            .count()
+    }
+
+    /// How many wait behind him.
+    pub(super) fn waiting(&self, resource: &Resource) -> usize {
+        self.by_resource.get(resource).map_or(0, |line| line.waiting.len() - line.left)
+    }
+
+    /// Puts a lock in front of a line in which nobody stands.
+    pub(super) fn step_in(
+        &mut self,
+        wanted: &Acquire,
+        id: LockId,
+        jitter: &mut Jitter,
+        now: Instant,
+    ) -> Turn {
+        let resource = &wanted.resource;
+        if let Some(line) = self.by_resource.get_mut(resource) {
+            line.ahead = Some(id);
+            // Who does not wait has no patience either.
+            return if wanted.attempts == Some(1) { line.at_once() } else { line.step_in(jitter, now) };
+        }
+        if self.by_resource.len() >= self.tidy_at {
+            self.by_resource.retain(|_, line| !line.is_forgotten(now));
+            self.tidy_at = KEPT.max(2 * self.by_resource.len());
+        }
+        let line = Line::new(id, now);
+        let turn = line.at_once();
+        self.by_resource.insert(resource.clone(), line);
+        turn
+    }
+
+    /// Puts a lock behind the others.
+    pub(super) fn queue(&mut self, resource: &Resource, id: LockId) {
+        if let Some(line) = self.by_resource.get_mut(resource) {
+            line.waiting.push_back(id);
+        }
+    }
+
+    /// A lock that stood behind others has left.
+    pub(super) fn leave(&mut self, resource: &Resource, stands: impl Fn(LockId) -> bool) {
+        let Some(line) = self.by_resource.get_mut(resource) else { return };
+        line.left += 1;
+        if line.left > 16 && line.left > line.waiting.len() / 2 {
+            line.waiting.retain(|id| stands(*id));
+            line.left = 0;
+        }
+    }
+
+    /// Nobody stands there after all.
+    pub(super) fn leave_front(&mut self, resource: &Resource) {
+        if let Some(line) = self.by_resource.get_mut(resource) {
+            line.ahead = None;
+        }
+    }
+
+    /// Who comes to the front, and how he begins.
+    pub(super) fn advance(
+        &mut self,
+        freed: &Freed,
+        stands: impl Fn(LockId) -> bool,
+        jitter: &mut Jitter,
+        now: Instant,
+    ) -> Option<(LockId, Turn)> {
+        let line = self.by_resource.get_mut(&freed.resource)?;
+        line.ahead = None;
+        if let Some(at) = freed.granted_at {
+            line.let_go_at = Some(now);
+            if line.run == 0 {
+                line.run_since = at;
+            }
+            line.took = freed.took;
+            if !line.was_handed {
+                line.learn(freed, self.longest_patience);
+            }
+        }
+        line.met_others = line.met_others.max(freed.met_others);
+        let next = loop {
+            let next = line.waiting.pop_front()?;
+            if stands(next) {
+                break next;
+            }
+            line.left -= 1;
+        };
+        line.ahead = Some(next);
+        // Who failed has not kept anybody out.
+        let turn = if freed.granted_at.is_some() {
+            line.take_turn(LONGEST_RUN_AMONG_OTHERS, jitter, now)
+        } else {
+            line.come_anew(now)
+        };
+        Some((next, turn))
+    }
+}
+
+impl Line {
+    fn new(id: LockId, now: Instant) -> Self {
+        Self {
+            ahead: Some(id),
+            waiting: VecDeque::new(),
+            left: 0,
+            run: 0,
+            run_since: now,
+            let_go_at: None,
+            not_before: now,
+            took: Duration::ZERO,
+            was_handed: false,
+            wait: Duration::ZERO,
+            passed_over: 0,
+            met_others: None,
+        }
+    }
+
+    /// Whoever comes back for what was released a moment ago leaves others no more time than one who is handed it. Where no others are known, who
+    /// has heard of his release before he comes back has left them as much as he has himself.
+    fn step_in(&mut self, jitter: &mut Jitter, now: Instant) -> Turn {
+        let away = self.let_go_at.map_or(Duration::MAX, |at| now.since(at));
+        let a_moment = if self.is_contended(now) { 2 * self.least_pause() } else { self.took / 2 };
+        if away <= a_moment {
+            return self.take_turn(1, jitter, now);
+        }
+        (self.run, self.run_since) = (0, now);
+        self.come_anew(now)
+    }
+
+    fn take_turn(&mut self, longest_among_others: u32, jitter: &mut Jitter, now: Instant) -> Turn {
+        let longest = if self.is_contended(now) { longest_among_others } else { LONGEST_RUN };
+        self.run += 1;
+        if self.run < longest && now.since(self.run_since) < LONGEST_RUN_TIME {
+            self.was_handed = true;
+            return self.at_once();
+        }
+        let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
+        let pause = pause.max(self.patience(now));
+        (self.run, self.run_since, self.not_before) = (0, now + pause, now + pause);
+        self.was_handed = false;
+        // Where nobody else is known, nobody is asked to tell of changes.
+        Turn {
+            pause: Some(pause),
+            is_wary: self.is_contended(now),
+            patience: Duration::ZERO,
+            lets_pass: self.lets_pass(),
+        }
+    }
+
+    fn come_anew(&mut self, now: Instant) -> Turn {
+        self.was_handed = false;
+        let patience = self.patience(now);
+        let pause = Some(self.not_before.since(now)).filter(|pause| !pause.is_zero());
+        Turn { pause, is_wary: self.is_contended(now), patience, lets_pass: self.lets_pass() }
+    }
+
+    /// One long wait makes nobody wait for much longer.
+    fn learn(&mut self, freed: &Freed, longest_patience: Duration) {
+        let waited = freed.waited.min(4 * self.wait + freed.took);
+        self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
+        self.passed_over = (7 * self.passed_over + 16 * freed.passed_over.min(1 << 20)) / 8;
+    }
+
+    /// Three quarters of the time after which it is our turn again, by experience. Who has just come would only be in the way of those who
+    /// have waited for longer; and where everybody does so they are served about in the order of their coming.
+    fn patience(&self, now: Instant) -> Duration {
+        if self.is_contended(now) { self.wait * 3 / 4 } else { Duration::ZERO }
+    }
+
+    fn at_once(&self) -> Turn {
+        Turn { lets_pass: self.lets_pass(), ..Turn::AT_ONCE }
+    }
+
+    fn lets_pass(&self) -> u32 {
+        LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / 16)
+    }
+
+    fn is_contended(&self, now: Instant) -> bool {
+        self.met_others.is_some_and(|at| now.since(at) < REMEMBERED)
+    }
+
+    /// Long enough for somebody else to hear of the release and to ask.
+    fn least_pause(&self) -> Duration {
+        self.took.max(SHORTEST_PAUSE)
+    }
+
+    fn is_forgotten(&self, now: Instant) -> bool {
+        self.ahead.is_none() && self.let_go_at.is_none_or(|at| now.since(at) >= REMEMBERED)
+    }
+}

@@ -1,0 +1,374 @@
+//! Locks of one process that want the same resource.
+
+use std::time::Duration;
+
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Resource, Ttl, Vote};
+
+use super::world::{Flow, KEY, World, ms, one_try, settings, wanted};
+
+fn names(world: &World, master: usize, from: usize) -> Vec<&'static str> {
+    world.masters[master].executed[from..].iter().map(|(_, name, _)| *name).collect()
+}
+
+fn granted(world: &mut World) -> LockId {
+    match world.next_event() {
+        Event::Granted { lock, .. } => lock,
+        event => panic!("not a grant: {event:?}"),
+    }
+}
+
+/// Takes the next grant and gives it back at once.
+fn pass_on(world: &mut World) -> LockId {
+    let lock = granted(world);
+    assert!(world.hand_over(lock).is_some());
+    world.cancel(lock);
+    lock
+}
+
+#[test]
+fn who_waits_asks_nobody_and_is_handed_the_lock_in_the_write_that_releases_it() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let (executed, writes) = (world.masters[0].executed.len(), world.nodes[0].writes.clone());
+    let second = world.acquire(&wanted(ms(10_000)));
+    world.pass(ms(50));
+    assert_eq!((world.masters[0].executed.len(), &world.nodes[0].writes), (executed, &writes));
+    let token = world.expose(first);
+
+    world.cancel(first);
+    assert_eq!(granted(&mut world), second);
+    for (master, before) in writes.iter().enumerate() {
+        assert_eq!(names(&world, master, executed), ["RELEASE", "SET"]);
+        assert_eq!(world.nodes[0].writes[master], before + 1);
+    }
+    assert_ne!(world.expose(second), token);
+}
+
+#[test]
+fn those_who_wait_are_served_in_the_order_of_their_coming_with_two_requests_each() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let waiting: Vec<_> = (0..20).map(|_| world.acquire(&wanted(ms(10_000)))).collect();
+    let executed = world.masters[0].executed.len();
+    world.cancel(first);
+    let served: Vec<_> = (0..20).map(|_| pass_on(&mut world)).collect();
+    assert_eq!(served, waiting);
+    world.pass(ms(10));
+    assert!(world.holders().is_empty());
+    assert_eq!(world.masters[0].executed.len() - executed, 2 * 20 + 1);
+}
+
+#[test]
+fn who_leaves_the_line_is_passed_over_wherever_he_stood() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let waiting: Vec<_> = (0..100).map(|_| world.acquire(&wanted(ms(10_000)))).collect();
+    let stays = |place: usize| place % 3 == 1;
+    for (place, lock) in waiting.iter().enumerate().rev().filter(|(place, _)| !stays(*place)) {
+        world.cancel(*lock);
+        assert!(place < 100);
+    }
+    world.cancel(first);
+    let expected: Vec<_> =
+        waiting.iter().enumerate().filter(|(place, _)| stays(*place)).map(|(_, lock)| *lock).collect();
+    let served: Vec<_> = expected.iter().map(|_| pass_on(&mut world)).collect();
+    assert_eq!(served, expected);
+    world.pass(ms(10));
+    assert!(world.holders().is_empty());
+}
+
+#[test]
+fn the_next_one_asks_when_the_one_in_front_is_cancelled_in_the_middle_of_his_round() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let second = world.acquire(&wanted(ms(10_000)));
+    let third = world.acquire(&wanted(ms(10_000)));
+    world.cancel(first);
+    world.cancel(second);
+    assert_eq!(granted(&mut world), third);
+    world.cancel(third);
+    world.pass(ms(10));
+    assert!(world.holders().is_empty());
+}
+
+#[test]
+fn who_waits_behind_a_holder_for_too_long_learns_how_many_were_first() {
+    let mut world = World::of(3);
+    world.hold(&wanted(ms(60_000)));
+    for limit in [200, 300, 100] {
+        world.acquire(&Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) });
+    }
+    let start = world.now;
+    for (limit, others) in [(100, 3), (200, 1), (300, 1)] {
+        let error = world.refusal();
+        assert_eq!(world.now.since(start), ms(limit));
+        let resource = Resource::new(KEY).unwrap();
+        assert_eq!(error, AcquireError::BehindOthers { resource, others });
+    }
+}
+
+#[test]
+fn who_waits_behind_one_that_finds_no_quorum_is_told_what_the_masters_said_to_him() {
+    let mut world = World::of(3);
+    (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
+    world.acquire(&Acquire { within: None, ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { within: Some(ms(500)), ..wanted(ms(10_000)) });
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    let votes: Vec<_> = error.ballot().unwrap().votes().map(|(_, vote)| vote).collect();
+    assert!(matches!(votes[..], [Vote::Failed(_), Vote::Failed(_), _]), "{error}");
+}
+
+#[test]
+fn one_try_never_goes_before_those_who_wait() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another(KEY, None));
+    let seeks = world.acquire(&wanted(ms(10_000)));
+    world.pump();
+    let behind = world.acquire(&wanted(ms(10_000)));
+    let executed = world.masters[0].executed.len();
+    world.acquire(&one_try());
+    let resource = Resource::new(KEY).unwrap();
+    assert_eq!(world.refusal(), AcquireError::BehindOthers { resource, others: 2 });
+    assert_eq!(world.masters[0].executed.len(), executed);
+    world.cancel(seeks);
+    world.cancel(behind);
+    world.pump();
+    world.acquire(&one_try());
+    assert!(matches!(world.refusal(), AcquireError::HeldByAnother(_)));
+}
+
+#[test]
+fn one_try_does_not_ask_for_what_others_wait_to_be_released() {
+    let mut world = World::of(3);
+    let holder = world.hold(&wanted(ms(10_000)));
+    let behind = world.acquire(&wanted(ms(10_000)));
+    let executed = world.masters[0].executed.len();
+    world.acquire(&one_try());
+    let resource = Resource::new(KEY).unwrap();
+    assert_eq!(world.refusal(), AcquireError::BehindOthers { resource, others: 2 });
+    assert_eq!(world.masters[0].executed.len(), executed);
+    world.cancel(holder);
+    assert_eq!(granted(&mut world), behind);
+}
+
+#[test]
+fn one_try_where_nobody_waits_asks_the_masters_who_holds_it() {
+    let mut world = World::of(3);
+    let holder = world.hold(&wanted(ms(10_000)));
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    // It is in nobody's way either.
+    let next = world.acquire(&wanted(ms(10_000)));
+    world.cancel(holder);
+    assert_eq!(granted(&mut world), next);
+}
+
+#[test]
+fn the_next_one_asks_as_soon_as_a_lock_is_lost() {
+    let mut world = World::of(3);
+    world.hold(&wanted(ms(1_000)));
+    let next = world.acquire(&wanted(ms(10_000)));
+    assert!(matches!(world.next_event(), Event::Lost { .. }));
+    assert_eq!(granted(&mut world), next);
+}
+
+/// How many turns the first process takes before the second one is granted.
+fn turns_before_the_other(world: &mut World) -> usize {
+    let mut turns = 0;
+    loop {
+        world.pump();
+        if !world.nodes[1].events.is_empty() {
+            world.nodes[1].events.clear();
+            return turns;
+        }
+        if world.nodes[0].events.is_empty() {
+            assert!(world.jump(), "nobody gets it");
+        } else {
+            pass_on(world);
+            turns += 1;
+        }
+    }
+}
+
+#[test]
+fn after_so_many_hand_overs_in_a_row_others_get_their_turn() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    for _ in 0..100 {
+        world.acquire(&wanted(ms(10_000)));
+    }
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    let mut other = world.acquire_by(1, &wanted(ms(10_000)));
+    world.pump();
+    world.cancel(first);
+    assert_eq!(turns_before_the_other(&mut world), 31, "the one that was granted first is the 32nd");
+    // It is known now that somebody else wants it.
+    for _ in 0..5 {
+        world.pass(ms(5));
+        world.nodes[1].machine.cancel(other, world.now);
+        world.drain(1);
+        other = world.acquire_by(1, &wanted(ms(10_000)));
+        let turns = turns_before_the_other(&mut world);
+        assert!((1..=8).contains(&turns), "{turns} turns");
+    }
+}
+
+/// Nobody in line asks anybody when the time of all is up, and who is in front hands on what he knows.
+#[test]
+fn those_whose_time_is_up_together_leave_without_a_question() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another(KEY, None));
+    let waits = |limit| Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) };
+    for _ in 0..50 {
+        world.acquire(&waits(1_000));
+    }
+    world.pass(ms(990));
+    let executed = world.masters[0].executed.len();
+    for _ in 0..50 {
+        assert!(matches!(world.refusal(), AcquireError::HeldByAnother(_)));
+    }
+    assert!(world.masters[0].executed.len() - executed <= 2);
+}
+
+#[test]
+fn who_comes_to_the_front_goes_on_waiting_where_the_one_before_left() {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    let held = world.acquire_by(1, &wanted(ms(10_000)));
+    world.pump();
+    let front = world.acquire(&wanted(ms(10_000)));
+    world.pump();
+    let next = world.acquire(&wanted(ms(10_000)));
+    let executed = world.masters[0].executed.len();
+    world.cancel(front);
+    world.pass(ms(1_000));
+    assert_eq!(world.masters[0].executed.len(), executed);
+    world.release_by(1, held);
+    assert_eq!(granted(&mut world), next);
+}
+
+#[test]
+fn who_waits_behind_one_that_has_asked_one_master_only_is_not_told_what_that_one_said() {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    let held = world.acquire_by(1, &wanted(ms(10_000)));
+    world.pump();
+    world.acquire(&wanted(ms(10_000)));
+    world.pump();
+    world.release_by(1, held);
+    pass_on(&mut world);
+    world.pass(ms(50));
+    // The line knows now that others want it, and who comes asks one master first.
+    world.each(|master| master.hold_by_another(KEY, None));
+    let asked = |world: &World| world.masters.iter().map(|master| master.executed.len()).sum::<usize>();
+    let before = asked(&world);
+    world.acquire(&wanted(ms(10_000)));
+    world.acquire(&Acquire { within: Some(ms(20)), ..wanted(ms(10_000)) });
+    let resource = Resource::new(KEY).unwrap();
+    assert_eq!(world.refusal(), AcquireError::BehindOthers { resource, others: 1 });
+    assert_eq!(asked(&world) - before, 1);
+}
+
+/// How long after the release one is granted the lock who has waited for so long for another process.
+fn late_after_a_wait(world: &mut World, span: Duration) -> Duration {
+    let held = world.acquire_by(1, &wanted(ms(10_000)));
+    assert!(matches!(world.next_event_of(1), Event::Granted { .. }));
+    world.acquire(&Acquire { within: None, ..wanted(ms(10_000)) });
+    world.pass(span);
+    world.release_by(1, held);
+    let released = world.now;
+    pass_on(world);
+    let granted = world.now;
+    world.pass(ms(50));
+    world.nodes[1].events.clear();
+    granted.since(released)
+}
+
+#[test]
+fn who_has_just_come_lets_those_go_first_who_may_have_waited_for_longer() {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    world.each(|master| master.delay = ms(5));
+    // The news, the first master, and the others.
+    let at_once = ms(5 + 5 + 5);
+    for _ in 0..8 {
+        assert_eq!(late_after_a_wait(&mut world, ms(200)), at_once);
+    }
+    let late = late_after_a_wait(&mut world, ms(40));
+    assert!(late >= at_once + ms(10) && late <= at_once + ms(40), "{late:?}");
+    // Who is handed the lock has waited for nobody, and the line learns nothing from it.
+    let first = world.hold(&wanted(ms(10_000)));
+    for _ in 0..2 {
+        world.acquire(&wanted(ms(10_000)));
+    }
+    world.cancel(first);
+    for _ in 0..2 {
+        pass_on(&mut world);
+    }
+    world.pass(ms(50));
+    let late = late_after_a_wait(&mut world, ms(10));
+    assert!(late >= at_once + ms(10) && late <= at_once + ms(40), "{late:?}");
+}
+
+#[test]
+fn a_long_hold_counts_as_many_short_ones() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let second = world.acquire(&wanted(ms(10_000)));
+    world.pass(ms(150));
+    let released = world.now;
+    world.cancel(first);
+    assert_eq!(granted(&mut world), second);
+    let paused = world.now.since(released);
+    assert!(paused >= ms(1) && paused <= ms(2), "{paused:?}");
+}
+
+#[test]
+fn who_comes_back_at_once_leaves_others_a_turn_too() {
+    let mut world = World::of(3);
+    let mut pauses = Vec::new();
+    for _ in 0..100 {
+        let asked = world.now;
+        let lock = world.hold(&wanted(ms(10_000)));
+        pauses.push(world.now.since(asked));
+        world.cancel(lock);
+        world.pump();
+    }
+    let paused: Vec<_> = (0..100).filter(|turn| !pauses[*turn].is_zero()).collect();
+    assert_eq!(paused, [32, 64, 96]);
+}
+
+#[test]
+fn a_lock_of_another_ttl_or_with_a_number_stands_in_the_same_line() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let second = world.acquire(&Acquire { fenced: true, ..wanted(ms(500)) });
+    let other = Acquire::new(Resource::new("other").unwrap(), Ttl::new(ms(500)).unwrap());
+    let elsewhere = world.acquire(&other);
+    assert_eq!(granted(&mut world), elsewhere);
+    world.cancel(first);
+    assert_eq!(granted(&mut world), second);
+    assert!(world.nodes[0].machine.resumption(second).unwrap().fencing_token.is_some());
+}
+
+#[test]
+fn who_comes_back_after_his_release_was_answered_is_never_paused() {
+    let mut world = World::of(3);
+    world.each(|master| master.delay = ms(1));
+    let mut spans = Vec::new();
+    for _ in 0..100 {
+        let start = world.now;
+        let lock = world.acquire(&wanted(ms(10_000)));
+        assert_eq!(granted(&mut world), lock);
+        spans.push(world.now.since(start));
+        world.release(lock);
+        assert!(matches!(world.next_event(), Event::Released { .. }));
+    }
+    assert!(spans.iter().all(|span| *span == spans[0]), "{spans:?}");
+}

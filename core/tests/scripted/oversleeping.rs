@@ -1,0 +1,202 @@
+//! What must not make a waiter sleep while its lock is to be had.
+
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Resource, Ttl};
+
+use super::world::master::wall_clock;
+use super::world::{Flow, KEY, World, ms, settings, wanted};
+
+/// Somebody takes the key on a master, whoever has it.
+fn take(world: &mut World, master: usize, holder: &str, life: u64) {
+    by_hand(world, master, &format!("SET {KEY} {holder} PX {life}\r\n"));
+}
+
+fn free(world: &mut World, master: usize) {
+    by_hand(world, master, &format!("DEL {KEY}\r\n"));
+}
+
+fn by_hand(world: &mut World, master: usize, command: &str) {
+    let now = wall_clock(world.now);
+    let server = &mut world.masters[master].server;
+    let mut session = server.accept();
+    let _ = server.serve(&mut session, command.as_bytes(), now, &mut Vec::new());
+}
+
+fn patient(ttl: u64) -> Acquire {
+    Acquire { within: None, ..wanted(ms(ttl)) }
+}
+
+fn next_grant(world: &mut World) -> LockId {
+    loop {
+        match world.next_event() {
+            Event::Granted { lock, .. } => return lock,
+            Event::Released { .. } => {}
+            event => panic!("{event:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_first_master_that_stays_held_is_not_all_that_a_newcomer_looks_at() {
+    for (masters, stuck) in [(3, 0), (3, 1), (3, 2), (5, 0), (5, 2), (5, 4)] {
+        let mut world = World::of(masters);
+        (0..masters).for_each(|master| take(&mut world, master, "another", 600_000));
+        let early = world.acquire(&wanted(ms(10_000)));
+        world.pass(ms(100));
+        world.cancel(early);
+        (0..masters).filter(|master| *master != stuck).for_each(|master| free(&mut world, master));
+        world.pump();
+        let start = world.now;
+        world.acquire(&patient(10_000));
+        next_grant(&mut world);
+        assert!(world.now.since(start) <= ms(160), "{stuck} of {masters}: {:?}", world.now.since(start));
+    }
+}
+
+#[test]
+fn a_first_master_that_changes_again_and_again_does_not_keep_it_from_asking_the_others() {
+    for busy in 0..3 {
+        let mut world = World::of(3);
+        (0..3).for_each(|master| take(&mut world, master, "another", 60_000));
+        world.acquire(&patient(10_000));
+        world.pass(ms(300));
+        (0..3).filter(|master| *master != busy).for_each(|master| free(&mut world, master));
+        let start = world.now;
+        while world.nodes[0].events.is_empty() {
+            let holder = format!("holder{}", world.now.since(start).as_millis());
+            take(&mut world, busy, &holder, 60_000);
+            world.pass(ms(20));
+            // Long before it insists.
+            assert!(world.now.since(start) < ms(240), "master {busy}");
+        }
+    }
+}
+
+#[test]
+fn news_without_end_does_not_put_off_the_next_attempt() {
+    let mut world = World::of(3);
+    take(&mut world, 0, "another", 600_000);
+    take(&mut world, 2, "another", 600_000);
+    world.masters[1].flow = Flow::Stopped;
+    world.acquire(&patient(10_000));
+    world.pass(ms(2_000));
+    free(&mut world, 2);
+    world.pump();
+    world.masters[1].flow = Flow::Free;
+    let start = world.now;
+    while world.nodes[0].events.is_empty() {
+        world.inject(2, b">2\r\n$10\r\ninvalidate\r\n_\r\n");
+        world.pass(ms(40));
+        assert!(world.now.since(start) < ms(1_000));
+    }
+}
+
+#[test]
+fn other_locks_do_not_make_it_deaf() {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    let held = world.hold(&wanted(ms(30_000)));
+    world.acquire_by(1, &patient(10_000));
+    world.pass(ms(6_000));
+    // Nothing was watched for longer than it lingers, and this is an occasion to say so.
+    let other = Acquire::new(Resource::new("other").unwrap(), Ttl::new(ms(10_000)).unwrap());
+    world.acquire_by(1, &other);
+    world.pump();
+    world.nodes[1].events.clear();
+    world.release(held);
+    let start = world.now;
+    while world.nodes[1].events.is_empty() {
+        assert!(world.jump());
+    }
+    assert!(world.now.since(start) <= ms(160), "{:?}", world.now.since(start));
+}
+
+#[test]
+fn a_release_of_ones_own_that_takes_long_is_news() {
+    let mut world = World::of(3);
+    (0..3).for_each(|master| take(&mut world, master, "another", 1_040));
+    world.acquire(&wanted(ms(30_000)));
+    let first = next_grant(&mut world);
+    world.hand_over(first);
+    let second = world.acquire(&patient(30_000));
+    world.each(|master| master.fails("RELEASE", "MISCONF Redis is configured to save RDB snapshots"));
+    let start = world.now;
+    world.cancel(first);
+    world.pass(ms(100));
+    world.each(|master| master.mends("RELEASE"));
+    assert_eq!(next_grant(&mut world), second);
+    assert!(world.now.since(start) <= ms(5_000), "{:?}", world.now.since(start));
+}
+
+#[test]
+fn a_key_that_was_healed_and_then_given_up_is_taken_back() {
+    let mut world = World::of(3);
+    (0..2).for_each(|master| take(&mut world, master, "another", 1_040));
+    take(&mut world, 2, "another", 2_000);
+    world.acquire(&Acquire { healing: true, renew_for: Some(ms(60_000)), ..patient(3_000) });
+    let lock = next_grant(&mut world);
+    let token = world.expose(lock);
+    world.pass(ms(3_500));
+    assert_eq!(world.masters[2].value(KEY, world.now), Some(token.as_str()), "it is healed");
+    // Nobody takes the grant, and it ends.
+    (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
+    world.pass(ms(3_500));
+    let executed = &world.masters[2].executed;
+    assert!(executed.iter().any(|(_, name, of)| ["UNDO", "RELEASE"].contains(name) && *of == token));
+}
+
+#[test]
+fn whoever_has_time_for_one_answer_only_hears_of_all_masters() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another(KEY, None));
+    for limit in [300, 60, 80, 100, 120] {
+        world.acquire(&Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) });
+        let error = world.refusal();
+        assert!(matches!(error, AcquireError::HeldByAnother(_)), "{limit}: {error}");
+    }
+}
+
+#[test]
+fn whoever_does_not_wait_is_never_made_to() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another(KEY, None));
+    for _ in 0..6 {
+        let start = world.now;
+        world.acquire(&Acquire { attempts: Some(1), ..wanted(ms(10_000)) });
+        world.refusal();
+        assert_eq!(world.now, start);
+    }
+}
+
+#[test]
+fn the_wait_for_others_is_no_turn_of_ones_own() {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    let held = world.acquire_by(1, &wanted(ms(10_000)));
+    world.pump();
+    let first = world.acquire(&wanted(ms(10_000)));
+    let second = world.acquire(&wanted(ms(10_000)));
+    world.pass(ms(500));
+    world.release_by(1, held);
+    assert_eq!(next_grant(&mut world), first);
+    world.hand_over(first);
+    let start = world.now;
+    world.cancel(first);
+    assert_eq!(next_grant(&mut world), second);
+    assert_eq!(world.now, start, "handed over at once");
+}
+
+#[test]
+fn who_leaves_in_the_pause_leaves_the_pause_behind() {
+    let mut world = World::of(3);
+    let first = world.hold(&wanted(ms(10_000)));
+    let second = world.acquire(&wanted(ms(10_000)));
+    let third = world.acquire(&wanted(ms(10_000)));
+    world.pass(ms(150));
+    let start = world.now;
+    world.cancel(first);
+    world.cancel(second);
+    assert_eq!(next_grant(&mut world), third);
+    assert!(world.now.since(start) >= ms(1), "others had their turn");
+}

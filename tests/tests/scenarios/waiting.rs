@@ -1,0 +1,251 @@
+//! Waiters: those of other processes are told when a lock becomes free, and without that they ask again.
+
+use std::thread::{ScopedJoinHandle, scope, sleep};
+use std::time::{Duration, Instant};
+
+use quorlock_core::Warning;
+
+use crate::kit::*;
+
+/// Nobody asks again by himself while a scenario looks.
+pub(crate) const NEVER: Duration = Duration::from_secs(60);
+
+type Waiter<'scope> = ScopedJoinHandle<'scope, Result<Guard, AcquireError>>;
+
+/// Lockers that are told or wait for [`NEVER`]; their last attempt, in time for its answers, is far behind [`SOON`] too.
+pub(crate) fn told<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
+    patient(urls).retry_delay(NEVER..=NEVER).within(NEVER)
+}
+
+fn open_told(transport: &Transport, masters: &[RedisServer]) -> Locker {
+    transport.open(told(masters.iter().map(RedisServer::url)).build().unwrap())
+}
+
+/// Waits until all masters have told so many waiters who holds the key. From then on they tell its change too.
+#[track_caller]
+fn all_refused(masters: &[RedisServer], waiters: u64) {
+    eventually(SOON, "the waiters have been refused", || {
+        masters.iter().all(|master| master.calls(Calls::Script) >= waiters)
+    });
+}
+
+#[track_caller]
+fn has_it_soon(waiter: Waiter<'_>) -> Guard {
+    eventually(SOON, "the waiter has the lock", || waiter.is_finished());
+    waiter.join().unwrap().unwrap()
+}
+
+fn delete(masters: &[RedisServer], key: &str) {
+    for master in masters {
+        assert!(master.del(key));
+    }
+}
+
+fn real_servers() -> Vec<RedisServer> {
+    (0..3).map(|_| RedisServer::start()).collect()
+}
+
+/// A number that INFO tells.
+#[track_caller]
+fn info(master: &RedisServer, section: &str, field: &str) -> i64 {
+    let info = master.command(&["INFO", section]);
+    let value = info.text().unwrap().lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("INFO {section} tells no {field}")).trim().parse().unwrap()
+}
+
+/// How many connections each master tells of changes.
+fn tracked(masters: &[RedisServer]) -> Vec<i64> {
+    masters.iter().map(|master| info(master, "clients", "tracking_clients")).collect()
+}
+
+pub(crate) fn a_foreign_release_wakes_a_waiter(transport: &Transport) {
+    for freed in [3, 2] {
+        let masters = masters(3);
+        let locker = open_told(transport, &masters);
+        all_ready(&locker);
+        occupy(&masters, "job");
+
+        scope(|scope| {
+            let waiter = scope.spawn(|| locker.lock("job").wait());
+            all_refused(&masters, 1);
+            delete(&masters[..freed], "job");
+
+            let guard = has_it_soon(waiter);
+            let token = Some(guard.token().expose());
+            assert!(masters.get("job").iter().filter(|held| **held == token).count() >= 2);
+            assert_eq!(guard.release().wait(), Ok(()));
+        });
+        no_key(&masters[..freed], "job");
+    }
+}
+
+pub(crate) fn a_foreign_release_wakes_one_waiter_and_his_release_the_other(transport: &Transport) {
+    for freed in [3, 2] {
+        let masters = masters(3);
+        let lockers = [open_told(transport, &masters), open_told(transport, &masters)];
+        lockers.iter().for_each(all_ready);
+        occupy(&masters, "job");
+
+        scope(|scope| {
+            let waiters = lockers.each_ref().map(|locker| {
+                scope.spawn(|| {
+                    let guard = locker.lock("job").wait().unwrap();
+                    assert!(guard.is_valid());
+                    guard.release().wait().unwrap();
+                })
+            });
+            all_refused(&masters, 2);
+            delete(&masters[..freed], "job");
+
+            eventually(SOON, "both have had it", || waiters.iter().all(ScopedJoinHandle::is_finished));
+        });
+        no_key(&masters[..freed], "job");
+    }
+}
+
+pub(crate) fn a_waiter_asks_nothing_while_it_waits(transport: &Transport) {
+    let masters = real_servers();
+    let locker = open_told(transport, &masters);
+    all_ready(&locker);
+    occupy(&masters, "job");
+    let executed_within = |span| -> Vec<i64> {
+        let executed = |master: &RedisServer| info(master, "stats", "total_commands_processed");
+        let before: Vec<_> = masters.iter().map(executed).collect();
+        sleep(span);
+        masters.iter().zip(before).map(|(master, before)| executed(master) - before).collect()
+    };
+    // Looking takes a log-in and the question.
+    let nothing = vec![2; 3];
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock("job").wait());
+        all_refused(&masters, 1);
+        eventually_equals(SOON, "commands", nothing.clone(), || executed_within(millis(100)));
+        assert_eq!(executed_within(SECOND), nothing);
+        delete(&masters, "job");
+        drop(has_it_soon(waiter));
+    });
+}
+
+pub(crate) fn a_waiter_gets_the_lock_when_its_key_ends(transport: &Transport) {
+    let masters = masters(3);
+    let locker = open_told(transport, &masters);
+    all_ready(&locker);
+    for master in &*masters {
+        assert!(master.command(&["SET", "job", "foreign", "PX", "700"]).is_ok());
+    }
+
+    scope(|scope| {
+        let guard = has_it_soon(scope.spawn(|| locker.lock("job").wait()));
+        assert_eq!(guard.release().wait(), Ok(()));
+    });
+    no_key(&masters, "job");
+}
+
+pub(crate) fn a_renewal_does_not_wake_the_waiter_for_good(transport: &Transport) {
+    let masters = masters(3);
+    let (first, second) = (open(transport, &masters), open_told(transport, &masters));
+    all_ready(&second);
+    let guard = first.lock("job").wait().unwrap();
+    held_on(&masters, &guard, 3);
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| second.lock("job").wait());
+        all_refused(&masters, 1);
+        // No key comes to its end while the waiter waits, or he would ask again then.
+        for renewal in 1..=5 {
+            guard.extend(TTL + 10 * renewal * SECOND).wait().unwrap();
+            sleep(millis(100));
+        }
+        assert!(guard.is_valid() && !waiter.is_finished());
+        assert_eq!(guard.release().wait(), Ok(()));
+
+        drop(has_it_soon(waiter));
+    });
+    no_key(&masters, "job");
+}
+
+pub(crate) fn without_wake_ups_it_polls(transport: &Transport) {
+    let masters = real_servers();
+    let config = patient(masters.iter().map(RedisServer::url)).within(NEVER).wake_ups(false);
+    let locker = transport.open(config.build().unwrap());
+    all_ready(&locker);
+    occupy(&masters, "job");
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock("job").wait());
+        all_refused(&masters, 5);
+        assert_eq!(tracked(&masters), [0; 3]);
+        delete(&masters, "job");
+        drop(has_it_soon(waiter));
+    });
+    for master in &masters {
+        let executed = master.command(&["INFO", "commandstats"]);
+        assert!(!executed.text().unwrap().contains("cmdstat_client"), "{executed:?}");
+    }
+}
+
+pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
+    let masters = real_servers();
+    let (first, second) = (open(transport, &masters), open_told(transport, &masters));
+    all_ready(&second);
+    for _ in 0..100 {
+        second.lock("job").wait().unwrap().release().wait().unwrap();
+    }
+    let guard = first.lock("job").wait().unwrap();
+    held_on(&masters, &guard, 3);
+    second.try_lock("job").wait().unwrap_err();
+    assert_eq!(tracked(&masters), [0; 3]);
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| second.lock("job").wait());
+        // Somebody was met a moment ago, so one master may have been asked alone.
+        eventually(SOON, "the waiter is told", || tracked(&masters).contains(&1));
+        let start = Instant::now();
+        guard.release().wait().unwrap();
+        has_it_soon(waiter).release().wait().unwrap();
+        // It is ended by the way, with a request that is made anyhow, some seconds later.
+        eventually_equals(SOON, "masters that still tell somebody", vec![0; 3], || {
+            second.lock("other").wait().unwrap().release().wait().unwrap();
+            tracked(&masters)
+        });
+        assert!(start.elapsed() > SECOND, "it would be asked for again by the next waiter");
+    });
+}
+
+pub(crate) fn a_waiter_without_resp3_polls(transport: &Transport) {
+    let masters = Fleet::start(3, |options, _| options.without_hello());
+    let locker = transport.open(patient(masters.urls()).within(NEVER).build().unwrap());
+    all_ready(&locker);
+    occupy(&masters, "job");
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock("job").wait());
+        all_refused(&masters, 3);
+        delete(&masters, "job");
+        drop(has_it_soon(waiter));
+    });
+    no_key(&masters, "job");
+}
+
+pub(crate) fn denied_tracking_is_a_warning_and_the_waiter_polls(transport: &Transport) {
+    let rule = "few on >secret ~* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info";
+    let masters: Vec<_> = (0..3).map(|_| ServerOptions::new().acl_user(rule).start()).collect();
+    let urls = masters.iter().map(|master| format!("redis://few:secret@{}", master.address()));
+    let locker = transport.open(patient(urls).within(NEVER).build().unwrap());
+    occupy(&masters, "job");
+    all_ready(&locker);
+    assert!(locker.masters().iter().all(|(_, state)| *state == MasterState::Ready { warnings: vec![] }));
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock("job").wait());
+        all_refused(&masters, 3);
+        let warned = MasterState::Ready { warnings: vec![Warning::TrackingDenied] };
+        eventually_equals(SOON, "states", vec![warned; 3], || {
+            locker.masters().into_iter().map(|(_, state)| state).collect()
+        });
+        delete(&masters, "job");
+        drop(has_it_soon(waiter));
+    });
+    no_key(&masters, "job");
+}
