@@ -1,0 +1,121 @@
+//! A thousand tasks of one thread that wait for one lock: what they take of memory, and in which order they are served.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::fs;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use quorlock_tests::Random;
+use smol::{LocalExecutor, Task};
+
+use crate::way::Opened;
+
+const WAITERS: usize = 1_000;
+const CANCELLED: usize = 500;
+const TTL: Duration = Duration::from_secs(10);
+/// Whoever has not been served by then gives up.
+const WITHIN: Duration = Duration::from_secs(5);
+/// Until all have asked, and those that poll have done so more than once.
+const SETTLED: Duration = Duration::from_millis(400);
+
+/// What became of a crowd.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Crowd {
+    /// Bytes for each waiter, its task included, in the process's resident set; 0 where the system does not tell.
+    pub(crate) bytes: usize,
+    pub(crate) all: Served,
+    /// When half of them had been cancelled.
+    pub(crate) rest: Served,
+}
+
+/// Who got the lock.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Served {
+    pub(crate) count: usize,
+    pub(crate) in_order: bool,
+    pub(crate) millis: usize,
+}
+
+/// Two crowds, one after the other, with futures that are polled by this thread. For a process that does nothing else, so that what
+/// memory grows by is theirs.
+pub(crate) fn both(opened: &Opened) -> Crowd {
+    let (bytes, all) = wait(opened, "everybody's", 0);
+    let (_, rest) = wait(opened, "that of the rest", CANCELLED);
+    Crowd { bytes, all, rest }
+}
+
+fn wait(opened: &Opened, resource: &str, cancelled: usize) -> (usize, Served) {
+    let asked = Cell::new(0);
+    let served = RefCell::new(Vec::new());
+    let executor = LocalExecutor::new();
+    let waiter = || {
+        let (asked, served) = (&asked, &served);
+        executor.spawn(async move {
+            // The request begins with the first poll, and so does this: nothing comes between them on one thread.
+            let number = asked.replace(asked.get() + 1);
+            if let Some(held) = opened.seek(resource, TTL, WITHIN).await {
+                served.borrow_mut().push(number);
+                opened.give_back(held).await;
+            }
+        })
+    };
+    let story = async {
+        let held = opened.seek(resource, TTL, WITHIN).await.expect("nobody else wants it");
+        let before = resident();
+        let mut tasks: Vec<Task<()>> = (0..WAITERS).map(|_| waiter()).collect();
+        opened.transport().sleep(SETTLED).await;
+        let bytes = resident().saturating_sub(before) / WAITERS;
+        let mut random = Random::new(7);
+        for _ in 0..cancelled {
+            let task = tasks.swap_remove(random.below(tasks.len()));
+            task.cancel().await;
+        }
+        let start = Instant::now();
+        opened.give_back(held).await;
+        for task in tasks {
+            task.await;
+        }
+        (bytes, start.elapsed())
+    };
+    let (bytes, took) = opened.transport().block_on(executor.run(story));
+    let served = served.borrow();
+    let millis = took.as_millis().try_into().expect("a short time");
+    (bytes, Served { count: served.len(), in_order: served.is_sorted(), millis })
+}
+
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    kilobytes.unwrap_or_default() * 1024
+}
+
+impl fmt::Display for Crowd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, all, rest } = self;
+        write!(f, "{bytes} {all} {rest}")
+    }
+}
+
+impl fmt::Display for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, in_order, millis } = self;
+        write!(f, "{count} {in_order} {millis}")
+    }
+}
+
+impl FromStr for Crowd {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |word: &str| word.parse().map_err(|_| format!("no number: {word}"));
+        let served = |words: [&str; 3]| -> Result<Served, String> {
+            let [count, in_order, millis] = words;
+            Ok(Served { count: number(count)?, in_order: in_order == "true", millis: number(millis)? })
+        };
+        let &[bytes, a, b, c, d, e, f] = words.as_slice() else { return Err(format!("no crowd: {line}")) };
+        Ok(Self { bytes: number(bytes)?, all: served([a, b, c])?, rest: served([d, e, f])? })
+    }
+}

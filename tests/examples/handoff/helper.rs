@@ -1,0 +1,131 @@
+//! Processes that this one starts, from its own program. A line on their input is an order, and lines on their output are answers.
+
+use std::io::{self, BufRead, BufReader, Lines, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use quorlock_tests::chaos::history::now;
+
+use crate::crowd::{self, Crowd};
+use crate::turns::{Span, Turn};
+use crate::way::Way;
+use crate::work::work;
+
+/// The first argument of a helper.
+pub(crate) const HELPER: &str = "helper";
+const TTL: Duration = Duration::from_secs(10);
+
+/// A helper's process. Dropping it kills it, and it ends by itself when nobody gives orders any more.
+pub(crate) struct Helper {
+    child: Child,
+    orders: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Helper {
+    /// Starts one that is connected to these masters.
+    pub(crate) fn start(way: &Way, masters: &[SocketAddr]) -> Self {
+        let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
+        let program = std::env::current_exe().expect("this program has a name");
+        let mut command = Command::new(program);
+        command.args([HELPER, way.name, &masters.join(",")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("this program can be started again");
+        let orders = child.stdin.take().expect("a pipe");
+        let answers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut helper = Self { child, orders, answers };
+        assert_eq!(helper.hear(), "ready");
+        helper
+    }
+
+    /// Gives an order.
+    pub(crate) fn tell(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").expect("the helper lives");
+    }
+
+    /// Waits for a line.
+    pub(crate) fn hear(&mut self) -> String {
+        self.answers.next().expect("the helper lives").expect("the helper writes lines")
+    }
+
+    /// Waits for the turns of a helper that was told to work.
+    pub(crate) fn turns(&mut self) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        loop {
+            match self.hear().as_str() {
+                "done" => return turns,
+                turn => turns.push(turn.parse().expect("a turn")),
+            }
+        }
+    }
+
+    /// Waits for the time of a grant.
+    pub(crate) fn granted(&mut self) -> u64 {
+        self.hear().parse().expect("a time")
+    }
+
+    /// Tells it to be a crowd, and waits for what became of it.
+    pub(crate) fn crowd(&mut self) -> Crowd {
+        self.tell("crowd");
+        self.hear().parse().expect("a crowd")
+    }
+
+    /// SIGKILL, and waits for the end.
+    pub(crate) fn kill(&mut self) {
+        // An error means that it has ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The whole of a helper's process.
+///
+/// - `work START END REST`: takes turns in this span, with rests; an answer for each, and `done`.
+/// - `hold RESOURCE MILLIS`: takes the lock with this TTL and keeps it; the time of the grant.
+/// - `pass RESOURCE MILLIS`: takes the lock with this TTL and gives it back; the time of the grant.
+/// - `crowd`: see [`crowd::both`].
+pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
+    let way = arguments.next().and_then(|name| Way::named(&name)).expect("a way");
+    let masters = arguments.next().expect("masters");
+    let masters: Vec<SocketAddr> =
+        masters.split(',').map(|address| address.parse().expect("a master")).collect();
+    let opened = way.open(&masters);
+    opened.release(opened.lock(&format!("process {}", std::process::id()), TTL));
+    let mut output = io::stdout().lock();
+    writeln!(output, "ready")?;
+    let mut kept = Vec::new();
+    for order in io::stdin().lines() {
+        let order = order?;
+        let words: Vec<&str> = order.split(' ').collect();
+        let number = |word: &str| word.parse().expect("a number");
+        match words.as_slice() {
+            ["work", start, end, rest] => {
+                for turn in work(&opened, Span { start: number(start), end: number(end), rest: number(rest) })
+                {
+                    writeln!(output, "{turn}")?;
+                }
+                writeln!(output, "done")?;
+            }
+            [how @ ("hold" | "pass"), resource, ttl] => {
+                let held = opened.lock(resource, Duration::from_millis(number(ttl)));
+                let granted = now();
+                if *how == "hold" {
+                    kept.push(held);
+                } else {
+                    opened.release(held);
+                }
+                writeln!(output, "{granted}")?;
+            }
+            ["crowd"] => writeln!(output, "{}", crowd::both(&opened))?,
+            _ => return Err(io::Error::other(format!("no order: {order}"))),
+        }
+        output.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! A holder that is killed, and how soon after the end of its TTL others have its lock.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use quorlock_tests::RedisServer;
+use quorlock_tests::chaos::history::now;
+
+use crate::helper::Helper;
+use crate::way::Way;
+
+const TTL_MILLIS: u64 = 1_000;
+/// Long enough for waiters to have asked, and short of the TTL.
+const UNTIL_KILLED: Duration = Duration::from_millis(200);
+
+/// A way's waiters in two processes.
+pub(crate) struct Waiters<'a> {
+    way: &'a Way,
+    masters: &'a [RedisServer],
+    addresses: &'a [SocketAddr],
+    waiters: [Helper; 2],
+    /// From the end of the TTL until the first one had the lock, and until both had had it.
+    pub(crate) first: Vec<Duration>,
+    pub(crate) both: Vec<Duration>,
+}
+
+impl<'a> Waiters<'a> {
+    pub(crate) fn start(way: &'a Way, masters: &'a [RedisServer], addresses: &'a [SocketAddr]) -> Self {
+        let waiters = [Helper::start(way, addresses), Helper::start(way, addresses)];
+        Self { way, masters, addresses, waiters, first: Vec::new(), both: Vec::new() }
+    }
+
+    /// Kills one holder.
+    pub(crate) fn round(&mut self) {
+        let resource = format!("of-a-holder-{}", self.first.len());
+        let mut holder = Helper::start(self.way, self.addresses);
+        holder.tell(&format!("hold {resource} {TTL_MILLIS}"));
+        holder.granted();
+        let end = self.end(&resource);
+        for waiter in &mut self.waiters {
+            waiter.tell(&format!("pass {resource} {TTL_MILLIS}"));
+        }
+        thread::sleep(UNTIL_KILLED);
+        holder.kill();
+        let mut granted = self.waiters.each_mut().map(Helper::granted);
+        granted.sort_unstable();
+        // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before its end.
+        let [first, both] = granted.map(|granted| Duration::from_nanos(granted.saturating_sub(end)));
+        self.first.push(first);
+        self.both.push(both);
+    }
+
+    /// When the key will have expired on a majority.
+    fn end(&self, resource: &str) -> u64 {
+        let end = |master: &RedisServer| {
+            // On a busy machine a minority may have granted nothing; there is no key to wait for.
+            let left = u64::try_from(master.pttl(resource)).unwrap_or(0);
+            now() + left * 1_000_000
+        };
+        let mut ends: Vec<u64> = self.masters.iter().map(end).collect();
+        ends.sort_unstable();
+        ends.get(self.masters.len() / 2).copied().expect("a majority")
+    }
+}

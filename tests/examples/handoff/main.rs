@@ -1,0 +1,195 @@
+//! Prints how locks go from hand to hand, in our ways and in others, as ratios to a floor of raw sockets.
+//!
+//! `cargo run --release -p quorlock-tests --features peers --example handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; all unless said.
+//! `tests/README.md` says what they are. The ways take turns in each round, so that whatever else the machine does meets all of them.
+#![allow(clippy::print_stdout)]
+
+mod crowd;
+mod helper;
+mod killed;
+mod raw;
+mod requests;
+mod table;
+mod turns;
+mod way;
+mod work;
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use quorlock_tests::{Fleet, RedisServer, Servers, Summary, masters};
+
+use crowd::Crowd;
+use helper::Helper;
+use killed::Waiters;
+use turns::Figures;
+use way::{WAYS, Way};
+use work::Workers;
+
+const KILLED_HOLDERS: usize = 10;
+/// Far longer than a release takes, and far shorter than the TTL of what would be left.
+const UNTIL_GONE: Duration = Duration::from_millis(500);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|first| first == helper::HELPER).is_some() {
+        return helper::main(arguments).expect("whoever gives orders reads the answers");
+    }
+    let rounds = arguments.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
+    let scenarios = arguments.next().unwrap_or_else(|| "ARBCD".to_owned());
+    assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
+    for count in [3, 5] {
+        let masters = masters(count);
+        let floor = if scenarios.contains('A') {
+            hand_offs("A", &masters, rounds, WAYS.iter().collect(), Workers::threads, None)
+        } else {
+            None
+        };
+        if scenarios.contains('R') {
+            hand_offs("R", &masters, rounds, WAYS.iter().collect(), Workers::resting_threads, None);
+        }
+        if scenarios.contains('B') {
+            hand_offs("B", &masters, rounds, clients(), Workers::processes, floor);
+        }
+        if scenarios.contains('C') {
+            killed_holders(&masters);
+        }
+        if scenarios.contains('D') {
+            crowds(count);
+        }
+    }
+}
+
+fn clients() -> Vec<&'static Way> {
+    WAYS.iter().filter(|way| way.is_a_client()).collect()
+}
+
+fn addresses(masters: &[RedisServer]) -> Vec<SocketAddr> {
+    masters.iter().map(RedisServer::address).collect()
+}
+
+/// Eight workers in each way; the floor's gaps, where it was one of the ways.
+fn hand_offs(
+    scenario: &str,
+    masters: &Fleet,
+    rounds: usize,
+    ways: Vec<&Way>,
+    start: fn(&Way, &[SocketAddr]) -> Workers,
+    mut floor: Option<Gaps>,
+) -> Option<Gaps> {
+    let addresses = addresses(masters);
+    let mut trials: Vec<_> = ways.into_iter().map(|way| (way, start(way, &addresses), Vec::new())).collect();
+    for _ in 0..rounds {
+        for (_, workers, figures) in &mut trials {
+            figures.push(workers.round());
+        }
+    }
+    let columns = [
+        "gap_p50_us",
+        "to_raw",
+        "gap_p99_us",
+        "to_raw",
+        "requests",
+        "to_another",
+        "busiest",
+        "longest",
+        "passed_over",
+        "turns/s",
+    ];
+    table::header(&columns);
+    for (way, workers, figures) in &mut trials {
+        let gaps = Gaps::of(figures);
+        if !way.is_a_client() {
+            floor = Some(gaps);
+        }
+        let to_raw = |gap: fn(&Gaps) -> Duration| {
+            floor.map_or_else(
+                || "-".to_owned(),
+                |floor| format!("{:.2}", gap(&gaps).as_secs_f64() / gap(&floor).as_secs_f64()),
+            )
+        };
+        let cells = [
+            table::micros(gaps.p50),
+            to_raw(|gaps| gaps.p50),
+            table::micros(gaps.p99),
+            to_raw(|gaps| gaps.p99),
+            format!("{:.1}", workers.requests(masters)),
+            format!("{:.2}", median(figures.iter().map(|figures| figures.changes))),
+            format!("{:.2}", median(figures.iter().map(|figures| figures.busiest))),
+            // The worst of all rounds, and not their median, as they are about the worst.
+            format!("{:.2}", figures.iter().map(|figures| figures.longest_wait).fold(0.0, f64::max)),
+            figures.iter().map(|figures| figures.passed_over).max().unwrap_or_default().to_string(),
+            format!("{:.0}", median(figures.iter().map(|figures| figures.per_second))),
+        ];
+        table::row(scenario, masters.len(), way.name, &cells);
+    }
+    floor
+}
+
+/// The medians over rounds.
+#[derive(Clone, Copy)]
+struct Gaps {
+    p50: Duration,
+    p99: Duration,
+}
+
+impl Gaps {
+    fn of(rounds: &[Figures]) -> Self {
+        let over = |gap: fn(&Summary) -> Duration| {
+            Summary::of(&rounds.iter().map(|figures| gap(&figures.gaps)).collect::<Vec<_>>()).p50
+        };
+        Self { p50: over(|gaps| gaps.p50), p99: over(|gaps| gaps.p99) }
+    }
+}
+
+fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
+}
+
+fn killed_holders(masters: &Fleet) {
+    let addresses = addresses(masters);
+    let mut trials: Vec<_> =
+        clients().into_iter().map(|way| (way, Waiters::start(way, masters, &addresses))).collect();
+    for _ in 0..KILLED_HOLDERS {
+        trials.iter_mut().for_each(|(_, waiters)| waiters.round());
+    }
+    table::header(&["first_p50_ms", "first_max_ms", "both_p50_ms", "both_max_ms"]);
+    for (way, waiters) in &trials {
+        let (first, both) = (Summary::of(&waiters.first), Summary::of(&waiters.both));
+        let cells = [first.p50, first.max, both.p50, both.max].map(table::millis);
+        table::row("C", masters.len(), way.name, &cells);
+    }
+}
+
+/// Each way has masters and a process to itself.
+fn crowds(count: usize) {
+    let columns =
+        ["waiter_bytes", "served", "in_order", "millis", "served_rest", "in_order", "millis", "keys_left"];
+    table::header(&columns);
+    for way in clients() {
+        let masters = masters(count);
+        let mut helper = Helper::start(way, &addresses(&masters));
+        let Crowd { bytes, all, rest } = helper.crowd();
+        let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
+        let cells = [
+            bytes.to_string(),
+            all.count.to_string(),
+            yes(all.in_order),
+            all.millis.to_string(),
+            rest.count.to_string(),
+            yes(rest.in_order),
+            rest.millis.to_string(),
+            keys_left(&masters).to_string(),
+        ];
+        table::row("D", count, way.name, &cells);
+    }
+}
+
+/// Counted when all had the time to go.
+fn keys_left(masters: &[RedisServer]) -> i64 {
+    thread::sleep(UNTIL_GONE);
+    masters.iter().filter_map(|master| master.command(&["DBSIZE"]).int()).sum()
+}

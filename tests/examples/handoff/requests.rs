@@ -1,0 +1,45 @@
+//! How many requests clients sent to the masters.
+
+use std::thread::{self, JoinHandle};
+
+use quorlock_tests::{RedisServer, Value};
+
+/// Ends a count. Whatever was executed before has been shown before.
+const END: &str = "no more requests are counted";
+
+/// Counts what MONITOR shows, on all masters, but for what scripts call: those lines come from `lua` instead of an address. INFO's
+/// `commandstats` and `total_commands_processed` count both alike. As MONITOR costs the servers time, nothing is timed meanwhile.
+pub(crate) struct Requests<'a> {
+    masters: &'a [RedisServer],
+    counting: Vec<JoinHandle<usize>>,
+}
+
+impl<'a> Requests<'a> {
+    pub(crate) fn count(masters: &'a [RedisServer]) -> Self {
+        let counting = masters.iter().map(|master| {
+            let mut client = master.client().expect("the server answers");
+            assert!(client.command(&["MONITOR"]).is_ok(), "the server shows its commands");
+            let count = move || {
+                let mut requests = 0;
+                loop {
+                    match client.receive().expect("the end comes within the time-out") {
+                        Value::Simple(line) if line.contains(END) => return requests,
+                        // `1339518083.107412 [0 lua] "get" "key"`
+                        Value::Simple(line) if !line.contains(" lua] ") => requests += 1,
+                        _ => {}
+                    }
+                }
+            };
+            thread::spawn(count)
+        });
+        Self { masters, counting: counting.collect() }
+    }
+
+    /// How many there were.
+    pub(crate) fn end(self) -> usize {
+        for master in self.masters {
+            master.command(&["ECHO", END]);
+        }
+        self.counting.into_iter().map(|counting| counting.join().expect("a count ends")).sum()
+    }
+}

@@ -1,0 +1,177 @@
+//! The ways to get a lock that take turns here, each behind the same two calls.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quorlock_core::front::{Guard, Locker};
+use quorlock_core::{Config, ConfigBuilder};
+use quorlock_tests::Transport;
+
+use crate::raw::Raw;
+
+/// No worker waits for longer: a way that comes to nothing ends.
+const WITHIN: Duration = Duration::from_secs(15);
+
+/// One way.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    client: Client,
+}
+
+enum Client {
+    /// The floor, for threads of one process only.
+    Raw,
+    /// Ours, on a transport, with what is changed of the default settings.
+    Quorlock { transport: &'static str, settings: fn(ConfigBuilder) -> ConfigBuilder },
+    /// rslock on tokio, with its default pauses or with others.
+    #[cfg(feature = "peers")]
+    Rslock { pauses: Option<Duration> },
+}
+
+pub(crate) const WAYS: &[Way] = &[
+    Way { name: "raw", client: Client::Raw },
+    Way { name: "blocking", client: Client::Quorlock { transport: "blocking", settings: |config| config } },
+    Way { name: "smol", client: Client::Quorlock { transport: "smol", settings: |config| config } },
+    #[cfg(feature = "tokio")]
+    Way { name: "tokio", client: Client::Quorlock { transport: "tokio", settings: |config| config } },
+    Way {
+        name: "polling",
+        client: Client::Quorlock { transport: "blocking", settings: |config| config.wake_ups(false) },
+    },
+    Way {
+        name: "polling-fast",
+        client: Client::Quorlock {
+            transport: "blocking",
+            settings: |config| {
+                config.wake_ups(false).retry_delay(Duration::from_millis(1)..=Duration::from_millis(5))
+            },
+        },
+    },
+    #[cfg(feature = "peers")]
+    Way { name: "rslock", client: Client::Rslock { pauses: None } },
+    // It pauses for a random number of whole milliseconds below this one, and no number is below nothing.
+    #[cfg(feature = "peers")]
+    Way { name: "rslock-eager", client: Client::Rslock { pauses: Some(Duration::from_millis(1)) } },
+];
+
+impl Way {
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        WAYS.iter().find(|way| way.name == name)
+    }
+
+    /// Whether workers of several processes can take turns, and tasks of one thread wait.
+    pub(crate) fn is_a_client(&self) -> bool {
+        !matches!(self.client, Client::Raw)
+    }
+
+    /// Connects to these masters.
+    pub(crate) fn open(&self, masters: &[SocketAddr]) -> Opened {
+        let urls = || masters.iter().map(|address| format!("redis://{address}"));
+        match &self.client {
+            Client::Raw => {
+                Opened { transport: Transport::named("blocking"), locks: Locks::Raw(Raw::open(masters)) }
+            }
+            Client::Quorlock { transport, settings } => {
+                let transport = Transport::named(transport);
+                let config = settings(Config::builder(urls())).build().expect("usable settings");
+                let locks = Locks::Quorlock(transport.open(config));
+                Opened { transport, locks }
+            }
+            #[cfg(feature = "peers")]
+            Client::Rslock { pauses } => {
+                let mut manager = rslock::LockManager::new(urls().collect());
+                if let Some(pauses) = pauses {
+                    // Three attempts to a request are its default; whoever waits for the lock asks again.
+                    manager.set_retry(3, *pauses);
+                }
+                Opened { transport: Transport::named("tokio"), locks: Locks::Rslock(manager) }
+            }
+        }
+    }
+}
+
+/// A way with its connections.
+pub(crate) struct Opened {
+    transport: Transport,
+    locks: Locks,
+}
+
+enum Locks {
+    Raw(Raw),
+    Quorlock(Locker),
+    #[cfg(feature = "peers")]
+    Rslock(rslock::LockManager),
+}
+
+/// A lock that is held.
+pub(crate) enum Held {
+    Raw {
+        resource: String,
+        token: u64,
+        ttl: Duration,
+    },
+    Quorlock(Guard),
+    #[cfg(feature = "peers")]
+    Rslock(rslock::Lock),
+}
+
+impl Opened {
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Keeps this thread until it has the lock. Async ways run their futures on it.
+    pub(crate) fn lock(&self, resource: &str, ttl: Duration) -> Held {
+        match (&self.locks, &self.transport) {
+            (Locks::Raw(raw), _) => {
+                Held::Raw { resource: resource.to_owned(), token: raw.lock(resource, ttl), ttl }
+            }
+            (Locks::Quorlock(locker), Transport::Blocking) => {
+                Held::Quorlock(locker.lock(resource).ttl(ttl).within(WITHIN).wait().expect("a turn in time"))
+            }
+            _ => self.transport.block_on(self.seek(resource, ttl, WITHIN)).expect("a turn in time"),
+        }
+    }
+
+    /// Gives it back, and keeps this thread until that is done.
+    pub(crate) fn release(&self, held: Held) {
+        match (held, &self.locks, &self.transport) {
+            (Held::Raw { resource, token, ttl }, Locks::Raw(raw), _) => raw.release(&resource, token, ttl),
+            // On a machine that is too busy to answer the lock is free when its TTL is over, and the figures show it.
+            (Held::Quorlock(guard), _, Transport::Blocking) => drop(guard.release().wait()),
+            (held, ..) => self.transport.block_on(self.give_back(held)),
+        }
+    }
+
+    /// The lock, for tasks; `None` where the time was over.
+    pub(crate) async fn seek(&self, resource: &str, ttl: Duration, within: Duration) -> Option<Held> {
+        match &self.locks {
+            Locks::Raw(_) => None,
+            Locks::Quorlock(locker) => {
+                locker.lock(resource).ttl(ttl).within(within).await.ok().map(Held::Quorlock)
+            }
+            #[cfg(feature = "peers")]
+            Locks::Rslock(manager) => {
+                // As its own `acquire` does, but not for ever.
+                let end = std::time::Instant::now() + within;
+                loop {
+                    match manager.lock(resource, ttl).await {
+                        Ok(lock) => return Some(Held::Rslock(lock)),
+                        Err(_) if std::time::Instant::now() < end => {}
+                        Err(_) => return None,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives it back, for tasks.
+    pub(crate) async fn give_back(&self, held: Held) {
+        match held {
+            Held::Raw { .. } => {}
+            Held::Quorlock(guard) => drop(guard.release().await),
+            #[cfg(feature = "peers")]
+            Held::Rslock(lock) => lock.release().await,
+        }
+    }
+}

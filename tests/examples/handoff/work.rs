@@ -1,0 +1,110 @@
+//! Workers that take turns: threads of this process, or one in each of several processes.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use quorlock_tests::RedisServer;
+use quorlock_tests::chaos::history::now;
+
+use crate::helper::Helper;
+use crate::requests::Requests;
+use crate::turns::{Figures, Span, Turn};
+use crate::way::{Opened, Way};
+
+pub(crate) const WORKERS: usize = 8;
+const HOLD: Duration = Duration::from_millis(1);
+/// Shorter than the others' turns together, so that somebody waits at every release.
+const REST: Duration = Duration::from_millis(3);
+const SPAN: Duration = Duration::from_secs(1);
+const TTL: Duration = Duration::from_secs(10);
+/// So that all workers begin at once, in other processes too.
+const UNTIL_START: Duration = Duration::from_millis(20);
+const RESOURCE: &str = "handoff";
+
+/// Takes turns with others until the end. Each worker has a thread of its own, also where it runs futures: so all of them can hold the
+/// lock by sleeping, which is equally precise for all, and a timer of a runtime is not.
+pub(crate) fn work(opened: &Opened, span: Span) -> Vec<Turn> {
+    thread::sleep(Duration::from_nanos(span.start.saturating_sub(now())));
+    let mut turns = Vec::new();
+    while now() < span.end {
+        let asked = now();
+        let held = opened.lock(RESOURCE, TTL);
+        let granted = now();
+        thread::sleep(HOLD);
+        turns.push(Turn { asked, granted, released: now() });
+        opened.release(held);
+        thread::sleep(Duration::from_nanos(span.rest));
+    }
+    turns
+}
+
+/// A way's workers on some masters.
+pub(crate) struct Workers {
+    place: Place,
+    rest: Duration,
+}
+
+/// Where they work, with their connections.
+enum Place {
+    Threads(Opened),
+    Processes(Vec<Helper>),
+}
+
+impl Workers {
+    /// Threads with one client between them.
+    pub(crate) fn threads(way: &Way, masters: &[SocketAddr]) -> Self {
+        let opened = way.open(masters);
+        opened.release(opened.lock("nobody else's", TTL));
+        Self { place: Place::Threads(opened), rest: Duration::ZERO }
+    }
+
+    /// Processes with a client each.
+    pub(crate) fn processes(way: &Way, masters: &[SocketAddr]) -> Self {
+        let helpers = (0..WORKERS).map(|_| Helper::start(way, masters)).collect();
+        Self { place: Place::Processes(helpers), rest: Duration::ZERO }
+    }
+
+    /// As [`Workers::threads`], but they rest after each turn. Who does not is often the next one to ask, and where nobody queues he has the
+    /// lock again before anybody else has seen it free; here the next one is somebody who waits.
+    pub(crate) fn resting_threads(way: &Way, masters: &[SocketAddr]) -> Self {
+        Self { rest: REST, ..Self::threads(way, masters) }
+    }
+
+    /// One round.
+    pub(crate) fn round(&mut self) -> Figures {
+        let (workers, span) = self.turns();
+        Figures::of(&workers, span)
+    }
+
+    /// One round in which the requests to a turn are counted, and nothing else.
+    pub(crate) fn requests(&mut self, masters: &[RedisServer]) -> f64 {
+        let requests = Requests::count(masters);
+        let (workers, _) = self.turns();
+        let turns: usize = workers.iter().map(Vec::len).sum();
+        requests.end() as f64 / turns as f64
+    }
+
+    fn turns(&mut self) -> (Vec<Vec<Turn>>, Span) {
+        let start = now() + nanos(UNTIL_START);
+        let span = Span { start, end: start + nanos(SPAN), rest: nanos(self.rest) };
+        let turns = match &mut self.place {
+            Place::Threads(opened) => thread::scope(|scope| {
+                let opened = &*opened;
+                let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(move || work(opened, span))).collect();
+                workers.into_iter().map(|worker| worker.join().expect("a worker ends well")).collect()
+            }),
+            Place::Processes(helpers) => {
+                for helper in helpers.iter_mut() {
+                    helper.tell(&format!("work {} {} {}", span.start, span.end, span.rest));
+                }
+                helpers.iter_mut().map(Helper::turns).collect()
+            }
+        };
+        (turns, span)
+    }
+}
+
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).expect("a short span")
+}
