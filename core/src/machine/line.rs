@@ -6,7 +6,7 @@
 //!
 //! Rules of this room: it knows who stands where and since when, not what a lock does.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::{Acquire, LockId};
@@ -109,8 +109,8 @@ struct Line {
 /// Every line in which somebody stands, or did a short while ago.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
-    // Looked up and never walked through in an order that would matter.
-    by_resource: HashMap<Resource, Line>,
+    // In order, and without the system's random numbers that a `HashMap` begins with.
+    by_resource: BTreeMap<Resource, Line>,
     tidy_at: usize,
     longest_patience: Duration,
 }
@@ -118,7 +118,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Nobody lets others go first for longer than that: whoever was there before may be gone.
     pub(super) fn new(longest_patience: Duration) -> Self {
-        Self { by_resource: HashMap::new(), tidy_at: KEPT, longest_patience }
+        Self { by_resource: BTreeMap::new(), tidy_at: KEPT, longest_patience }
     }
 
     /// Who is in front, if anybody is.
@@ -128,9 +128,7 @@ impl Lines {
 
     /// All who are in front.
     pub(super) fn fronts(&self) -> Vec<LockId> {
-        let mut fronts: Vec<_> = self.by_resource.values().filter_map(|line| line.ahead).collect();
-        fronts.sort_unstable();
-        fronts
+        self.by_resource.values().filter_map(|line| line.ahead).collect()
     }
 
     /// How many are before one who waits.
