@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::ports::{PortLease, listen};
+use crate::ports::{PortLease, listen, stop_listening};
 
 pub mod behaviour;
 
@@ -48,7 +48,10 @@ impl FakeMaster {
             .name("fake-master".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || accept(&listener, &shared, &behaviour)
+                move || {
+                    accept(&listener, &shared, &behaviour);
+                    stop_listening(listener);
+                }
             })
             .expect("a thread can be started");
         Self { lease, shared, accepting: Some(accepting) }

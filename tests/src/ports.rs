@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::Shutdown;
+
 /// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections: otherwise
 /// any connection on the machine could take the port of a killed server before it is restarted, and a client
 /// that tries a dead port again and again would now and then be given that very port and connect to itself.
@@ -30,7 +32,8 @@ impl PortLease {
             let offset = random.hash_one(attempt) % u64::from(PORTS.end - PORTS.start);
             let port = PORTS.start + u16::try_from(offset).expect("an offset within a range of u16");
             let Ok(lease) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { continue };
-            if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            if let Ok(probe) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                stop_listening(probe);
                 return Self { port, _lease: lease };
             }
         }
@@ -48,8 +51,7 @@ impl PortLease {
 
 /// Listens on a leased port.
 ///
-/// A listener that was closed a moment ago may live on in a process that is just being started, until that closes what it
-/// has inherited; so a port in use is tried again for a while.
+/// A server that was killed a moment ago may not be gone yet; so a port in use is tried again for a while.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -60,4 +62,14 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
             outcome => return outcome,
         }
     }
+}
+
+/// Has connections refused from here on.
+///
+/// Closing alone would not: a process that another thread is just starting has inherited the listener until it
+/// executes its program, and as long as that has not happened the system goes on accepting connections.
+pub(crate) fn stop_listening(listener: TcpListener) {
+    // Where a listener cannot be shut down (macOS), closing it has to do.
+    let _ = rustix::net::shutdown(&listener, Shutdown::Both);
+    drop(listener);
 }

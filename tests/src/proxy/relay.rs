@@ -162,6 +162,7 @@ impl Relay {
 /// The commands.
 impl Relay {
     pub(super) fn stop(&mut self) {
+        self.stop_listening();
         self.stopped = true;
     }
 
@@ -188,11 +189,17 @@ impl Relay {
 
     pub(super) fn refuse(&mut self, refuse: bool) -> io::Result<()> {
         if refuse {
-            self.listener = None;
+            self.stop_listening();
         } else if self.listener.is_none() {
             self.listener = Some(listen(self.address)?);
         }
         Ok(())
+    }
+
+    fn stop_listening(&mut self) {
+        if let Some(listener) = self.listener.take() {
+            ports::stop_listening(listener);
+        }
     }
 
     pub(super) fn hang_up(&mut self, hang_up: bool) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Registry, Token};
 use quorlock_core::sim::{self, Command, CommandKind, Flow, Push, Session};
+use rustix::net::Shutdown;
 
 use super::client::{Client, Next};
 use super::now;
@@ -103,8 +104,12 @@ impl Server {
 
     /// Closes every socket. A pause has nothing left to hold back.
     pub(super) fn close(&mut self) {
-        // Closing a socket takes it out of the poll, for there is no second handle of it.
-        self.listener = None;
+        // Closing alone would not do: a process that another thread is just starting has inherited every socket until
+        // it executes its program, and a listener would go on accepting connections in the meantime.
+        if let Some(listener) = self.listener.take() {
+            // Where a listener cannot be shut down (macOS), closing it has to do.
+            let _ = rustix::net::shutdown(&listener, Shutdown::Both);
+        }
         for client in std::mem::take(&mut self.clients).into_values() {
             self.model.leave(client.session());
         }
