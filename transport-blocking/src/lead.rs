@@ -141,10 +141,8 @@ impl Lead {
 
     /// Takes turns until `enough`, then steps down. True if the locker has come to its end.
     fn lead_until(&self, enough: impl Fn() -> bool) -> bool {
-        // Also if a waker of somebody else's panics in a turn: the others must not wait for a leader that is gone.
-        let _term = Term(self);
-        let mut reactor = lock(&self.reactor);
-        while !enough() {
+        let mut term = Term { lead: self, reactor: Some(lock(&self.reactor)) };
+        while let Some(reactor) = term.reactor.as_mut().filter(|_| !enough()) {
             if !reactor.turn() {
                 return true;
             }
@@ -203,12 +201,19 @@ impl Lead {
     }
 }
 
-/// The time for which a thread leads.
-struct Term<'a>(&'a Lead);
+/// The time for which a thread leads. It ends also if a waker of somebody else's panics in a turn: the others must not wait for a leader that is
+/// gone.
+struct Term<'a> {
+    lead: &'a Lead,
+    reactor: Option<MutexGuard<'a, Reactor>>,
+}
 
 impl Drop for Term<'_> {
     fn drop(&mut self) {
-        self.0.step_down();
+        if let Some(reactor) = self.reactor.take() {
+            reactor.rest();
+        }
+        self.lead.step_down();
     }
 }
 

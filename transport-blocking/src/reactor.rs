@@ -94,6 +94,11 @@ impl Reactor {
         !self.port.is_finished()
     }
 
+    /// There may be no further turn for a while.
+    pub(crate) fn rest(&self) {
+        self.port.end_turn();
+    }
+
     fn carry_out(&mut self, demand: Demand) {
         let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
         let Some(master) = self.masters.get_mut(master.index()) else { return };

@@ -39,6 +39,8 @@ pub struct Driver {
     /// For when the timer was last set.
     alarm: Option<Instant>,
     buffer: Box<[u8]>,
+    /// Whether the last turn has woken somebody, who has had the chance to run since.
+    has_woken: bool,
 }
 
 impl Driver {
@@ -47,7 +49,8 @@ impl Driver {
         let masters = masters
             .map(|(id, endpoint)| Master { id, address: endpoint.address().clone(), link: Link::None })
             .collect();
-        Self { port, masters, timer: Timer::never(), alarm: None, buffer: vec![0; 16 * 1024].into() }
+        let buffer = vec![0; 16 * 1024].into();
+        Self { port, masters, timer: Timer::never(), alarm: None, buffer, has_woken: false }
     }
 
     /// Sets the timer for what the machine asks for. Ready if that is now.
@@ -64,6 +67,15 @@ impl Driver {
 }
 
 impl Master {
+    /// Whether there is anything to do for it. If not, `cx` will be woken when there is.
+    fn is_ready(&self, cx: &mut Context<'_>) -> bool {
+        match &self.link {
+            Link::None => false,
+            Link::Opening(..) => true,
+            Link::Open(_, socket) => socket.poll_readable(cx).is_ready(),
+        }
+    }
+
     /// Moves what can be moved now. True if there may be more.
     fn serve(&mut self, port: &Port, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
         self.poll_opening(port, cx);
@@ -74,6 +86,11 @@ impl Master {
                 Poll::Ready(Ok(0)) => Cause::Closed,
                 Poll::Ready(Ok(bytes)) => {
                     port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
+                    // It gave all that it had: what comes later rouses the reactor, and a look now would be in vain.
+                    let is_empty = bytes < buffer.len() && socket.poll_readable(cx).is_pending();
+                    if is_empty && !port.is_blocked(self.id) {
+                        return false;
+                    }
                     continue;
                 }
                 Poll::Ready(Err(error)) => Cause::from(&error),
@@ -130,11 +147,19 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.port.register(cx.waker());
+        // Those who were woken have run, and what they asked for is on its way. If nothing else has happened, there is nothing else to do; above
+        // all the time must not be told, since nothing has been read.
+        if std::mem::take(&mut this.has_woken) && !this.masters.iter().any(|master| master.is_ready(cx)) {
+            if this.poll_timer(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Pending;
+        }
         let mut again = false;
         for master in &mut this.masters {
             again |= master.serve(&this.port, &mut this.buffer, cx);
         }
-        this.port.tick();
+        this.has_woken = this.port.tick();
         while let Some(demand) = this.port.next_demand() {
             let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
             again |= this.masters.get_mut(master.index()).is_some_and(|master| master.carry_out(demand));
@@ -142,7 +167,8 @@ impl Future for Driver {
         if this.port.is_finished() {
             return Poll::Ready(());
         }
-        if again || this.poll_timer(cx).is_ready() {
+        // Those who were woken run first, if this thread is theirs: what they ask for goes out in one write.
+        if again || this.has_woken || this.poll_timer(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending

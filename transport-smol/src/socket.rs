@@ -102,6 +102,11 @@ impl Socket {
         }
     }
 
+    /// Ready when something has happened since the last call that was pending; if not, `cx` will be woken.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_readable(cx).map(drop)
+    }
+
     /// Calls `write` until it has written everything, or until the socket is full and `cx` will be woken when there is room.
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, write: impl Fn() -> bool) -> Poll<io::Result<()>> {
         loop {

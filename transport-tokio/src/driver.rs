@@ -39,6 +39,8 @@ pub struct Driver {
     /// Made at the first poll, which is inside the runtime that will drive it.
     timer: Option<Pin<Box<Sleep>>>,
     buffer: Box<[u8]>,
+    /// Whether the last turn has woken somebody, who has had the chance to run since.
+    has_woken: bool,
 }
 
 impl Driver {
@@ -47,7 +49,7 @@ impl Driver {
         let masters = masters
             .map(|(id, endpoint)| Master { id, address: endpoint.address().clone(), link: Link::None })
             .collect();
-        Self { port, masters, timer: None, buffer: vec![0; 16 * 1024].into() }
+        Self { port, masters, timer: None, buffer: vec![0; 16 * 1024].into(), has_woken: false }
     }
 
     fn carry_out(&mut self, demand: Demand) {
@@ -82,6 +84,15 @@ impl Driver {
 }
 
 impl Master {
+    /// Whether there is anything to do for it. If not, `cx` will be woken when there is.
+    fn is_ready(&self, cx: &mut Context<'_>) -> bool {
+        match &self.link {
+            Link::None => false,
+            Link::Opening(..) => true,
+            Link::Open(_, socket) => socket.poll_readable(cx).is_ready(),
+        }
+    }
+
     /// Reads what there is. True if there may be more.
     fn serve(&mut self, port: &Port, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
         if let Link::Opening(generation, opening) = &mut self.link {
@@ -129,11 +140,19 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.port.register(cx.waker());
+        // Those who were woken have run, and what they asked for is on its way. If nothing else has happened, there is nothing else to do; above
+        // all the time must not be told, since the reactor has not run.
+        if std::mem::take(&mut this.has_woken) && !this.masters.iter().any(|master| master.is_ready(cx)) {
+            if this.poll_timer(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Pending;
+        }
         let mut again = false;
         for master in &mut this.masters {
             again |= master.serve(&this.port, &mut this.buffer, cx);
         }
-        this.port.tick();
+        this.has_woken = this.port.tick();
         while let Some(demand) = this.port.next_demand() {
             // What is being opened wants a first poll.
             again |= matches!(demand, Demand::Connect { .. });
@@ -142,7 +161,8 @@ impl Future for Driver {
         if this.port.is_finished() {
             return Poll::Ready(());
         }
-        if again || this.poll_timer(cx).is_ready() {
+        // Those who were woken run first, if this thread is theirs: what they ask for goes out in one write.
+        if again || this.has_woken || this.poll_timer(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending

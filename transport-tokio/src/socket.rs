@@ -70,6 +70,15 @@ impl Socket {
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
+    /// Ready when there may be something to read; if not, `cx` will be woken.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Tcp(stream) => stream.poll_read_ready(cx).map(drop),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.poll_read_ready(cx).map(drop),
+        }
+    }
+
     /// Has `cx` woken when there is room again, after `write` has said that there is none. Ready when it may be tried again.
     ///
     /// tokio learns that a socket is full only from an attempt of its own, so `write` is made one.

@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::request::{Claim, Request, ScriptForm};
 use crate::time::Instant;
 
+/// Room for so many is kept when the last answer has come; more is given back.
+const KEPT: usize = 256;
+
 /// One request on its way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Sent {
@@ -62,6 +65,9 @@ impl Flight {
             self.repeated.pop_front();
         }
         self.answered += 1;
+        if self.sent.is_empty() {
+            self.sent.shrink_to(KEPT);
+        }
         if self.next > 0 {
             self.next -= 1;
         } else {

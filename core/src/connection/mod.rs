@@ -24,7 +24,7 @@ use bytes::BytesMut;
 
 pub(crate) use handshake::RunId;
 pub use handshake::Warning;
-pub(crate) use request::{Action, Answer, Claim, Fate, Request, Ticket};
+pub(crate) use request::{Action, Answer, Claim, Fate, Request, Ticket, Wording};
 pub(crate) use tracking::News;
 
 use self::backoff::Backoff;
@@ -40,6 +40,9 @@ use crate::wire::{Dialect, Scanner, ScriptSet};
 /// A connection that has been quiet for so long may have been dropped by something in between without a word; silence
 /// on its next request says little about the master.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
+
+/// Room for so many answers is kept when all have been taken; more is given back.
+const KEPT_ANSWERS: usize = 256;
 
 /// What is on its way up, in the order in which it came.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +65,11 @@ impl Answers {
     }
 
     pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
-        self.0.pop_front()
+        let next = self.0.pop_front();
+        if next.is_none() {
+            self.0.shrink_to(KEPT_ANSWERS);
+        }
+        next
     }
 }
 
@@ -201,9 +208,15 @@ impl Connection {
     // Commands.
 
     /// Sends a request, now or as soon as the connection that is being opened stands.
-    pub(crate) fn submit(&mut self, request: Request, now: Instant, answers: &mut Answers) {
+    pub(crate) fn submit(
+        &mut self,
+        request: &Request,
+        wording: &mut Wording,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
         match (&self.state, self.fault) {
-            (State::Ready, _) if self.has_room_for(&request) => self.send(request, now, answers),
+            (State::Ready, _) if self.has_room_for(request) => self.send(request, wording, now, answers),
             (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
             (_, Some(fault)) => self.refuse(request, fault, now, answers),
             (_, None) => self.queue(request, now, answers),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::handshake::Progress;
-use super::request::ScriptForm;
+use super::request::{ScriptForm, Wording};
 use super::tracking::News;
 use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
 use crate::protocol::{Cause, FencingToken, Fleet, MasterId, Ttl};
@@ -23,44 +23,54 @@ impl Connection {
             && self.flight.bytes() < room * self.config.max_in_flight_bytes
     }
 
-    pub(super) fn send(&mut self, request: Request, now: Instant, answers: &mut Answers) {
+    pub(super) fn send(
+        &mut self,
+        request: &Request,
+        wording: &mut Wording,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
         self.track(request.watch, now, answers);
         let script = request.script(self.config.fleet);
         // Scripts that few locks need are not part of the greeting: the first use brings the text along.
         let is_new = script.is_some_and(|script| self.known.insert(script));
-        self.send_as(request, if is_new { ScriptForm::ByText } else { ScriptForm::BySha }, now, false);
+        let form = if is_new { ScriptForm::ByText } else { ScriptForm::BySha };
+        let bytes = wording.of(request, form, self.config.fleet);
+        self.outbound.extend_from_slice(bytes);
+        self.flight.push(request.clone(), form, now, bytes.len(), false);
     }
 
-    /// Sends a request whose answer is waited for since that instant.
-    fn send_as(&mut self, request: Request, form: ScriptForm, since: Instant, is_repeated: bool) {
-        let bytes = request.encode(form, self.config.fleet, &mut self.outbound);
-        self.flight.push(request, form, since, bytes, is_repeated);
+    /// Sends a request once more, whose answer is waited for since that instant.
+    fn repeat(&mut self, request: Request, since: Instant) {
+        let before = self.outbound.len();
+        request.encode(ScriptForm::ByText, self.config.fleet, &mut self.outbound);
+        self.flight.push(request, ScriptForm::ByText, since, self.outbound.len() - before, true);
     }
 
     /// Keeps a request for the connection that is being opened.
-    pub(super) fn queue(&mut self, request: Request, now: Instant, answers: &mut Answers) {
+    pub(super) fn queue(&mut self, request: &Request, now: Instant, answers: &mut Answers) {
         if request.action.clears() {
             let acquires =
                 |other: &Request| other.action == Action::Acquire && other.claim.is_of(&request.claim);
             if let Some(place) = self.queued.iter().position(acquires) {
                 // Its acquisition has not left, so there is nothing to release.
                 self.queued.remove(place);
-                answer(answers, self.id, &request, Answer::No);
+                answer(answers, self.id, request, Answer::No);
                 return;
             }
         }
         if self.queued.len() < self.config.max_in_flight_requests {
-            self.queued.push_back(request);
+            self.queued.push_back(request.clone());
         } else {
             self.refuse(request, Cause::TooManyInFlight, now, answers);
         }
     }
 
     /// Answers a request that cannot be sent now. A release is sent later.
-    pub(super) fn refuse(&mut self, request: Request, cause: Cause, now: Instant, answers: &mut Answers) {
-        answer(answers, self.id, &request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
+    pub(super) fn refuse(&mut self, request: &Request, cause: Cause, now: Instant, answers: &mut Answers) {
+        answer(answers, self.id, request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
         if request.action.clears() {
-            self.owe(request, now, now);
+            self.owe(request.clone(), now, now);
         }
     }
 
@@ -101,7 +111,7 @@ impl Connection {
     pub(super) fn fail_queued(&mut self, now: Instant, answers: &mut Answers) {
         let Some(cause) = self.fault else { return };
         for request in std::mem::take(&mut self.queued) {
-            self.refuse(request, cause, now, answers);
+            self.refuse(&request, cause, now, answers);
         }
     }
 
@@ -116,7 +126,7 @@ impl Connection {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
             // Owed again if this connection ends too, but only for what remains.
             if let Ok(ttl) = Ttl::new(until.since(now)) {
-                self.send(Request { ttl, ..request }, now, answers);
+                self.send(&Request { ttl, ..request }, &mut Wording::default(), now, answers);
             }
         }
     }
@@ -147,7 +157,14 @@ impl Connection {
         answers: &mut Answers,
     ) -> Result<&'a [u8], Cause> {
         let mut rest = bytes;
-        while let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? {
+        loop {
+            let common = if self.scanner.is_at_start() { wire::common_reply(rest) } else { None };
+            if let Some((reply, length)) = common {
+                self.reply(&reply, now, answers)?;
+                rest = rest.get(length..).unwrap_or_default();
+                continue;
+            }
+            let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? else { return Ok(rest) };
             let (frame, behind) = rest.split_at_checked(length).ok_or(Cause::UnexpectedReply)?;
             let reply = wire::decode(self.dialect, frame).map_err(Cause::Garbage)?;
             match &reply {
@@ -156,7 +173,6 @@ impl Connection {
             }
             rest = behind;
         }
-        Ok(rest)
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
@@ -174,13 +190,15 @@ impl Connection {
         }
         let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
         let request = sent.request;
-        let script = request.script(self.config.fleet);
-        if is_no_script(reply) && script.is_some() && sent.form == ScriptForm::BySha {
+        if is_no_script(reply)
+            && request.script(self.config.fleet).is_some()
+            && sent.form == ScriptForm::BySha
+        {
             // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
             // script compares the token first, so that it may come later than it was meant to. Only what sets the key must not
             // come behind its release. Once: whoever does not know the text either will not learn it. Who asked has waited since then.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
-                self.send_as(request, ScriptForm::ByText, sent.at, true);
+                self.repeat(request, sent.at);
                 return Ok(());
             }
         }
@@ -209,7 +227,7 @@ impl Connection {
         answer(answers, self.id, &request, meaning);
         if request.action == Action::Release && meaning == Answer::Yes && self.is_tracked() {
             // The server does not tell us of our own changes, and this one may have taken long to come about.
-            answers.tell(self.id, News::Changed(request.claim.resource()));
+            answers.tell(self.id, News::Changed(Bytes::copy_from_slice(request.claim.resource())));
         }
         if request.action.clears() && is_put_off(meaning) {
             // The master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).
@@ -223,7 +241,7 @@ impl Connection {
         self.fault = None;
         self.pay_debts(now, answers);
         for request in std::mem::take(&mut self.queued) {
-            self.submit(request, now, answers);
+            self.submit(&request, &mut Wording::default(), now, answers);
         }
     }
 }

@@ -1,15 +1,16 @@
 //! What goes down to a master and what comes up from it, in the protocol's words.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use crate::machine::LockId;
 use crate::protocol::{Cause, Fleet, Resource, Token, Ttl};
 use crate::wire::{
     self, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, Decimal, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
+    EXTEND_FENCED, HEAL_FENCED, MAX_OVERHEAD_BYTES, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
 };
 
 /// A resource and one attempt's token, encoded once and shared by every request of that attempt to every master.
@@ -17,42 +18,55 @@ use crate::wire::{
 /// The bytes are RESP arguments as the commands carry them: the key, the counter's key if the lock is fenced, then the token.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Claim {
-    bytes: Bytes,
+    bytes: Arc<[u8]>,
     key: usize,
     keys: usize,
 }
 
 impl Claim {
     pub(crate) fn new(resource: &Resource, token: Token, fenced: bool) -> Self {
-        let key = resource.as_bytes();
         let counter = if fenced { resource.counter_key() } else { Vec::new() };
-        let mut bytes = BytesMut::with_capacity(key.len() + counter.len() + 96);
-        put_argument(&mut bytes, key);
-        let key = bytes.len();
+        let arguments = [resource.as_bytes(), &counter, &token.to_hex()];
+        let most: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
+        // What is kept has no byte more than it needs, so it is put together somewhere else: mostly on the stack.
+        let (mut small, mut large) = ([0; 192], Vec::new());
+        let whole = if most <= small.len() {
+            small.as_mut_slice()
+        } else {
+            large.resize(most, 0);
+            large.as_mut_slice()
+        };
+        let [key, counter, token] = arguments;
+        let mut rest = &mut *whole;
+        put_argument(&mut rest, key);
+        let behind_key = rest.len();
         if fenced {
-            put_argument(&mut bytes, &counter);
+            put_argument(&mut rest, counter);
         }
-        let keys = bytes.len();
-        put_argument(&mut bytes, &token.to_hex());
-        Self { bytes: bytes.freeze(), key, keys }
+        let behind_keys = rest.len();
+        put_argument(&mut rest, token);
+        let behind_all = rest.len();
+        let [key, keys, end] = [behind_key, behind_keys, behind_all].map(|behind| whole.len() - behind);
+        Self { bytes: Arc::from(whole.get(..end).unwrap_or_default()), key, keys }
     }
 
     /// Of a lock that has not asked anybody: nothing but whether it is fenced.
     pub(crate) fn none(fenced: bool) -> Self {
-        Self { bytes: Bytes::new(), key: 0, keys: fenced.into() }
+        Self { bytes: Arc::default(), key: 0, keys: fenced.into() }
     }
 
     /// Of the restart guard's marker, which has no token.
     pub(crate) fn marker() -> Self {
         let mut bytes = BytesMut::with_capacity(32);
         put_argument(&mut bytes, Fleet::MARKER.as_bytes());
-        Self { key: bytes.len(), keys: bytes.len(), bytes: bytes.freeze() }
+        Self { key: bytes.len(), keys: bytes.len(), bytes: Arc::from(bytes.as_ref()) }
     }
 
     /// What is locked: the key without the length before it and the line's end behind it.
-    pub(crate) fn resource(&self) -> Bytes {
-        let length = self.bytes.iter().take(self.key).position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        self.bytes.slice(length..self.key.saturating_sub(2).max(length))
+    pub(crate) fn resource(&self) -> &[u8] {
+        let key = self.bytes.get(..self.key).unwrap_or_default();
+        let length = key.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        key.get(length..key.len().saturating_sub(2)).unwrap_or_default()
     }
 
     /// Whether both are about the same key and token.
@@ -168,9 +182,8 @@ impl Request {
         }
     }
 
-    /// Appends the command and returns how many bytes it takes.
-    pub(crate) fn encode(&self, form: ScriptForm, fleet: Option<Fleet>, out: &mut BytesMut) -> usize {
-        let before = out.len();
+    /// Appends the command.
+    pub(crate) fn encode(&self, form: ScriptForm, fleet: Option<Fleet>, out: &mut BytesMut) {
         match self.script(fleet) {
             _ if self.action == (Action::Track { on: true }) => {
                 wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
@@ -186,7 +199,6 @@ impl Request {
             }
             Some(script) => self.encode_script(script, form, fleet, out),
         }
-        out.len() - before
     }
 
     fn encode_script(
@@ -234,6 +246,29 @@ impl Request {
             put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
             put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
         }
+    }
+}
+
+/// A request's command as bytes, encoded once for all masters that get it in the same form.
+#[derive(Clone, Default)]
+pub(crate) struct Wording {
+    form: Option<ScriptForm>,
+    bytes: BytesMut,
+}
+
+impl Wording {
+    /// Another request is to be put into words.
+    pub(crate) fn clear(&mut self) {
+        self.form = None;
+    }
+
+    pub(super) fn of(&mut self, request: &Request, form: ScriptForm, fleet: Option<Fleet>) -> &[u8] {
+        if self.form != Some(form) {
+            self.bytes.clear();
+            request.encode(form, fleet, &mut self.bytes);
+            self.form = Some(form);
+        }
+        &self.bytes
     }
 }
 

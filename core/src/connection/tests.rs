@@ -43,7 +43,8 @@ impl Alone {
     }
 
     fn submit(&mut self, action: Action, number: u8) {
-        self.connection.submit(request(action, number), self.now, &mut self.answers);
+        let request = request(action, number);
+        self.connection.submit(&request, &mut Wording::default(), self.now, &mut self.answers);
     }
 
     fn pass(&mut self, span: Duration) {
@@ -182,8 +183,8 @@ fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
 
 #[test]
 fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
-    let size = request(Action::Acquire, 1).encode(ScriptForm::BySha, None, &mut BytesMut::new());
-    let release = request(Action::Release, 1).encode(ScriptForm::BySha, None, &mut BytesMut::new());
+    let [size, release] = [Action::Acquire, Action::Release]
+        .map(|action| Wording::default().of(&request(action, 1), ScriptForm::BySha, None).len());
     for (settings, acquisitions, releases) in [
         (one().max_in_flight_requests(3), 3, 3),
         (one().max_in_flight_bytes(3 * size), 3, (3 * size).div_ceil(release)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Action, Answers, Claim, Connection, Request, Warning};
+use super::{Action, Answers, Claim, Connection, Request, Warning, Wording};
 use crate::protocol::Ttl;
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
@@ -61,7 +61,7 @@ impl Connection {
         let action = Action::Track { on };
         let claim = Claim::none(false);
         let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: 0, watch: on };
-        self.send(request, now, answers);
+        self.send(&request, &mut Wording::default(), now, answers);
     }
 
     pub(super) fn is_tracked(&self) -> bool {

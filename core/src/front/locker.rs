@@ -1,12 +1,14 @@
 //! Where locks come from.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
 use super::release::Release;
-use super::request::Request;
+use super::request::{Request, wait};
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
 use crate::machine::{MasterState, Resumption};
@@ -73,6 +75,17 @@ impl Locker {
     /// locks may be held. If all vote already there is nothing to do.
     pub fn bootstrap(&self) -> Bootstrap {
         Bootstrap::new(self.handle.clone())
+    }
+
+    /// Runs any future on the calling thread, in the transport's way of waiting. Not for async code, which it would block.
+    ///
+    /// For many locks at once on one thread: with the blocking transport the thread serves the sockets itself whenever the future waits, so that
+    /// no other thread stands between a request and its answer, and what all tasks of an executor have asked for goes out in one write for each
+    /// master.
+    ///
+    /// `None` if the transport's [`Host`](super::Host) stopped waiting before the future was ready, which those of this project never do.
+    pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
+        wait(&self.handle, pin!(future))
     }
 
     /// How each master stands.

@@ -44,7 +44,7 @@ pub enum Demand {
 ///
 /// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket that has something and
 /// hand it in with [`received`](Self::received) and [`closed`](Self::closed); [`tick`](Self::tick); carry out every
-/// [`next_demand`](Self::next_demand); sleep until a socket is readable, one that [`is_blocked`](Self::is_blocked) is writable (then
+/// [`next_demand`](Self::next_demand); let those run whom the tick has woken, if they can only run when the loop does not; sleep until a socket is readable, one that [`is_blocked`](Self::is_blocked) is writable (then
 /// [`retry_write`](Self::retry_write)), the waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
 /// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait in a socket would count as silence.
 ///
@@ -65,6 +65,7 @@ impl Port {
 
     /// Has this waker woken when there is a demand, a full socket or an earlier deadline.
     pub fn register(&self, waker: &Waker) {
+        self.shared.end_gathering();
         self.shared.register(waker);
     }
 
@@ -73,7 +74,7 @@ impl Port {
         self.shared.with_writer(|writer| writer.open(master, generation, Box::new(sink)));
         let now = self.shared.host.now();
         self.shared.core().machine.connected(master, generation, now);
-        self.shared.flush();
+        self.shared.flush_now();
     }
 
     /// Bytes came in. Nothing happens because of them until [`Port::tick`].
@@ -89,11 +90,19 @@ impl Port {
         self.shared.core().machine.closed(master, generation, cause, now);
     }
 
-    /// Tells the machine the time, and carries out what has come about since the last turn.
-    pub fn tick(&self) {
+    /// Tells the machine the time, and carries out what has come about since the last turn. Returns whether that woke somebody.
+    ///
+    /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn, and goes out in one write for each master.
+    /// So a loop that shares its thread with those whom it has woken lets them run first.
+    pub fn tick(&self) -> bool {
         let now = self.shared.host.now();
         self.shared.core().machine.time_passed(now);
-        self.shared.flush();
+        self.shared.begin_gathering()
+    }
+
+    /// Ends what [`tick`](Self::tick) has begun, where neither [`sleep`](Self::sleep) nor another turn follows soon.
+    pub fn end_turn(&self) {
+        self.shared.end_gathering();
     }
 
     /// The next thing to do with a connection.
@@ -103,7 +112,7 @@ impl Port {
 
     /// Whether bytes wait for room in a socket.
     pub fn is_blocked(&self, master: MasterId) -> bool {
-        self.shared.with_writer(|writer| writer.is_blocked(master))
+        self.shared.is_blocked(master)
     }
 
     /// A blocked socket has room again. Returns whether it took everything.
@@ -117,6 +126,7 @@ impl Port {
 
     /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a turn.
     pub fn sleep(&self) -> Option<Duration> {
+        self.shared.end_gathering();
         let holding = self.shared.core().machine.holds_locks();
         let now = self.shared.host.now();
         let deadline = self.shared.arm(now);

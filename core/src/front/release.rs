@@ -63,6 +63,8 @@ impl Drop for Release {
         if !self.is_done {
             self.handle.0.core().forget(self.id);
             self.slot.forget(Waiter::Holder);
+            // The process may end with this.
+            self.handle.0.flush_now();
         }
     }
 }

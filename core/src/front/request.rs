@@ -305,6 +305,8 @@ impl Error for ScopeError {
 /// Keeps the calling thread until a future is ready, in the way of the transport; `None` if that gave up first.
 pub(super) fn wait<F: Future + Unpin>(handle: &Handle, mut future: F) -> Option<F::Output> {
     let mut output = None;
-    handle.0.host.block_on(&mut |cx| Pin::new(&mut future).poll(cx).map(|ready| output = Some(ready)));
+    let shared = &handle.0;
+    let mut poll = |cx: &mut Context<'_>| Pin::new(&mut future).poll(cx).map(|ready| output = Some(ready));
+    shared.host.block_on(&mut |cx| shared.gathered(|| poll(cx)));
     output
 }

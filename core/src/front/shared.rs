@@ -1,7 +1,9 @@
 //! The machine behind its mutex, and the flush that carries its outputs out.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
@@ -12,7 +14,7 @@ use super::writer::Writer;
 use crate::machine::{Acquire, Event, LockId, Machine, Output, Resumption};
 #[cfg(feature = "sim")]
 use crate::protocol::Resource;
-use crate::protocol::{AcquireError, Config};
+use crate::protocol::{AcquireError, Config, MasterId, MasterSet};
 use crate::time::Instant;
 
 pub(super) struct Shared {
@@ -21,6 +23,10 @@ pub(super) struct Shared {
     writer: Mutex<Writer>,
     /// Set by whoever has changed the machine; cleared by whoever is about to drain it.
     dirty: AtomicBool,
+    /// Whether the driver is about to carry out, once those have run whom it has woken.
+    gathers: AtomicBool,
+    /// Masters whose sockets are full, one bit each.
+    blocked: AtomicU64,
     driver: Mutex<DriverSide>,
     /// Lockers, guards and futures; without any the driver ends.
     pub(super) users: AtomicUsize,
@@ -44,6 +50,11 @@ struct DriverSide {
     waker: Option<Waker>,
 }
 
+thread_local! {
+    /// Whose outputs this thread is going to carry out, if any: see [`Shared::gathered`]. Nothing is ever read through it.
+    static GATHERS_HERE: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that runs under these mutexes panics; if it did, the state is as valid as the machine left it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -58,10 +69,12 @@ impl Shared {
             core: Mutex::new(Core { machine, slots: Vec::new(), driver_ended: false }),
             writer: Mutex::new(Writer::new(masters)),
             dirty: AtomicBool::new(false),
+            gathers: AtomicBool::new(false),
+            blocked: AtomicU64::new(0),
             driver: Mutex::default(),
             users: AtomicUsize::new(0),
         });
-        shared.flush();
+        shared.flush_now();
         shared
     }
 
@@ -71,10 +84,20 @@ impl Shared {
 
     /// Looks into the write side. Whoever found it taken meanwhile has left his outputs to us.
     pub(super) fn with_writer<R>(&self, look: impl FnOnce(&mut Writer) -> R) -> R {
-        let result = look(&mut lock(&self.writer));
+        let result = {
+            let mut writer = lock(&self.writer);
+            let result = look(&mut writer);
+            self.blocked.store(writer.blocked(), Ordering::SeqCst);
+            result
+        };
         fence(Ordering::SeqCst);
         self.carry_out();
         result
+    }
+
+    /// Whether bytes wait for room in this master's socket.
+    pub(super) fn is_blocked(&self, master: MasterId) -> bool {
+        MasterSet::from_bits(self.blocked.load(Ordering::SeqCst)).contains(master)
     }
 
     /// Starts to seek a lock.
@@ -117,7 +140,8 @@ impl Shared {
             core.machine.cancel(id, now);
             core.forget(id);
         }
-        self.flush();
+        // The process may end with this.
+        self.flush_now();
     }
 
     /// Leaves a lock to whoever is given its token.
@@ -142,26 +166,67 @@ impl Shared {
         result
     }
 
-    /// Carries the machine's outputs out: bytes to sockets, events to callers, demands to the driver.
-    ///
-    /// Somebody who is at it already does it for all: it looks again after it has let go, so nothing is left.
+    /// Has the machine's outputs carried out: by the caller at once, unless somebody else is going to do that anyway: then what many ask for
+    /// goes out in one write.
     pub(super) fn flush(&self) {
         self.dirty.store(true, Ordering::SeqCst);
         // Pairs with the one behind the unlocking: a mutex that is found taken orders nothing by itself.
         fence(Ordering::SeqCst);
-        self.carry_out();
+        if !self.gathers.load(Ordering::SeqCst) && !ptr::eq(GATHERS_HERE.get(), self) {
+            self.carry_out();
+        }
     }
 
-    fn carry_out(&self) {
+    /// Carries the machine's outputs out: bytes to sockets, events to callers, demands to the driver. Returns whether callers were woken.
+    pub(super) fn flush_now(&self) -> bool {
+        self.dirty.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.carry_out()
+    }
+
+    /// The driver carries out, and those whom it wakes are to run before it does so again, at the latest with [`Shared::end_gathering`]. Returns
+    /// whether there are any.
+    pub(super) fn begin_gathering(&self) -> bool {
+        self.gathers.store(true, Ordering::SeqCst);
+        let has_woken = self.flush_now();
+        if !has_woken {
+            self.end_gathering();
+        }
+        has_woken
+    }
+
+    pub(super) fn end_gathering(&self) {
+        if self.gathers.swap(false, Ordering::SeqCst) {
+            self.carry_out();
+        }
+    }
+
+    /// Does what may ask for many things on this thread, and carries them out behind it.
+    pub(super) fn gathered<R>(&self, act: impl FnOnce() -> R) -> R {
+        /// Also if `act` panics.
+        struct Gathering<'a>(&'a Shared, *const Shared);
+        impl Drop for Gathering<'_> {
+            fn drop(&mut self) {
+                GATHERS_HERE.set(self.1);
+                self.0.carry_out();
+            }
+        }
+        let _gathering = Gathering(self, GATHERS_HERE.replace(self));
+        act()
+    }
+
+    /// Somebody who is at it already does it for all: he looks again after he has let go, so nothing is left.
+    fn carry_out(&self) -> bool {
+        let mut has_woken = false;
         while self.dirty.load(Ordering::SeqCst) {
             let mut writer = match self.writer.try_lock() {
                 Ok(writer) => writer,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::WouldBlock) => return has_woken,
             };
             let mut woken = Vec::new();
             while self.dirty.swap(false, Ordering::SeqCst) {
-                self.drain(&mut writer, &mut woken);
+                has_woken |= self.drain(&mut writer, &mut woken);
             }
             drop(writer);
             for waker in woken {
@@ -169,9 +234,12 @@ impl Shared {
             }
             fence(Ordering::SeqCst);
         }
+        has_woken
     }
 
-    fn drain(&self, writer: &mut Writer, woken: &mut Vec<Waker>) {
+    /// Returns whether callers are to be woken, besides the driver.
+    fn drain(&self, writer: &mut Writer, woken: &mut Vec<Waker>) -> bool {
+        let before = woken.len();
         let mut demands = Vec::new();
         let deadline = {
             let mut core = self.core();
@@ -191,7 +259,9 @@ impl Shared {
                 }
             }
         };
+        let has_woken = woken.len() > before;
         let became_blocked = writer.write();
+        self.blocked.store(writer.blocked(), Ordering::SeqCst);
         let mut driver = lock(&self.driver);
         driver.deadline = deadline;
         let sooner = deadline.is_some_and(|at| driver.armed.is_none_or(|armed| at < armed));
@@ -199,6 +269,7 @@ impl Shared {
             driver.demands.extend(demands);
             woken.extend(driver.waker.take());
         }
+        has_woken
     }
 
     // The driver's side.
@@ -243,6 +314,7 @@ impl Shared {
 
     /// The driver is gone: nobody reads any more, so whoever waits is told.
     pub(super) fn driver_ended(&self) {
+        self.end_gathering();
         let mut woken = Vec::new();
         {
             let mut core = self.core();

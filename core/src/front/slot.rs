@@ -19,17 +19,24 @@ pub(super) struct Slot {
 
 #[derive(Default)]
 struct Inner {
-    acquired: Option<Result<(), AcquireError>>,
-    released: Option<ReleaseOutcome>,
-    bootstrapped: Option<Result<(), BootstrapError>>,
+    outcome: Option<Outcome>,
     loss: Option<LossCause>,
     /// Extensions that somebody waits for, with what came of them.
     extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     driver_ended: bool,
-    /// Who waits for any of these. Several may wait for one lock: its holder, and those who watch it.
-    waiting: Vec<(Waiter, Waker)>,
+    /// Who waits for any of these: nearly always one, who seeks the lock or releases it.
+    holder: Option<Waker>,
+    /// And those who extend it and who watch it.
+    others: Vec<(Waiter, Waker)>,
     /// How many have ever watched it.
     watchers: u64,
+}
+
+/// What has come of the last command; nobody gives another one before he has seen that.
+enum Outcome {
+    Acquired(Result<(), AcquireError>),
+    Released(ReleaseOutcome),
+    Bootstrapped(Result<(), BootstrapError>),
 }
 
 /// One future that waits. A future that is dropped takes its waker back, or those of a long hold would pile up.
@@ -43,7 +50,32 @@ pub(super) enum Waiter {
 
 impl Inner {
     fn wake_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.extend(self.waiting.drain(..).map(|(_, waker)| waker));
+        woken.extend(self.holder.take());
+        woken.extend(self.others.drain(..).map(|(_, waker)| waker));
+    }
+
+    fn stop_waiting(&mut self, waiter: Waiter) -> Option<Waker> {
+        if waiter == Waiter::Holder {
+            return self.holder.take();
+        }
+        let place = self.others.iter().position(|(other, _)| *other == waiter)?;
+        Some(self.others.swap_remove(place).1)
+    }
+
+    /// Has this waker called for him; the one that it replaces is handed back.
+    fn wait(&mut self, waiter: Waiter, waker: &Waker) -> Option<Waker> {
+        if waiter == Waiter::Holder {
+            let is_there = self.holder.as_ref().is_some_and(|there| there.will_wake(waker));
+            return if is_there { None } else { self.holder.replace(waker.clone()) };
+        }
+        match self.others.iter_mut().find(|(other, _)| *other == waiter) {
+            Some((_, there)) if there.will_wake(waker) => None,
+            Some((_, there)) => Some(std::mem::replace(there, waker.clone())),
+            None => {
+                self.others.push((waiter, waker.clone()));
+                None
+            }
+        }
     }
 }
 
@@ -68,8 +100,8 @@ impl Slot {
     pub(super) fn deliver(&self, event: Event, woken: &mut Vec<Waker>) {
         let mut inner = self.inner();
         match event {
-            Event::Granted { .. } => inner.acquired = Some(Ok(())),
-            Event::NotAcquired { error, .. } => inner.acquired = Some(Err(error)),
+            Event::Granted { .. } => inner.outcome = Some(Outcome::Acquired(Ok(()))),
+            Event::NotAcquired { error, .. } => inner.outcome = Some(Outcome::Acquired(Err(error))),
             // What was decided before the holder let go may be delivered after it, and revives nothing.
             Event::Renewed { valid_until, .. } => {
                 if inner.loss.is_none() {
@@ -90,8 +122,8 @@ impl Slot {
                 // What ended it first remains the cause.
                 inner.loss.get_or_insert(cause);
             }
-            Event::Released { outcome, .. } => inner.released = Some(outcome),
-            Event::Bootstrapped { result, .. } => inner.bootstrapped = Some(result),
+            Event::Released { outcome, .. } => inner.outcome = Some(Outcome::Released(outcome)),
+            Event::Bootstrapped { result, .. } => inner.outcome = Some(Outcome::Bootstrapped(result)),
         }
         inner.wake_all(woken);
     }
@@ -112,22 +144,23 @@ impl Slot {
     }
 
     pub(super) fn poll_acquired(&self, cx: &Context<'_>) -> Poll<Result<(), AcquireError>> {
-        self.poll(Waiter::Holder, cx, |inner| {
-            inner.acquired.take().or_else(|| inner.driver_ended.then_some(Err(AcquireError::DriverEnded)))
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::Acquired(result)) => Some(result),
+            _ => inner.driver_ended.then_some(Err(AcquireError::DriverEnded)),
         })
     }
 
     pub(super) fn poll_released(&self, cx: &Context<'_>) -> Poll<Option<ReleaseOutcome>> {
-        self.poll(Waiter::Holder, cx, |inner| match inner.released.take() {
-            Some(outcome) => Some(Some(outcome)),
-            None => inner.driver_ended.then_some(None),
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::Released(outcome)) => Some(Some(outcome)),
+            _ => inner.driver_ended.then_some(None),
         })
     }
 
     pub(super) fn poll_bootstrapped(&self, cx: &Context<'_>) -> Poll<Result<(), BootstrapError>> {
-        self.poll(Waiter::Holder, cx, |inner| {
-            let ended = || inner.driver_ended.then_some(Err(BootstrapError::DriverEnded));
-            inner.bootstrapped.clone().or_else(ended)
+        self.poll(Waiter::Holder, cx, |inner| match &inner.outcome {
+            Some(Outcome::Bootstrapped(result)) => Some(result.clone()),
+            _ => inner.driver_ended.then_some(Err(BootstrapError::DriverEnded)),
         })
     }
 
@@ -174,10 +207,7 @@ impl Slot {
 
     /// Somebody waits no more.
     pub(super) fn forget(&self, waiter: Waiter) {
-        let forgotten = {
-            let waiting = &mut self.inner().waiting;
-            waiting.iter().position(|(other, _)| *other == waiter).map(|place| waiting.swap_remove(place))
-        };
+        let forgotten = self.inner().stop_waiting(waiter);
         // Not under the mutex: a waker may be the last thing that keeps a task, and the task a guard.
         drop(forgotten);
     }
@@ -188,16 +218,11 @@ impl Slot {
         cx: &Context<'_>,
         look: impl FnOnce(&mut Inner) -> Option<T>,
     ) -> Poll<T> {
-        let mut replaced = None;
         let mut inner = self.inner();
         if let Some(outcome) = look(&mut inner) {
             return Poll::Ready(outcome);
         }
-        match inner.waiting.iter_mut().find(|(other, _)| *other == waiter) {
-            Some((_, waker)) if waker.will_wake(cx.waker()) => {}
-            Some((_, waker)) => replaced = Some(std::mem::replace(waker, cx.waker().clone())),
-            None => inner.waiting.push((waiter, cx.waker().clone())),
-        }
+        let replaced = inner.wait(waiter, cx.waker());
         drop(inner);
         drop(replaced);
         Poll::Pending
@@ -237,7 +262,7 @@ mod tests {
                 slot.forget(watcher);
             }
         }
-        assert_eq!(slot.inner().waiting.len(), 1);
+        assert_eq!(slot.inner().others.len(), 1);
 
         let mut woken = Vec::new();
         slot.end(LossCause::Released, &mut woken);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::protocol::MasterId;
+use crate::protocol::{MasterId, MasterSet};
 
 /// A socket that takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`].
 pub(super) type Sink = Box<dyn Write + Send>;
@@ -58,6 +58,17 @@ impl Writer {
 
     pub(super) fn is_blocked(&self, master: MasterId) -> bool {
         self.outlets.get(master.index()).is_some_and(|outlet| outlet.blocked)
+    }
+
+    /// Masters whose sockets are full, one bit each.
+    pub(super) fn blocked(&self) -> u64 {
+        let mut blocked = MasterSet::EMPTY;
+        for (master, outlet) in MasterId::all(self.outlets.len()).zip(&self.outlets) {
+            if outlet.blocked {
+                blocked.insert(master);
+            }
+        }
+        blocked.bits()
     }
 
     /// Has the next [`Writer::write`] try a socket again that took less than there was.

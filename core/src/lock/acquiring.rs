@@ -83,7 +83,7 @@ impl Lock {
 
     pub(super) fn ask(&self, masters: MasterSet, round: u32, effects: &mut Effects<'_>) {
         // Who expects to be refused asks in a way that says by whom.
-        let watch = self.wait.is_wary() && self.may_try_again();
+        let watch = self.way.is_wary && self.may_try_again();
         let request = self.request(Some(round), Action::Acquire, self.ttl, 0);
         effects.order(masters, Request { watch, ..request });
     }
@@ -166,7 +166,8 @@ impl Lock {
                 unsettled.insert(master);
             }
         }
-        self.wait.granted(since, now);
+        (self.way.asked_at, self.way.granted_at) = (since, now);
+        self.wait.take_stands();
         self.become_held(round, since, votes, valid_until, effects);
         if let Phase::Held(held) = &mut self.phase {
             held.unsettled = unsettled;

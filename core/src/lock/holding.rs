@@ -135,7 +135,7 @@ impl Lock {
     ) {
         let round = self.next_round();
         let asked = self.reached.without(self.forsaken).without(self.unproven);
-        let votes = votes_outstanding_from(asked, effects.config.masters.len());
+        let votes = votes_outstanding_from(asked, effects.config.masters.len()).collect();
         let Phase::Held(held) = &mut self.phase else { return };
         self.longest_ttl = self.longest_ttl.max(ttl);
         held.extensions.push(Extension {
@@ -264,10 +264,9 @@ impl Lock {
 }
 
 /// Votes of a round that asks only these masters; the others hold nothing.
-pub(super) fn votes_outstanding_from(asked: MasterSet, masters: usize) -> Vec<Vote> {
+pub(super) fn votes_outstanding_from(asked: MasterSet, masters: usize) -> impl Iterator<Item = Vote> {
     MasterId::all(masters)
-        .map(|master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld })
-        .collect()
+        .map(move |master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld })
 }
 
 /// The vote that an answer to an extension or a release is.

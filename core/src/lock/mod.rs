@@ -33,8 +33,8 @@ pub(crate) use self::effects::{Effects, Order};
 use self::holding::Held;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
-use self::wait::Wait;
 pub(crate) use self::wait::{Knowledge, Turn};
+use self::wait::{Wait, Way};
 use crate::connection::{Action, Answer, Claim, Request, Ticket};
 use crate::machine::{Acquire, Event, ExtensionId, LockId, Resumption};
 use crate::protocol::{
@@ -99,6 +99,7 @@ pub(crate) struct Lock {
     /// What the masters said in the last attempt that came to a decision.
     last_votes: Option<Vec<Vote>>,
     wait: Wait,
+    way: Way,
     phase: Phase,
 }
 
@@ -173,6 +174,7 @@ impl Lock {
             fence: 0,
             last_votes: None,
             wait: Wait::default(),
+            way: Way::default(),
             phase: Phase::Over,
         }
     }

@@ -17,7 +17,12 @@ pub(super) struct Releasing {
 impl Lock {
     pub(super) fn start_release(&mut self, effects: &mut Effects<'_>) {
         let round = self.next_round();
-        let votes = votes_outstanding_from(self.reached, effects.config.masters.len());
+        let mut votes = match &mut self.phase {
+            Phase::Held(held) => std::mem::take(&mut held.votes),
+            _ => Vec::new(),
+        };
+        votes.clear();
+        votes.extend(votes_outstanding_from(self.reached, effects.config.masters.len()));
         let releasing = Phase::Releasing(Releasing { round, votes });
         if let Phase::Held(held) = std::mem::replace(&mut self.phase, releasing) {
             self.end_extensions(&held, LossCause::Released, effects);

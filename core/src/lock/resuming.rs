@@ -24,8 +24,11 @@ impl Lock {
         let round = self.next_round();
         self.attempts = 1;
         self.reached = MasterSet::all(masters);
-        self.phase =
-            Phase::Resuming(Resuming { round, since: now, votes: votes_outstanding_from(asked, masters) });
+        self.phase = Phase::Resuming(Resuming {
+            round,
+            since: now,
+            votes: votes_outstanding_from(asked, masters).collect(),
+        });
         effects.order(asked, self.request(Some(round), Action::Extend, self.ttl, self.fence));
     }
 

@@ -1,5 +1,6 @@
 //! What a waiting lock knows and remembers; what it does with that stands in `waiting.rs`.
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::protocol::{MasterId, Vote};
@@ -16,38 +17,68 @@ pub(super) enum Stand {
     Held { until: Option<Instant>, watched: bool },
 }
 
-/// What a lock knows and remembers because others may want it, too.
+/// What a lock knows and remembers because others want it, too. Nothing, for most locks, and then it takes no room.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Wait {
+pub(super) struct Wait(Option<Box<Known>>);
+
+/// See [`Wait`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Known {
     /// What is known of each master while the lock is waited for; empty before the first refusal.
     pub(super) stands: Vec<Stand>,
-    /// Whether others are expected to want it at the same time.
-    pub(super) is_wary: bool,
     /// When another was last found to hold it.
     pub(super) met_others: Option<Instant>,
     /// What is left to the one behind it.
     pub(super) knowledge: Option<Box<Knowledge>>,
     /// When all masters are to be asked, whatever the first one says.
     pub(super) all_at: Option<Instant>,
-    /// When it came to the front of its line, and until when it lets others go first if it is refused.
-    pub(super) came_at: Instant,
+    /// Until when it lets others go first if it is refused.
     pub(super) patient_until: Instant,
-    /// Who held it when it was last refused, how many others have held it before him, and after how many it insists.
-    pub(super) holder: Option<u64>,
+    /// Who held it when it was last refused, and how many others have held it before him.
+    holder: Option<u64>,
     pub(super) passed_over: u32,
-    pub(super) lets_pass: u32,
-    /// How long it waited for its turn, how long the round then took that granted it, and when that was.
-    pub(super) waited: Duration,
-    pub(super) took: Duration,
-    pub(super) granted_at: Instant,
+}
+
+static NOTHING: Known = Known {
+    stands: Vec::new(),
+    met_others: None,
+    knowledge: None,
+    all_at: None,
+    patient_until: Instant::ORIGIN,
+    holder: None,
+    passed_over: 0,
+};
+
+impl Deref for Wait {
+    type Target = Known;
+
+    fn deref(&self) -> &Known {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for Wait {
+    fn deref_mut(&mut self) -> &mut Known {
+        self.0.get_or_insert_with(|| Box::new(NOTHING.clone()))
+    }
 }
 
 impl Wait {
-    /// Whether what is asked next is to be watched.
-    pub(super) fn is_wary(&self) -> bool {
-        self.is_wary
+    pub(super) fn stand_mut(&mut self, master: MasterId) -> Option<&mut Stand> {
+        self.0.as_mut()?.stands.get_mut(master.index())
     }
 
+    /// What is known of the masters, which is of no use to one who does not wait any more.
+    pub(super) fn take_stands(&mut self) -> Vec<Stand> {
+        self.0.as_mut().map(|known| std::mem::take(&mut known.stands)).unwrap_or_default()
+    }
+
+    pub(super) fn take_knowledge(&mut self) -> Option<Box<Knowledge>> {
+        self.0.as_mut()?.knowledge.take()
+    }
+}
+
+impl Known {
     /// Whether others have been heard of, and this master has not.
     pub(super) fn is_unheard(&self, master: MasterId) -> bool {
         self.stands.get(master.index()) == Some(&Stand::Unknown)
@@ -61,20 +92,19 @@ impl Wait {
             }
         }
     }
+}
 
-    /// Those who wait are told at the same time, one after the other, always in the same order. Who comes late each time would be passed over
-    /// for ever; so after a while he asks all masters at once, and has a quorum of them while the one who came first still asks alone.
-    pub(super) fn insists(&self) -> bool {
-        self.passed_over >= self.lets_pass
-    }
-
-    /// It is over: the lock was granted, in a round that began at `since`.
-    pub(super) fn granted(&mut self, since: Instant, now: Instant) {
-        self.waited = since.since(self.came_at);
-        self.took = now.since(since);
-        self.granted_at = now;
-        self.stands = Vec::new();
-    }
+/// Where a lock has come in its line, and when.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Way {
+    /// Whether others are expected to want it at the same time.
+    pub(super) is_wary: bool,
+    /// After how many others it insists.
+    pub(super) lets_pass: u32,
+    /// When it came to the front, when the round began that granted it, and when it was granted.
+    pub(super) came_at: Instant,
+    pub(super) asked_at: Instant,
+    pub(super) granted_at: Instant,
 }
 
 /// How a lock begins that comes to the front of its line.

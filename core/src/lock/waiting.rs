@@ -11,7 +11,9 @@
 use std::time::Duration;
 
 use super::acquiring::{Clearing, record};
-use super::wait::{Knowledge, Stand, Turn, Wait};
+use super::wait::{Knowledge, Stand, Turn};
+#[cfg(feature = "sim")]
+use super::wait::{Wait, Way};
 use super::{Effects, Lock, Phase};
 use crate::connection::Answer;
 use crate::jitter::Jitter;
@@ -31,13 +33,13 @@ impl Lock {
             (&self.phase, self.wait.met_others.is_some())
         {
             let (poll_at, refused_first) = (*poll_at, *refused_first);
-            let (votes, stands) = (votes.clone(), std::mem::take(&mut self.wait.stands));
+            let (votes, stands) = (votes.clone(), self.wait.take_stands());
             self.wait.knowledge = Some(Box::new(Knowledge { votes, stands, poll_at, refused_first }));
         }
     }
 
     pub(crate) fn take_knowledge(&mut self) -> Option<Box<Knowledge>> {
-        self.wait.knowledge.take()
+        self.wait.take_knowledge()
     }
 
     /// Comes to the front and goes on waiting where another has left.
@@ -53,7 +55,7 @@ impl Lock {
         }
         self.come_to_the_front(turn, now);
         let Knowledge { votes, stands, poll_at, refused_first } = knowledge;
-        (self.wait.is_wary, self.wait.stands, self.wait.patient_until) = (true, stands, now);
+        (self.way.is_wary, self.wait.stands, self.wait.patient_until) = (true, stands, now);
         self.wait.met_others = Some(now);
         self.last_votes = Some(votes.clone());
         let [acquire_round, undo_round] = [self.next_round(), self.next_round()];
@@ -84,10 +86,10 @@ impl Lock {
     }
 
     pub(super) fn come_to_the_front(&mut self, turn: Turn, now: Instant) {
-        self.wait.is_wary = turn.is_wary;
-        self.wait.lets_pass = turn.lets_pass;
-        self.wait.came_at = now;
-        self.wait.patient_until = now + turn.patience;
+        (self.way.is_wary, self.way.lets_pass, self.way.came_at) = (turn.is_wary, turn.lets_pass, now);
+        if !turn.patience.is_zero() {
+            self.wait.patient_until = now + turn.patience;
+        }
     }
 
     pub(crate) fn is_queued(&self) -> bool {
@@ -101,11 +103,11 @@ impl Lock {
 
     /// How long the round took that granted it.
     pub(crate) fn took(&self) -> Duration {
-        self.wait.took
+        self.way.granted_at.since(self.way.asked_at)
     }
 
     pub(crate) fn granted_at(&self) -> Instant {
-        self.wait.granted_at
+        self.way.granted_at
     }
 
     /// How many others were met before that.
@@ -115,14 +117,18 @@ impl Lock {
 
     /// How long it was in front before the round that granted it.
     pub(crate) fn waited(&self) -> Duration {
-        self.wait.waited
+        self.way.asked_at.since(self.way.came_at)
     }
 
     /// Forgets what only others in its line are told of, so that locks which do the same from now on are equal.
     #[cfg(feature = "sim")]
     pub(crate) fn forget_its_line(&mut self) {
-        let stands = std::mem::take(&mut self.wait.stands);
-        self.wait = Wait { stands, is_wary: self.wait.is_wary, ..Wait::default() };
+        let stands = self.wait.take_stands();
+        self.wait = Wait::default();
+        if !stands.is_empty() {
+            self.wait.stands = stands;
+        }
+        self.way = Way { is_wary: self.way.is_wary, ..Way::default() };
     }
 
     /// Whether it is neither sought nor held any more.
@@ -158,8 +164,8 @@ impl Lock {
     /// The master that is asked before all others, if one is.
     pub(super) fn first_to_ask(&self, now: Instant, effects: &Effects<'_>) -> Option<MasterId> {
         let is_last = self.give_up_at.is_some_and(|limit| now + effects.config.request_timeout >= limit);
-        if !self.wait.is_wary
-            || self.wait.insists()
+        if !self.way.is_wary
+            || self.insists()
             || is_last
             || !effects.config.first_alone
             || effects.config.masters.len() == 1
@@ -175,6 +181,12 @@ impl Lock {
             _ => false,
         };
         (!is_held).then_some(first)
+    }
+
+    /// Those who wait are told at the same time, one after the other, always in the same order. Who comes late each time would be passed over
+    /// for ever; so after a while he asks all masters at once, and has a quorum of them while the one who came first still asks alone.
+    fn insists(&self) -> bool {
+        self.wait.passed_over >= self.way.lets_pass
     }
 
     pub(super) fn ask_the_rest(&mut self, effects: &mut Effects<'_>) {
@@ -242,7 +254,7 @@ impl Lock {
         if self.wait.stands.len() < masters {
             self.wait.stands.resize(masters, Stand::Unknown);
         }
-        if let Some(place) = self.wait.stands.get_mut(master.index()) {
+        if let Some(place) = self.wait.stand_mut(master) {
             *place = stand;
         }
     }
@@ -251,7 +263,7 @@ impl Lock {
     pub(super) fn note_votes(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
         if votes.iter().any(|vote| vote.is_refusal()) {
             self.wait.met_others = Some(now);
-            self.wait.is_wary = true;
+            self.way.is_wary = true;
         }
         if let Some(vote) =
             votes.iter().find(|vote| matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }))
@@ -276,7 +288,7 @@ impl Lock {
 
     /// A key of this name has changed on a master, or may have.
     pub(crate) fn changed(&mut self, master: MasterId, now: Instant, effects: &mut Effects<'_>) {
-        if let Some(stand) = self.wait.stands.get_mut(master.index()) {
+        if let Some(stand) = self.wait.stand_mut(master) {
             *stand = Stand::Open;
         }
         let open = self.wait.stands.iter().filter(|stand| **stand == Stand::Open).count();
@@ -305,7 +317,7 @@ impl Lock {
 
     /// Nothing will be told any more of what was watched on a master.
     pub(crate) fn deaf(&mut self, master: MasterId, now: Instant, effects: &mut Effects<'_>) {
-        if let Some(stand @ Stand::Held { .. }) = self.wait.stands.get_mut(master.index()) {
+        if let Some(stand @ Stand::Held { .. }) = self.wait.stand_mut(master) {
             *stand = Stand::Unknown;
             if let Phase::Clearing(clearing) = &mut self.phase {
                 clearing.put_off(now, effects);

@@ -84,12 +84,10 @@ pub(super) struct Freed {
     pub(super) knowledge: Option<Box<Knowledge>>,
 }
 
+/// Small, since every lock that is held has one.
 #[derive(Clone, Debug)]
 struct Line {
     ahead: Option<LockId>,
-    waiting: VecDeque<LockId>,
-    /// So many of those have left.
-    left: usize,
     /// Grants in a row, and since when.
     run: u32,
     run_since: Instant,
@@ -98,6 +96,16 @@ struct Line {
     not_before: Instant,
     took: Duration,
     was_handed: bool,
+    /// Nothing as long as nobody else wants the lock.
+    others: Option<Box<Others>>,
+}
+
+/// What a line knows of those who want the same lock, here and in other processes.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    waiting: VecDeque<LockId>,
+    /// So many of those have left.
+    left: usize,
     /// After how long it is our turn again while others want the lock, on the average.
     wait: Duration,
     /// How many others come before that, on the average, in sixteenths.
@@ -138,10 +146,10 @@ impl Lines {
         id: LockId,
         stands: impl Fn(LockId) -> bool,
     ) -> usize {
-        let waiting = self.by_resource.get(resource).map(|line| line.waiting.iter());
-        1 + waiting
+        let others = self.by_resource.get(resource).and_then(|line| line.others.as_ref());
+        1 + others
             .into_iter()
-            .flatten()
+            .flat_map(|others| &others.waiting)
             .take_while(|other| **other != id)
             .filter(|other| stands(**other))
             .count()
@@ -149,7 +157,8 @@ impl Lines {
 
     /// How many wait behind him.
     pub(super) fn waiting(&self, resource: &Resource) -> usize {
-        self.by_resource.get(resource).map_or(0, |line| line.waiting.len() - line.left)
+        let others = self.by_resource.get(resource).and_then(|line| line.others.as_ref());
+        others.map_or(0, |others| others.waiting.len() - others.left)
     }
 
     /// Puts a lock in front of a line in which nobody stands.
@@ -179,17 +188,18 @@ impl Lines {
     /// Puts a lock behind the others.
     pub(super) fn queue(&mut self, resource: &Resource, id: LockId) {
         if let Some(line) = self.by_resource.get_mut(resource) {
-            line.waiting.push_back(id);
+            line.others().waiting.push_back(id);
         }
     }
 
     /// A lock that stood behind others has left.
     pub(super) fn leave(&mut self, resource: &Resource, stands: impl Fn(LockId) -> bool) {
         let Some(line) = self.by_resource.get_mut(resource) else { return };
-        line.left += 1;
-        if line.left > 16 && line.left > line.waiting.len() / 2 {
-            line.waiting.retain(|id| stands(*id));
-            line.left = 0;
+        let others = line.others();
+        others.left += 1;
+        if others.left > 16 && others.left > others.waiting.len() / 2 {
+            others.waiting.retain(|id| stands(*id));
+            others.left = 0;
         }
     }
 
@@ -210,6 +220,10 @@ impl Lines {
     ) -> Option<(LockId, Turn)> {
         let line = self.by_resource.get_mut(&freed.resource)?;
         line.ahead = None;
+        if freed.met_others.is_some() {
+            let others = line.others();
+            others.met_others = others.met_others.max(freed.met_others);
+        }
         if let Some(at) = freed.granted_at {
             line.let_go_at = Some(now);
             if line.run == 0 {
@@ -220,13 +234,13 @@ impl Lines {
                 line.learn(freed, self.longest_patience);
             }
         }
-        line.met_others = line.met_others.max(freed.met_others);
+        let others = line.others.as_mut()?;
         let next = loop {
-            let next = line.waiting.pop_front()?;
+            let next = others.waiting.pop_front()?;
             if stands(next) {
                 break next;
             }
-            line.left -= 1;
+            others.left -= 1;
         };
         line.ahead = Some(next);
         // Who failed has not kept anybody out.
@@ -243,18 +257,18 @@ impl Line {
     fn new(id: LockId, now: Instant) -> Self {
         Self {
             ahead: Some(id),
-            waiting: VecDeque::new(),
-            left: 0,
             run: 0,
             run_since: now,
             let_go_at: None,
             not_before: now,
             took: Duration::ZERO,
             was_handed: false,
-            wait: Duration::ZERO,
-            passed_over: 0,
-            met_others: None,
+            others: None,
         }
+    }
+
+    fn others(&mut self) -> &mut Others {
+        self.others.get_or_insert_default()
     }
 
     /// Whoever comes back for what was released a moment ago leaves others no more time than one who is handed it. Where no others are known, who
@@ -298,15 +312,19 @@ impl Line {
 
     /// One long wait makes nobody wait for much longer.
     fn learn(&mut self, freed: &Freed, longest_patience: Duration) {
-        let waited = freed.waited.min(4 * self.wait + freed.took);
-        self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
-        self.passed_over = (7 * self.passed_over + 16 * freed.passed_over.min(1 << 20)) / 8;
+        let Some(others) = &mut self.others else { return };
+        let waited = freed.waited.min(4 * others.wait + freed.took);
+        others.wait = ((3 * others.wait + waited) / 4).min(longest_patience);
+        others.passed_over = (7 * others.passed_over + 16 * freed.passed_over.min(1 << 20)) / 8;
     }
 
     /// Three quarters of the time after which it is our turn again, by experience. Who has just come would only be in the way of those who
     /// have waited for longer; and where everybody does so they are served about in the order of their coming.
     fn patience(&self, now: Instant) -> Duration {
-        if self.is_contended(now) { self.wait * 3 / 4 } else { Duration::ZERO }
+        match &self.others {
+            Some(others) if self.is_contended(now) => others.wait * 3 / 4,
+            _ => Duration::ZERO,
+        }
     }
 
     fn at_once(&self) -> Turn {
@@ -314,11 +332,13 @@ impl Line {
     }
 
     fn lets_pass(&self) -> u32 {
-        LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / 16)
+        let usual = self.others.as_ref().map_or(0, |others| others.passed_over);
+        LETS_PASS.max(usual * LETS_PASS_OF_USUAL / 16)
     }
 
     fn is_contended(&self, now: Instant) -> bool {
-        self.met_others.is_some_and(|at| now.since(at) < REMEMBERED)
+        let met_others = self.others.as_ref().and_then(|others| others.met_others);
+        met_others.is_some_and(|at| now.since(at) < REMEMBERED)
     }
 
     /// Long enough for somebody else to hear of the release and to ask.

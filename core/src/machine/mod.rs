@@ -41,7 +41,7 @@ use self::line::{Freed, Lines, Place};
 use self::slab::Slab;
 use self::task::Task;
 use self::timers::{Owner, Timers};
-use crate::connection::{Answers, Connection};
+use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 use crate::protocol::{Cause, Config, MasterId, Resource, Token};
@@ -110,6 +110,8 @@ pub struct Machine<E> {
     extensions: u64,
     timers: Timers,
     orders: VecDeque<Order>,
+    /// The bytes of the order that is being carried down.
+    wording: Wording,
     answers: Answers,
     events: VecDeque<Event>,
     lines: Lines,
@@ -175,6 +177,7 @@ impl<E: Entropy> Machine<E> {
             extensions: 0,
             timers: Timers::default(),
             orders: VecDeque::new(),
+            wording: Wording::default(),
             answers: Answers::default(),
             events: VecDeque::new(),
             lines,

@@ -16,9 +16,10 @@ impl<E: Entropy> Machine<E> {
     pub(super) fn settle(&mut self, now: Instant) {
         loop {
             if let Some(order) = self.orders.pop_front() {
+                self.wording.clear();
                 for master in order.to.iter() {
                     let Some(link) = self.connections.get_mut(master.index()) else { continue };
-                    link.connection.submit(order.request.clone(), now, &mut self.answers);
+                    link.connection.submit(&order.request, &mut self.wording, now, &mut self.answers);
                     self.touched(master);
                 }
             } else if let Some(freed) = self.freed.pop_front() {

@@ -2,8 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-
-use bytes::Bytes;
+use std::sync::Arc;
 
 use super::{ConfigError, Fleet};
 
@@ -13,7 +12,7 @@ use super::{ConfigError, Fleet};
 /// that follows the Redis distributed-locks page, section "Correct implementation with a single instance",
 /// excludes and is excluded by this one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Resource(Bytes);
+pub struct Resource(Arc<[u8]>);
 
 impl Resource {
     /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs far less, and the
@@ -38,12 +37,12 @@ impl Resource {
         if name.starts_with(COUNTER) || name.starts_with(Fleet::MARKER.as_bytes()) {
             return Err(ConfigError::ReservedResource);
         }
-        Ok(Self(Bytes::copy_from_slice(name)))
+        Ok(Self(Arc::from(name)))
     }
 
     /// The restart guard's own key, as the name of what a round of questions about it is about.
     pub(crate) fn marker() -> Self {
-        Self(Bytes::from_static(Fleet::MARKER.as_bytes()))
+        Self(Arc::from(Fleet::MARKER.as_bytes()))
     }
 
     /// The key under which every master counts the grants of this resource, if they are fenced. Nothing ever expires it: without it

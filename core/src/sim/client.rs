@@ -218,6 +218,8 @@ pub(super) struct Process {
     tasks: BTreeMap<usize, Task>,
     spawned: usize,
     is_dead: bool,
+    /// Whether the last turn has woken tasks, so that another one follows.
+    has_woken: bool,
 }
 
 impl Process {
@@ -244,6 +246,7 @@ impl Process {
                 tasks: BTreeMap::new(),
                 spawned: 0,
                 is_dead: false,
+                has_woken: false,
             },
         )
     }
@@ -269,7 +272,8 @@ impl Process {
         let Some(port) = &mut self.port else { return };
         port.register(&self.waker);
         let writes = lock(&self.state).writes;
-        let mut was_idle = true;
+        // A turn behind those whom the last one has woken is none in vain.
+        let mut was_idle = !std::mem::take(&mut self.has_woken);
         loop {
             let next = lock(&self.state).clients.get_mut(self.number).and_then(|node| node.inbox.pop_front());
             was_idle &= next.is_none();
@@ -298,7 +302,7 @@ impl Process {
                 port.retry_write(master);
             }
         }
-        port.tick();
+        self.has_woken = port.tick();
         while let Some(demand) = port.next_demand() {
             was_idle = false;
             let mut state = lock(&self.state);
@@ -321,6 +325,11 @@ impl Process {
         if port.is_finished() {
             self.port = None;
             lock(&self.state).close_all(self.number);
+            return;
+        }
+        if self.has_woken {
+            // They run first, or most of them.
+            lock(&self.state).rouse(self.number);
             return;
         }
         if let Some(span) = port.sleep() {

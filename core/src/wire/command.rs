@@ -7,8 +7,7 @@ use bytes::{BufMut, BytesMut};
 
 /// Appends one command with its arguments.
 pub(crate) fn encode(out: &mut BytesMut, arguments: &[&[u8]]) {
-    let payload: usize =
-        arguments.iter().map(|argument| MAX_HEADER_BYTES + argument.len() + CRLF.len()).sum();
+    let payload: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
     out.reserve(MAX_HEADER_BYTES + payload);
     put_header(out, b'*', arguments.len());
     for argument in arguments {
@@ -17,13 +16,13 @@ pub(crate) fn encode(out: &mut BytesMut, arguments: &[&[u8]]) {
 }
 
 /// Appends one argument of a command whose header has been written.
-pub(crate) fn put_argument(out: &mut BytesMut, argument: &[u8]) {
+pub(crate) fn put_argument(out: &mut impl BufMut, argument: &[u8]) {
     put_header(out, b'$', argument.len());
     out.put_slice(argument);
     out.put_slice(CRLF);
 }
 
-fn put_header(out: &mut BytesMut, kind: u8, length: usize) {
+fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
     out.put_u8(kind);
     // No platform of Rust has addresses of more than 64 bits.
     out.put_slice(Decimal::new(length as u64).as_bytes());
@@ -64,6 +63,8 @@ const CRLF: &[u8] = b"\r\n";
 const MAX_DIGITS: usize = 20;
 /// A type byte, a length and CR LF.
 const MAX_HEADER_BYTES: usize = 1 + MAX_DIGITS + CRLF.len();
+/// What an argument takes at most besides its bytes.
+pub(crate) const MAX_OVERHEAD_BYTES: usize = MAX_HEADER_BYTES + CRLF.len();
 
 #[cfg(test)]
 mod tests {

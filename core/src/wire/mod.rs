@@ -18,9 +18,9 @@ mod scan;
 mod script;
 mod server_error;
 
-pub(crate) use command::{Decimal, encode, put_argument};
+pub(crate) use command::{Decimal, MAX_OVERHEAD_BYTES, encode, put_argument};
 pub use fault::WireFault;
-pub(crate) use reply::{Dialect, Reply, decode};
+pub(crate) use reply::{Dialect, Reply, common_reply, decode};
 pub(crate) use scan::Scanner;
 #[cfg(any(test, feature = "sim"))]
 pub(crate) use script::ALL;

@@ -1,0 +1,127 @@
+//! Counts what a lock costs the core, from the request to the release: instructions and allocations for each pair of an acquisition and its
+//! release, with every master granting. Both repeat, so that a change can be held against the table in `core/docs/COSTS.md`.
+//!
+//! `cargo run --release -p quorlock-core --example pairs`, with valgrind installed for the instructions. Its table is what stands there.
+//!
+//! Two ways are counted: the machine alone, driven by hand; and the front around it, as a transport drives it, with a task for each lock.
+#![allow(clippy::print_stdout)]
+
+use std::process::{Command, ExitCode};
+
+use allocation_counter::AllocationInfo;
+
+mod front;
+mod machine;
+mod masters;
+
+/// So many masters are asked.
+const MASTERS: [usize; 3] = [3, 5, 51];
+/// So many locks are sought at once: one after the other, and as many as a busy service has.
+const AT_ONCE: [usize; 2] = [1, 64];
+const WAYS: [&str; 2] = ["machine", "front"];
+/// What happens once, and what happens now and then, has happened in so many pairs.
+const WARM_UP: usize = 1_024;
+const COUNTED: usize = 4_096;
+const HELD: usize = 10_000;
+
+/// Makes so many pairs.
+trait Pairs {
+    fn run(&mut self, pairs: usize);
+}
+
+fn open(way: &str, masters: usize, at_once: usize) -> Box<dyn Pairs> {
+    if way == "machine" {
+        Box::new(machine::ByHand::new(masters, at_once))
+    } else {
+        Box::new(front::Driven::new(masters, at_once))
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [way, masters, at_once, pairs] = arguments.as_slice() {
+        let numbers = [masters, at_once, pairs].map(|number| number.parse().expect("a number"));
+        let [masters, at_once, pairs] = numbers;
+        open(way, masters, at_once).run(pairs);
+        return ExitCode::SUCCESS;
+    }
+    if arguments == ["held"] {
+        println!("{}", held());
+        return ExitCode::SUCCESS;
+    }
+    println!("| Way | N | At once | Instructions | Allocations | Bytes allocated |");
+    println!("|---|---:|---:|---:|---:|---:|");
+    for way in WAYS {
+        for masters in MASTERS {
+            for at_once in AT_ONCE {
+                let instructions = match instructions(way, masters, at_once) {
+                    Ok(instructions) => instructions,
+                    Err(why) => {
+                        eprintln!("instructions cannot be counted: {why}");
+                        return ExitCode::FAILURE;
+                    }
+                };
+                let allocated = allocations(way, masters, at_once);
+                println!(
+                    "| {way} | {masters} | {at_once} | {instructions:.0} | {:.2} | {:.0} |",
+                    allocated.count_total as f64 / COUNTED as f64,
+                    allocated.bytes_total as f64 / COUNTED as f64,
+                );
+            }
+        }
+    }
+    println!("\n{HELD} locks that are held over {} masters take {} bytes each.", MASTERS[0], held());
+    ExitCode::SUCCESS
+}
+
+/// What a lock takes that is held, with all that the core keeps for it and without the name that its caller keeps.
+fn held() -> i64 {
+    let mut driven = front::Driven::new(MASTERS[0], HELD);
+    let allocated = allocation_counter::measure(|| driven.hold());
+    allocated.bytes_current / HELD as i64
+}
+
+fn allocations(way: &str, masters: usize, at_once: usize) -> AllocationInfo {
+    let mut pairs = open(way, masters, at_once);
+    pairs.run(WARM_UP);
+    allocation_counter::measure(|| pairs.run(COUNTED))
+}
+
+/// For one pair: what more pairs cost more, so that opening the connections does not count.
+fn instructions(way: &str, masters: usize, at_once: usize) -> Result<f64, String> {
+    let fewer = callgrind(way, masters, at_once, WARM_UP)?;
+    let more = callgrind(way, masters, at_once, WARM_UP + COUNTED)?;
+    Ok((more - fewer) as f64 / COUNTED as f64)
+}
+
+/// All instructions of this program under valgrind, making so many pairs.
+fn callgrind(way: &str, masters: usize, at_once: usize, pairs: usize) -> Result<u64, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let numbers = [masters, at_once, pairs].map(|number| number.to_string());
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .arg(way)
+        .args(numbers)
+        .output()
+        .map_err(|error| format!("valgrind does not run ({error}); install it (apt-get install valgrind)"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let counted = said.lines().find_map(|line| line.split_once("Collected :"));
+    counted.and_then(|(_, number)| number.trim().parse().ok()).ok_or_else(|| format!("valgrind said: {said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of `core/docs/COSTS.md`. Whoever makes them smaller writes the smaller ones here and there; whoever makes them larger says why.
+    #[test]
+    fn a_pair_allocates_no_more_than_is_written_down() {
+        for (way, masters, at_once, written) in
+            [("machine", 3, 1, 2), ("machine", 51, 64, 2), ("front", 3, 1, 6), ("front", 51, 64, 4)]
+        {
+            let counted = allocations(way, masters, at_once).count_total / COUNTED as u64;
+            assert_eq!(counted, written, "{way}, {masters} masters, {at_once} at once");
+        }
+    }
+}
