@@ -2,14 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::fs;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use quorlock_tests::Random;
 use smol::{LocalExecutor, Task};
 
-use crate::way::Opened;
+use super::way::Opened;
+use crate::usage::resident;
 
 const WAITERS: usize = 1_000;
 const CANCELLED: usize = 500;
@@ -82,13 +82,6 @@ fn wait(opened: &Opened, resource: &str, cancelled: usize) -> (usize, Served) {
     let served = served.borrow();
     let millis = took.as_millis().try_into().expect("a short time");
     (bytes, Served { count: served.len(), in_order: served.is_sorted(), millis })
-}
-
-fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
-    kilobytes.unwrap_or_default() * 1024
 }
 
 impl fmt::Display for Crowd {

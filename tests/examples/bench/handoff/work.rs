@@ -7,10 +7,10 @@ use std::time::Duration;
 use quorlock_tests::RedisServer;
 use quorlock_tests::chaos::history::now;
 
-use crate::helper::Helper;
-use crate::requests::Requests;
-use crate::turns::{Figures, Span, Turn};
-use crate::way::{Opened, Way};
+use super::helper::Helper;
+use super::requests::Requests;
+use super::turns::{Figures, Span, Turn};
+use super::way::{Opened, Way};
 
 pub(crate) const WORKERS: usize = 8;
 const HOLD: Duration = Duration::from_millis(1);

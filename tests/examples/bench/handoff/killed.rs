@@ -7,8 +7,8 @@ use std::time::Duration;
 use quorlock_tests::RedisServer;
 use quorlock_tests::chaos::history::now;
 
-use crate::helper::Helper;
-use crate::way::Way;
+use super::helper::Helper;
+use super::way::Way;
 
 const TTL_MILLIS: u64 = 1_000;
 /// Long enough for waiters to have asked, and short of the TTL.

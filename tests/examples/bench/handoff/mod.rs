@@ -1,8 +1,7 @@
 //! Prints how locks go from hand to hand, in our ways and in others, as ratios to a floor of raw sockets.
 //!
-//! `cargo run --release -p quorlock-tests --features peers --example handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; all unless said.
-//! `tests/README.md` says what they are. The ways take turns in each round, so that whatever else the machine does meets all of them.
-#![allow(clippy::print_stdout)]
+//! `bench handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; all unless said. `tests/README.md` says what they are. The ways take turns
+//! in each round, so that whatever else the machine does meets all of them.
 
 mod crowd;
 mod helper;
@@ -31,13 +30,25 @@ const KILLED_HOLDERS: usize = 10;
 /// Far longer than a release takes, and far shorter than the TTL of what would be left.
 const UNTIL_GONE: Duration = Duration::from_millis(500);
 
-fn main() {
-    let mut arguments = std::env::args().skip(1).peekable();
-    if arguments.next_if(|first| first == helper::HELPER).is_some() {
-        return helper::main(arguments).expect("whoever gives orders reads the answers");
+/// The argument that stands before all that is said here.
+pub(crate) const NAME: &str = "handoff";
+/// The letters of all scenarios.
+pub(crate) const SCENARIOS: &str = "ARBCD";
+/// How many rounds there are unless said.
+pub(crate) const ROUNDS: usize = 5;
+
+/// The whole of a helper's process, if that is what is asked for here.
+pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {
+    let mut arguments = arguments.peekable();
+    let is_one = arguments.next_if(|first| first == helper::HELPER).is_some();
+    if is_one {
+        helper::main(arguments).expect("whoever gives orders reads the answers");
     }
-    let rounds = arguments.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
-    let scenarios = arguments.next().unwrap_or_else(|| "ARBCD".to_owned());
+    is_one
+}
+
+/// Measures and prints the scenarios of these letters.
+pub(crate) fn main(rounds: usize, scenarios: &str) {
     assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
     for count in [3, 5] {
         let masters = masters(count);

@@ -7,7 +7,7 @@ use quorlock_core::front::{Guard, Locker};
 use quorlock_core::{Config, ConfigBuilder};
 use quorlock_tests::Transport;
 
-use crate::raw::Raw;
+use super::raw::Raw;
 
 /// No worker waits for longer: a way that comes to nothing ends.
 const WITHIN: Duration = Duration::from_secs(15);

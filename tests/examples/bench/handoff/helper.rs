@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use quorlock_tests::chaos::history::now;
 
-use crate::crowd::{self, Crowd};
-use crate::turns::{Span, Turn};
-use crate::way::Way;
-use crate::work::work;
+use super::crowd::{self, Crowd};
+use super::turns::{Span, Turn};
+use super::way::Way;
+use super::work::work;
 
 /// The first argument of a helper.
 pub(crate) const HELPER: &str = "helper";
@@ -29,7 +29,10 @@ impl Helper {
         let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
         let program = std::env::current_exe().expect("this program has a name");
         let mut command = Command::new(program);
-        command.args([HELPER, way.name, &masters.join(",")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args([super::NAME, HELPER, way.name, &masters.join(",")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started again");
         let orders = child.stdin.take().expect("a pipe");
         let answers = BufReader::new(child.stdout.take().expect("a pipe")).lines();

@@ -1,0 +1,125 @@
+//! What the command line says.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::{Arg, Parser, ValueExt as _};
+
+use crate::handoff;
+use crate::scenario::NAMES;
+
+pub(crate) const HELP: &str = "\
+Measures locks in our ways and in others, as ratios to a floor of raw sockets, on real servers that it starts.
+
+bench [--svg FILE] [ROUNDS] [SCENARIO ...]
+bench handoff [ROUNDS [LETTERS]]
+
+ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs
+SCENARIO   sequential, inflight, hung, dead or held; all of these unless said
+LETTERS    of ARBCD, the scenarios of hand-offs, as tests/README.md describes them
+--svg FILE writes a picture of the ratios";
+
+const ROUNDS: usize = 7;
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Todo {
+    Help,
+    Measure { rounds: usize, scenarios: Vec<&'static str>, svg: Option<PathBuf> },
+    HandOffs { rounds: usize, letters: String },
+}
+
+impl Todo {
+    /// Reads what stands behind the name of the program.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+        let mut parser = Parser::from_args(arguments);
+        let (mut words, mut svg) = (Vec::new(), None);
+        while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+            match argument {
+                Arg::Long("svg") => {
+                    let file = parser.value().map_err(|error| error.to_string())?;
+                    svg = Some(PathBuf::from(file));
+                }
+                Arg::Short('h') | Arg::Long("help") => return Ok(Self::Help),
+                Arg::Value(word) => words.push(word.string().map_err(|error| error.to_string())?),
+                other => return Err(other.unexpected().to_string()),
+            }
+        }
+        let mut words = words.iter().map(String::as_str).peekable();
+        if words.next_if_eq(&handoff::NAME).is_some() {
+            if svg.is_some() {
+                return Err("there is no picture of hand-offs".to_owned());
+            }
+            let rounds = words.next().map_or(Ok(handoff::ROUNDS), number)?;
+            let letters = words.next().unwrap_or(handoff::SCENARIOS).to_owned();
+            if let Some(letter) = letters.chars().find(|letter| !handoff::SCENARIOS.contains(*letter)) {
+                return Err(format!(
+                    "hand-offs have no scenario {letter:?}; there are {}",
+                    handoff::SCENARIOS
+                ));
+            }
+            return match words.next() {
+                Some(word) => Err(format!("nothing may stand behind the letters, and {word:?} does")),
+                None => Ok(Self::HandOffs { rounds, letters }),
+            };
+        }
+        let rounds = words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+        let rounds = rounds.map_or(Ok(ROUNDS), number)?;
+        let mut scenarios = words.map(scenario).collect::<Result<Vec<_>, _>>()?;
+        if scenarios.is_empty() {
+            scenarios = NAMES.to_vec();
+        }
+        Ok(Self::Measure { rounds, scenarios, svg })
+    }
+}
+
+fn number(word: &str) -> Result<usize, String> {
+    match word.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("{word:?} is no number of rounds")),
+    }
+}
+
+fn scenario(word: &str) -> Result<&'static str, String> {
+    let known = NAMES.iter().find(|name| **name == word);
+    known.copied().ok_or_else(|| match word {
+        handoff::NAME => format!("{word:?} stands alone, before its number of rounds"),
+        _ => format!("there is no scenario {word:?}; there are {} and {}", NAMES.join(", "), handoff::NAME),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Todo, String> {
+        Todo::read(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn everything_is_measured_unless_said() {
+        let all = Todo::Measure { rounds: ROUNDS, scenarios: NAMES.to_vec(), svg: None };
+        assert_eq!(read(""), Ok(all));
+        let some = Todo::Measure { rounds: 3, scenarios: vec!["sequential"], svg: Some("a.svg".into()) };
+        assert_eq!(read("3 sequential --svg a.svg"), Ok(some));
+        assert_eq!(read("--help"), Ok(Todo::Help));
+    }
+
+    #[test]
+    fn hand_offs_are_a_command_of_their_own() {
+        let all = Todo::HandOffs { rounds: 5, letters: "ARBCD".to_owned() };
+        assert_eq!(read("handoff"), Ok(all));
+        let some = Todo::HandOffs { rounds: 2, letters: "AC".to_owned() };
+        assert_eq!(read("handoff 2 AC"), Ok(some));
+        assert!(read("3 handoff").unwrap_err().contains("alone"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        assert!(read("3 fast").unwrap_err().contains("inflight"));
+        assert!(read("handoff 1 AX").unwrap_err().contains("ARBCD"));
+        for line in ["0", "3x", "--rounds 3", "--svg", "handoff x", "handoff 1 A B", "handoff --svg x"] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The floor: the same commands on bare sockets, by one thread and without anything that makes a lock safe.
+//!
+//! Each worker is a small state: it sends `SET key token NX PX ttl` to all masters, waits for `+OK` from a majority, sends the script that
+//! compares and deletes to all, waits for `:1` from a majority, and begins anew. A command is not sent when it is made: all that
+//! one turn of the loop makes is collected for each socket and leaves in one write. Then the thread sleeps in `poll` until a socket has
+//! something, reads all that is there, and matches the replies, of one line each, with the requests in flight, in their order. So a batch
+//! is as large as what has come in meanwhile. Late replies of a minority are read and matched, but nobody waits for them.
+//!
+//! There are no time-outs, no validity and no lost connections, and tokens are counted. In the loop nothing is
+//! allocated for a command once the queues have grown; a turn makes the list for `poll`.
+
+mod socket;
+#[cfg(feature = "tokio")]
+pub(crate) mod tokio_main;
+mod worker;
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use quorlock_tests::RawClient;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::client::{Client, Limit, Sequence, Tally};
+use crate::usage::Meter;
+use socket::{Asked, Socket};
+use worker::Worker;
+
+const RELEASE: &str =
+    "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
+
+/// One thread's sockets.
+pub(crate) struct Raw {
+    sockets: Vec<Socket>,
+    majority: usize,
+    release: String,
+    tokens: u64,
+    replies: Vec<Asked>,
+}
+
+/// What a majority has done for a worker.
+#[derive(Clone, Copy, PartialEq)]
+enum Event {
+    Granted,
+    Released,
+}
+
+impl Raw {
+    pub(crate) fn open(addresses: &[SocketAddr]) -> Self {
+        let release = load(addresses, RELEASE);
+        let sockets: Vec<_> = addresses.iter().map(Socket::connect).collect();
+        Self { majority: sockets.len() / 2 + 1, sockets, release, tokens: 0, replies: Vec::new() }
+    }
+
+    /// Has so many workers take their locks again and again. Each of them stops where `goes_on` says no to its release, and this ends when all
+    /// have stopped and every reply has come.
+    fn run(&mut self, workers: usize, mut goes_on: impl FnMut(Event) -> bool) {
+        let mut workers: Vec<Worker> =
+            (0..workers).map(|number| Worker::new(number, &self.release)).collect();
+        let mut working = workers.len();
+        for (number, worker) in workers.iter_mut().enumerate() {
+            self.begin(number, worker);
+        }
+        while self.turn(None) {
+            let replies = std::mem::take(&mut self.replies);
+            for asked in &replies {
+                let Some(worker) = workers.get_mut(asked.worker) else { continue };
+                if !worker.has_majority(asked.phase, self.majority) {
+                    continue;
+                }
+                if worker.is_granted() {
+                    goes_on(Event::Granted);
+                    let phase = worker.next();
+                    self.send(Asked { worker: asked.worker, phase }, worker.release());
+                } else if goes_on(Event::Released) {
+                    worker.next();
+                    self.begin(asked.worker, worker);
+                } else {
+                    worker.next();
+                    working -= 1;
+                }
+            }
+            self.replies = replies;
+            if working == 0 && self.sockets.iter().all(Socket::is_idle) {
+                return;
+            }
+        }
+    }
+
+    fn begin(&mut self, number: usize, worker: &mut Worker) {
+        self.tokens += 1;
+        worker.draw(self.tokens);
+        self.send(Asked { worker: number, phase: worker.phase() }, worker.acquire());
+    }
+
+    fn send(&mut self, asked: Asked, command: &[u8]) {
+        for socket in &mut self.sockets {
+            socket.push(asked, command);
+        }
+    }
+
+    /// Writes what has been collected, sleeps for so long at most, and reads what has come; false if nothing can come any more.
+    fn turn(&mut self, span: Option<Duration>) -> bool {
+        self.replies.clear();
+        self.sockets.iter_mut().for_each(Socket::write);
+        if span.is_none() && self.sockets.iter().all(Socket::is_idle) {
+            return false;
+        }
+        let span = span.map(|span| Timespec::try_from(span).expect("a short span"));
+        // It borrows the sockets, and so cannot be kept for the next turn.
+        let mut polled: Vec<_> = self
+            .sockets
+            .iter()
+            .map(|socket| {
+                let writes = if socket.is_full() { PollFlags::OUT } else { PollFlags::empty() };
+                PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN | writes)
+            })
+            .collect();
+        rustix::io::retry_on_intr(|| poll(&mut polled, span.as_ref())).expect("sockets can be waited for");
+        let ready =
+            polled.iter().enumerate().filter(|(_, polled)| polled.revents().intersects(!PollFlags::OUT));
+        let ready = ready.fold(0_u64, |ready, (place, _)| ready | 1 << place);
+        drop(polled);
+        for (place, socket) in self.sockets.iter_mut().enumerate() {
+            if ready & 1 << place != 0 {
+                socket.read(&mut self.replies);
+            }
+        }
+        true
+    }
+}
+
+/// Gives all masters a script; its name.
+fn load(addresses: &[SocketAddr], script: &str) -> String {
+    let load = |address: &SocketAddr| RawClient::connect(*address).command(&["SCRIPT", "LOAD", script]);
+    let names: Vec<_> = addresses.iter().map(load).collect();
+    names.first().and_then(|name| name.text()).expect("a script's name").to_owned()
+}
+
+impl Client for Raw {
+    fn sequential(&mut self, limit: Limit) -> Sequence {
+        let mut sequence = Sequence::with_capacity(limit);
+        let begin = Instant::now();
+        let (mut start, mut granted) = (begin, begin);
+        self.run(1, |event| {
+            if event == Event::Granted {
+                granted = Instant::now();
+                return true;
+            }
+            sequence.add(start, Some(granted), true);
+            start = Instant::now();
+            sequence.attempts() < limit.pairs && start - begin < limit.span
+        });
+        sequence
+    }
+
+    fn in_flight(&mut self, workers: usize, span: Duration) -> Tally {
+        let meter = Meter::start();
+        let end = Instant::now() + span;
+        let mut pairs = 0;
+        self.run(workers, |event| {
+            if event == Event::Granted {
+                return true;
+            }
+            pairs += 1;
+            Instant::now() < end
+        });
+        Tally::of(vec![(pairs, 0)], meter.stop())
+    }
+
+    fn leave_out(&mut self, masters: usize) {
+        // The majority is still one of all of them.
+        self.sockets.truncate(self.sockets.len() - masters);
+    }
+}

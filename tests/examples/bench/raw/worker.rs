@@ -1,0 +1,107 @@
+//! A worker of the floor: one lock that is taken again and again.
+
+use crate::client::TTL;
+
+/// How many digits a token has.
+const DIGITS: usize = 20;
+
+/// Its commands are made once; only the token in them is another each time.
+pub(super) struct Worker {
+    acquire: Vec<u8>,
+    release: Vec<u8>,
+    /// Where the token begins in the command to acquire. It ends the one to release.
+    token: usize,
+    /// Even while it acquires, odd while it releases.
+    phase: u64,
+    votes: usize,
+}
+
+impl Worker {
+    /// A worker with a key of its own, and the name of the script that releases.
+    pub(super) fn new(number: usize, release: &str) -> Self {
+        let key = format!("worker-{number}");
+        let token = "0".repeat(DIGITS);
+        let acquire = command(&["SET", &key, &token, "NX", "PX", &TTL.as_millis().to_string()]);
+        let release = command(&["EVALSHA", release, "1", &key, &token]);
+        let place = command(&["SET", &key]).len() + format!("${DIGITS}\r\n").len();
+        Self { acquire, release, token: place, phase: 0, votes: 0 }
+    }
+
+    pub(super) fn phase(&self) -> u64 {
+        self.phase
+    }
+
+    /// Whether it is the lock that a majority has just given it.
+    pub(super) fn is_granted(&self) -> bool {
+        self.phase % 2 == 0
+    }
+
+    pub(super) fn acquire(&self) -> &[u8] {
+        &self.acquire
+    }
+
+    pub(super) fn release(&self) -> &[u8] {
+        &self.release
+    }
+
+    /// Counts a vote; true for the one that makes the majority.
+    pub(super) fn has_majority(&mut self, phase: u64, majority: usize) -> bool {
+        if phase != self.phase {
+            return false;
+        }
+        self.votes += 1;
+        self.votes == majority
+    }
+
+    /// The phase behind this one.
+    pub(super) fn next(&mut self) -> u64 {
+        self.votes = 0;
+        self.phase += 1;
+        self.phase
+    }
+
+    /// Writes another token into both commands.
+    pub(super) fn draw(&mut self, mut token: u64) {
+        let mut digits = [b'0'; DIGITS];
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + u8::try_from(token % 10).unwrap_or_default();
+            token /= 10;
+        }
+        let ending = self.release.len() - DIGITS - 2;
+        for (command, place) in [(&mut self.acquire, self.token), (&mut self.release, ending)] {
+            if let Some(token) = command.get_mut(place..place + DIGITS) {
+                token.copy_from_slice(&digits);
+            }
+        }
+    }
+}
+
+/// In the protocol.
+pub(super) fn command(words: &[&str]) -> Vec<u8> {
+    let header = format!("*{}\r\n", words.len());
+    words.iter().fold(header, |bytes, word| bytes + &format!("${}\r\n{word}\r\n", word.len())).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stands_in_both_commands() {
+        let mut worker = Worker::new(7, "sha");
+        worker.draw(1_234);
+        let token = "00000000000000001234";
+        assert_eq!(worker.acquire(), command(&["SET", "worker-7", token, "NX", "PX", "10000"]));
+        assert_eq!(worker.release(), command(&["EVALSHA", "sha", "1", "worker-7", token]));
+    }
+
+    #[test]
+    fn only_votes_of_this_phase_count_and_the_majority_is_told_once() {
+        let mut worker = Worker::new(0, "sha");
+        assert!(worker.is_granted());
+        assert_eq!([0, 0, 0].map(|phase| worker.has_majority(phase, 2)), [false, true, false]);
+        assert_eq!(worker.next(), 1);
+        assert!(!worker.is_granted());
+        assert_eq!([0, 1, 1].map(|phase| worker.has_majority(phase, 2)), [false, false, true]);
+    }
+}

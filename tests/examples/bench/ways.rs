@@ -1,0 +1,130 @@
+//! The ways that take turns, by name.
+
+use std::net::SocketAddr;
+
+use quorlock_core::Config;
+use smol::LocalExecutor;
+
+use crate::client::Client;
+use crate::ours::{Ours, Place};
+#[cfg(feature = "peers")]
+use crate::peers::{Rslock, redlock, redsync};
+use crate::raw::Raw;
+#[cfg(feature = "tokio")]
+use crate::raw::tokio_main::TokioMain;
+
+/// The floor that all others are compared with.
+pub(crate) const RAW: &str = "raw";
+/// The floor of code in `main` under a runtime with several threads.
+#[cfg(feature = "tokio")]
+pub(crate) const RAW_MAIN: &str = "raw-tokio-main";
+
+/// Our transports, each in the place that suits it best: what is measured with more masters, with faults and with many locks.
+pub(crate) const TRANSPORTS: &[&str] = &[
+    "blocking",
+    "smol",
+    #[cfg(feature = "tokio")]
+    "tokio",
+];
+
+/// With one caller.
+pub(crate) const SEQUENTIAL: &[&str] = &[
+    RAW,
+    "blocking",
+    "blocking-futures",
+    "smol",
+    #[cfg(feature = "tokio")]
+    "tokio",
+    #[cfg(feature = "tokio")]
+    "tokio-2",
+    #[cfg(feature = "tokio")]
+    RAW_MAIN,
+    #[cfg(feature = "tokio")]
+    "tokio-main",
+];
+
+/// With many workers.
+pub(crate) const IN_FLIGHT: &[&str] = &[
+    RAW,
+    "blocking-threads",
+    "blocking-futures",
+    "smol",
+    #[cfg(feature = "tokio")]
+    "tokio",
+    #[cfg(feature = "tokio")]
+    "tokio-2",
+];
+
+/// Clients of others.
+pub(crate) const PEERS: &[&str] = &[
+    #[cfg(feature = "peers")]
+    "rslock",
+    #[cfg(feature = "peers")]
+    "redlock",
+    #[cfg(feature = "peers")]
+    "redsync",
+];
+
+/// Connects; `None` where there is no such way.
+pub(crate) fn open(name: &str, addresses: &[SocketAddr]) -> Option<Box<dyn Client>> {
+    Some(match name {
+        RAW => Box::new(Raw::open(addresses)),
+        #[cfg(feature = "tokio")]
+        RAW_MAIN => Box::new(TokioMain::open(addresses, two_threads())),
+        #[cfg(feature = "peers")]
+        "rslock" => Box::new(Rslock::open(addresses, one_thread())),
+        #[cfg(feature = "peers")]
+        "redlock" => Box::new(redlock(addresses)),
+        #[cfg(feature = "peers")]
+        "redsync" => Box::new(redsync(addresses)),
+        name => Box::new(ours(name, addresses)?),
+    })
+}
+
+/// One of ours; `None` where there is no such one.
+pub(crate) fn ours(name: &str, addresses: &[SocketAddr]) -> Option<Ours> {
+    let urls = addresses.iter().map(|address| format!("redis://{address}"));
+    let config = Config::new(urls).expect("usable masters");
+    let blocking = |config| quorlock_blocking::open(config).expect("a poll and a thread are left");
+    Some(match name {
+        "blocking" | "blocking-threads" => Ours::new(Place::Threads, blocking(config)),
+        "blocking-futures" => Ours::new(Place::Local(LocalExecutor::new()), blocking(config)),
+        "smol" => {
+            let executor = LocalExecutor::new();
+            let (locker, driver) = quorlock_smol::open_with_driver(config);
+            executor.spawn(driver).detach();
+            Ours::new(Place::Local(executor), locker)
+        }
+        #[cfg(feature = "tokio")]
+        "tokio" => on_tokio(one_thread(), Place::Tasks, config),
+        #[cfg(feature = "tokio")]
+        "tokio-2" => on_tokio(two_threads(), Place::Tasks, config),
+        #[cfg(feature = "tokio")]
+        "tokio-main" => on_tokio(two_threads(), Place::Main, config),
+        _ => return None,
+    })
+}
+
+#[cfg(feature = "tokio")]
+fn on_tokio(
+    runtime: tokio::runtime::Runtime,
+    place: fn(tokio::runtime::Runtime) -> Place,
+    config: Config,
+) -> Ours {
+    let locker = {
+        let _inside = runtime.enter();
+        quorlock_tokio::open(config).expect("this is inside the runtime")
+    };
+    Ours::new(place(runtime), locker)
+}
+
+#[cfg(feature = "tokio")]
+fn one_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a poll is left")
+}
+
+#[cfg(feature = "tokio")]
+fn two_threads() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).enable_all().build().expect("threads can be started")
+}
