@@ -19,6 +19,11 @@ pub(crate) trait Client {
 
     /// The last masters are gone. Only the floor has to be told.
     fn leave_out(&mut self, _masters: usize) {}
+
+    /// Does nothing until every master votes again; how long that took, if the client tells such things.
+    fn until_all_vote(&mut self, _within: Duration) -> Option<Duration> {
+        None
+    }
 }
 
 /// When one caller stops, whichever comes first.
@@ -61,6 +66,11 @@ impl Sequence {
     /// How often the caller has tried.
     pub(crate) fn attempts(&self) -> usize {
         self.acquire.len() + self.errors
+    }
+
+    /// How much memory its durations take.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.acquire.len() + self.release.len()) * size_of::<Duration>()
     }
 
     /// In seconds; no percentiles where nothing was granted.

@@ -85,7 +85,7 @@ impl Rounds {
 
     /// The sum over all rounds, of things that were counted.
     pub(crate) fn total(&self, way: &str, name: &str) -> f64 {
-        self.0.iter().filter_map(|round| round.get(way)?.get(name)).sum()
+        self.0.iter().filter_map(|round| round.get(way)?.get(name)).fold(0.0, |sum, count| sum + count)
     }
 
     /// How many errors there were in all rounds, and how many rounds came to nothing.

@@ -5,11 +5,15 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorlock_core::MasterState;
 use quorlock_core::front::Locker;
 use smol::{LocalExecutor, Timer};
 
 use crate::client::{Client, Limit, Sequence, Tally};
 use crate::usage::Meter;
+
+/// How often the masters' states are looked at. A timer of tokio's takes a millisecond at least.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// A locker, and where those who use it run.
 pub(crate) struct Ours {
@@ -113,6 +117,18 @@ impl Client for Ours {
         let end = Instant::now() + span;
         let outputs = self.run(workers, |number| works(self.locker.clone(), number, end));
         Tally::of(outputs, meter.stop())
+    }
+
+    fn until_all_vote(&mut self, within: Duration) -> Option<Duration> {
+        let start = Instant::now();
+        let votes = |state| matches!(state, MasterState::Ready { .. });
+        while !self.locker.masters().into_iter().all(|(_, state)| votes(state)) {
+            if start.elapsed() > within {
+                return None;
+            }
+            self.idle(LOOK);
+        }
+        Some(start.elapsed())
     }
 }
 

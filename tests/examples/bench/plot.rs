@@ -22,7 +22,7 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9198a1;--line:#3d444d;--ours:#58a6ff;--peer:#f0883e}}
 text{font:13px system-ui,sans-serif;fill:var(--ink)}.title{font-weight:600}.dim{fill:var(--dim);font-size:12px}
 .grid{stroke:var(--line)}.one{stroke:var(--dim);stroke-dasharray:4 3}.range{stroke-width:3;stroke-opacity:.45;stroke-linecap:round}
-.ours{stroke:var(--ours);fill:var(--ours)}.peer{stroke:var(--peer);fill:var(--peer)}";
+.ours{stroke:var(--ours);fill:var(--ours)}.peer{stroke:var(--peer);fill:var(--peer)}.floor{stroke:var(--dim);fill:var(--dim)}";
 
 /// Some ways that were measured together. Where a ratio is larger, that way takes more time.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ fn draw(svg: &mut String, panel: &Panel, scale: &Scale, top: f64) {
         let y = first + ROW * (place as f64 + 0.5);
         let class = match *way {
             way if PEERS.contains(&way) => "peer",
-            way if way.starts_with(RAW) => "dim",
+            way if way.starts_with(RAW) => "floor",
             _ => "ours",
         };
         text(svg, 8.0, y + 4.0, "", way);

@@ -9,6 +9,7 @@
 //! There are no time-outs, no validity and no lost connections, and tokens are counted. In the loop nothing is
 //! allocated for a command once the queues have grown; a turn makes the list for `poll`.
 
+mod renewing;
 mod socket;
 #[cfg(feature = "tokio")]
 pub(crate) mod tokio_main;

@@ -1,5 +1,7 @@
 //! What is measured. Each scenario has a part that runs in the process of a trial, and one that makes tables of all trials.
 
+pub(crate) mod faults;
+pub(crate) mod held;
 pub(crate) mod in_flight;
 pub(crate) mod sequential;
 
@@ -14,7 +16,8 @@ use crate::table::Table;
 use crate::trial;
 
 /// All of them.
-pub(crate) const NAMES: &[&str] = &[sequential::NAME, in_flight::NAME];
+pub(crate) const NAMES: &[&str] =
+    &[sequential::NAME, in_flight::NAME, faults::HUNG, faults::DEAD, held::NAME];
 
 /// What a scenario has to show.
 #[derive(Default, Debug)]
@@ -28,6 +31,9 @@ pub(crate) fn show(name: &str, rounds: usize) -> Shown {
     match name {
         sequential::NAME => sequential::show(rounds),
         in_flight::NAME => in_flight::show(rounds),
+        faults::HUNG => faults::show(faults::HUNG, rounds),
+        faults::DEAD => faults::show(faults::DEAD, rounds),
+        held::NAME => held::show(rounds),
         other => panic!("no scenario: {other}"),
     }
 }
@@ -37,6 +43,8 @@ pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
     match name {
         sequential::NAME => sequential::measure(way, words),
         in_flight::NAME => in_flight::measure(way, words),
+        faults::HUNG | faults::DEAD => faults::measure(name, way, words),
+        held::NAME => held::measure(way),
         other => panic!("no scenario: {other}"),
     }
 }
@@ -64,3 +72,4 @@ fn where_they_are(masters: &[RedisServer]) -> String {
 }
 
 const MICROS: f64 = 1e-6;
+const MILLIS: f64 = 1e-3;

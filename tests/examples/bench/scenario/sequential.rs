@@ -53,6 +53,8 @@ pub(crate) fn show(rounds: usize) -> Shown {
         }
         by_count.push((count, trials));
     }
+    #[cfg(feature = "tokio")]
+    shown.tables.push(in_main(&by_count));
     shown.tables.push(growth(&many, &by_count));
     shown
 }
@@ -86,6 +88,20 @@ fn latencies(what: &str, ways: &[&str], trials: &Rounds) -> Table {
             table::median(trials.ratio(way, RAW, "busy_per_pair"), 1.0),
             trials.faults(way),
         ]);
+    }
+    table
+}
+
+/// Code in `main` under a runtime with several threads, beside the floor that such a runtime sets.
+#[cfg(feature = "tokio")]
+fn in_main(by_count: &[(usize, Rounds)]) -> Table {
+    let title = "Code in main under tokio with two threads: tokio-main to raw-tokio-main";
+    let mut table =
+        Table::new(title, &["masters", "acquire p50", "release p50", "pair p50", "client CPU of a pair"]);
+    for (count, trials) in by_count.iter().filter(|(count, _)| FEW.contains(count)) {
+        let ratio = |name| table::spread(trials.ratio("tokio-main", ways::RAW_MAIN, name), 1.0);
+        let ratios = ["acquire_p50", "release_p50", "pair_p50", "busy_per_pair"].map(ratio);
+        table.row([count.to_string()].into_iter().chain(ratios));
     }
     table
 }
