@@ -93,8 +93,8 @@ impl Master {
         }
     }
 
-    /// Reads what there is. True if there may be more.
-    fn serve(&mut self, port: &Port, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
+    /// Reads what there is, also what the reactor has not seen yet if something `is_due`. True if there may be more.
+    fn serve(&mut self, port: &Port, is_due: bool, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
         if let Link::Opening(generation, opening) = &mut self.link {
             let generation = *generation;
             match opening.as_mut().poll(cx) {
@@ -112,7 +112,7 @@ impl Master {
         let Link::Open(generation, socket) = &mut self.link else { return false };
         let generation = *generation;
         for _ in 0..READS_PER_TURN {
-            let cause = match socket.poll_read(cx, buffer) {
+            let cause = match socket.poll_read(cx, is_due, buffer) {
                 Poll::Pending => return port.is_blocked(self.id) && self.wait_for_room(port, cx),
                 Poll::Ready(Ok(bytes @ 1..)) => {
                     port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
@@ -149,8 +149,9 @@ impl Future for Driver {
             return Poll::Pending;
         }
         let mut again = false;
+        let is_due = this.port.is_due();
         for master in &mut this.masters {
-            again |= master.serve(&this.port, &mut this.buffer, cx);
+            again |= master.serve(&this.port, is_due, &mut this.buffer, cx);
         }
         this.has_woken = this.port.tick();
         while let Some(demand) = this.port.next_demand() {

@@ -90,6 +90,12 @@ impl Port {
         self.shared.core().machine.closed(master, generation, cause, now);
     }
 
+    /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that what waits in the sockets must be read before it, by
+    /// whatever means: a runtime's reactor may not have run since it came.
+    pub fn is_due(&self) -> bool {
+        self.shared.is_due()
+    }
+
     /// Tells the machine the time, and carries out what has come about since the last turn. Returns whether that woke somebody.
     ///
     /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn, and goes out in one write for each master.

@@ -301,6 +301,11 @@ impl Shared {
         driver.armed
     }
 
+    pub(super) fn is_due(&self) -> bool {
+        let deadline = lock(&self.driver).deadline;
+        deadline.is_some_and(|at| at <= self.host.now())
+    }
+
     pub(super) fn has_demands(&self) -> bool {
         !lock(&self.driver).demands.is_empty()
     }

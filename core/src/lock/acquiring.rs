@@ -3,7 +3,9 @@
 use super::fencing::Numbers;
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer, Claim, Fate, Request};
-use crate::protocol::{AcquireError, Cause, Decision, LossCause, MasterId, MasterSet, Tally, Token, Vote};
+use crate::protocol::{
+    AcquireError, Cause, Decision, LossCause, MasterId, MasterSet, Tally, Token, Vote, Votes,
+};
 use crate::time::Instant;
 use crate::wire::ServerError;
 
@@ -16,7 +18,7 @@ pub(super) struct Trying {
     pub(super) round: u32,
     /// Before the first send: elapsed time counts from here.
     since: Instant,
-    pub(super) votes: Vec<Vote>,
+    pub(super) votes: Votes,
     /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
     stale: MasterSet,
     pub(super) numbers: Numbers,
@@ -72,7 +74,7 @@ impl Lock {
         self.forsaken = MasterSet::EMPTY;
         self.unproven = MasterSet::EMPTY;
         self.fence = 0;
-        let votes = vec![Vote::Outstanding; masters];
+        let votes = Votes::outstanding(masters);
         let numbers = Numbers::new(self.claim.is_fenced(), masters);
         let rest_at = first.map(|_| now + effects.config.request_timeout / HEAD_START);
         let first_leads = first.is_some_and(|first| !self.wait.is_unheard(first));
@@ -116,9 +118,9 @@ impl Lock {
             Answer::No if trying.numbers.has_counted(master) => Vote::NotHeld,
             answer => acquire_vote(answer),
         };
-        record(&mut trying.votes, master, vote);
+        trying.votes.record(master, vote);
         let is_alone = trying.rest_at.is_some();
-        let tally = Tally::of(&trying.votes);
+        let tally = trying.votes.tally();
         if matches!(answer, Answer::Holder { .. }) {
             self.note_stand(master, answer, false, now);
         }
@@ -152,12 +154,12 @@ impl Lock {
         if now + NOTICE >= valid_until {
             return self.attempt_lost(now, effects);
         }
-        for (master, vote) in MasterId::all(trying.votes.len()).zip(&trying.votes) {
+        for (master, vote) in MasterId::all(trying.votes.len()).zip(trying.votes.iter()) {
             if vote.is_refusal() {
                 self.reached.remove(master);
             }
         }
-        let (round, since, votes) = (trying.round, trying.since, std::mem::take(&mut trying.votes));
+        let (round, since, votes) = (trying.round, trying.since, trying.votes.take());
         self.fence = trying.numbers.highest();
         let mut unsettled = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
@@ -177,7 +179,7 @@ impl Lock {
     fn attempt_lost(&mut self, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Trying(trying) = &mut self.phase else { return };
         let (acquire_round, since, stale) = (trying.round, trying.since, trying.stale);
-        let votes = std::mem::take(&mut trying.votes);
+        let votes = trying.votes.take();
         // Who has said by whom it is held has not set our key, and has nothing more to say.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
             if matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {

@@ -8,9 +8,12 @@ use super::{Effects, Lock, Phase};
 use crate::connection::Action;
 use crate::protocol::{MasterId, MasterSet, Vote};
 
-/// What the masters' counters say in one attempt. Empty where the lock is not fenced.
+/// What the masters' counters say in one attempt; nothing where the lock is not fenced.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Numbers {
+pub(super) struct Numbers(Option<Box<Counters>>);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Counters {
     /// Of each master the counter while the lock is ours there; zero before that.
     counted: Vec<u64>,
     highest: u64,
@@ -22,17 +25,35 @@ pub(super) struct Numbers {
 
 impl Numbers {
     pub(super) fn new(fenced: bool, masters: usize) -> Self {
-        let counted = if fenced { vec![0; masters] } else { Vec::new() };
-        Self { asked: counted.clone(), counted, highest: 0, grown: 0 }
+        let zeros = || vec![0; masters];
+        let counters = || Counters { counted: zeros(), highest: 0, asked: zeros(), grown: 0 };
+        Self(fenced.then(|| Box::new(counters())))
     }
 
     /// The number of the grant, once enough masters agree on it.
     pub(super) fn highest(&self) -> u64 {
-        self.highest
+        self.0.as_ref().map_or(0, |counters| counters.highest)
     }
 
     /// A master has counted: `false` if that is no number that its counter can have.
     pub(super) fn note(&mut self, master: MasterId, number: u64) -> bool {
+        self.0.as_mut().is_some_and(|counters| counters.note(master, number))
+    }
+
+    /// Whether this master has counted the grant already, so that what it says now is about raising its counter.
+    pub(super) fn has_counted(&self, master: MasterId) -> bool {
+        let counted = self.0.as_ref().and_then(|counters| counters.counted.get(master.index()));
+        counted.is_some_and(|counted| *counted > 0)
+    }
+
+    /// How many of the masters that granted the lock have the highest number.
+    pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
+        self.0.as_ref().map_or(0, |counters| counters.agreed(votes))
+    }
+}
+
+impl Counters {
+    fn note(&mut self, master: MasterId, number: u64) -> bool {
         let masters = self.counted.len();
         let asked = self.asked.get_mut(master.index()).map(std::mem::take);
         if asked.is_none_or(|asked| number < asked) {
@@ -50,13 +71,7 @@ impl Numbers {
         true
     }
 
-    /// Whether this master has counted the grant already, so that what it says now is about raising its counter.
-    pub(super) fn has_counted(&self, master: MasterId) -> bool {
-        self.counted.get(master.index()).is_some_and(|counted| *counted > 0)
-    }
-
-    /// How many of the masters that granted the lock have the highest number.
-    pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
+    fn agreed(&self, votes: &[Vote]) -> usize {
         let both = self.counted.iter().zip(votes);
         both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()
     }
@@ -79,8 +94,9 @@ impl Lock {
     /// A quorum granted the lock with different numbers: the smaller ones are raised, where the lock is still ours.
     pub(super) fn raise_numbers(&mut self, effects: &mut Effects<'_>) {
         let Phase::Trying(trying) = &mut self.phase else { return };
-        let behind = trying.numbers.ask_those_behind(&trying.votes);
-        let (round, highest) = (trying.round, trying.numbers.highest);
+        let Some(counters) = &mut trying.numbers.0 else { return };
+        let behind = counters.ask_those_behind(&trying.votes);
+        let (round, highest) = (trying.round, counters.highest);
         effects.order(behind, self.request(Some(round), Action::Raise, self.ttl, highest));
     }
 }

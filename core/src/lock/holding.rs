@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::acquiring::record;
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer};
 use crate::jitter::Jitter;
 use crate::machine::{Event, ExtensionId};
-use crate::protocol::{ExtendError, LossCause, MasterId, MasterSet, Tally, Ttl, Vote};
+use crate::protocol::{ExtendError, LossCause, MasterId, MasterSet, Ttl, Vote, Votes};
 use crate::time::Instant;
 
 /// Extensions that may be under way at once: renewal, and a few callers.
@@ -46,7 +45,7 @@ struct Extension {
     round: u32,
     since: Instant,
     ttl: Ttl,
-    votes: Vec<Vote>,
+    votes: Votes,
     /// Who waits for it; `None` is renewal.
     caller: Option<ExtensionId>,
     stage: Stage,
@@ -135,7 +134,7 @@ impl Lock {
     ) {
         let round = self.next_round();
         let asked = self.reached.without(self.forsaken).without(self.unproven);
-        let votes = votes_outstanding_from(asked, effects.config.masters.len()).collect();
+        let votes = Votes::outstanding_from(asked, effects.config.masters.len(), Vec::new());
         let Phase::Held(held) = &mut self.phase else { return };
         self.longest_ttl = self.longest_ttl.max(ttl);
         held.extensions.push(Extension {
@@ -164,18 +163,18 @@ impl Lock {
             return;
         };
         let Some(extension) = held.extensions.get_mut(place) else { return };
-        record(&mut extension.votes, master, holder_vote(answer, discounted));
+        extension.votes.record(master, holder_vote(answer, discounted));
         if extension.stage == Stage::Won {
             return self.heal_behind(place, effects);
         }
         let quorum = effects.config.quorum;
-        let tally = Tally::of(&extension.votes);
+        let tally = extension.votes.tally();
         if tally.not_held > quorum.masters() - quorum.needed() {
             if held.taken {
                 return self.lose(LossCause::NotHeld, effects);
             }
             // Nobody has it, so nobody loses it.
-            held.votes.clone_from(&extension.votes);
+            held.votes = extension.votes.take();
             return self.grant_came_to_nothing(now, effects);
         }
         if tally.granted >= quorum.needed() {
@@ -208,7 +207,7 @@ impl Lock {
         let Phase::Held(held) = &mut self.phase else { return };
         let Some(extension) = held.extensions.get_mut(place) else { return };
         let mut lost = MasterSet::EMPTY;
-        for (master, vote) in MasterId::all(extension.votes.len()).zip(&extension.votes) {
+        for (master, vote) in MasterId::all(extension.votes.len()).zip(extension.votes.iter()) {
             if *vote == Vote::NotHeld && !extension.healed.contains(master) {
                 lost.insert(master);
                 extension.healed.insert(master);
@@ -225,8 +224,8 @@ impl Lock {
         let Phase::Held(held) = &mut self.phase else { return };
         let Some(extension) = held.extensions.get_mut(place) else { return };
         let first_time = std::mem::replace(&mut extension.stage, Stage::Failed) == Stage::Open;
-        let (caller, votes) = (extension.caller, extension.votes.clone());
-        if Tally::of(&votes).outstanding == 0 {
+        let (caller, votes) = (extension.caller, extension.votes.to_vec());
+        if extension.votes.tally().outstanding == 0 {
             held.extensions.swap_remove(place);
         }
         if !first_time {
@@ -264,11 +263,6 @@ impl Lock {
 }
 
 /// Votes of a round that asks only these masters; the others hold nothing.
-pub(super) fn votes_outstanding_from(asked: MasterSet, masters: usize) -> impl Iterator<Item = Vote> {
-    MasterId::all(masters)
-        .map(move |master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld })
-}
-
 /// The vote that an answer to an extension or a release is.
 pub(super) fn holder_vote(answer: Answer, discounted: bool) -> Vote {
     match answer {

@@ -1,28 +1,26 @@
 //! Release: delete the token everywhere, and find out whether the lock was ours until now.
 
-use super::acquiring::record;
-use super::holding::{holder_vote, votes_outstanding_from};
+use super::holding::holder_vote;
 use super::{Effects, Lock, Phase};
 use crate::connection::{Action, Answer};
 use crate::machine::Event;
-use crate::protocol::{LossCause, MasterId, ReleaseOutcome, Tally, Vote};
+use crate::protocol::{LossCause, MasterId, ReleaseOutcome, Votes};
 
 /// A round of releases whose answers somebody waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Releasing {
     pub(super) round: u32,
-    votes: Vec<Vote>,
+    votes: Votes,
 }
 
 impl Lock {
     pub(super) fn start_release(&mut self, effects: &mut Effects<'_>) {
         let round = self.next_round();
-        let mut votes = match &mut self.phase {
+        let buffer = match &mut self.phase {
             Phase::Held(held) => std::mem::take(&mut held.votes),
             _ => Vec::new(),
         };
-        votes.clear();
-        votes.extend(votes_outstanding_from(self.reached, effects.config.masters.len()));
+        let votes = Votes::outstanding_from(self.reached, effects.config.masters.len(), buffer);
         let releasing = Phase::Releasing(Releasing { round, votes });
         if let Phase::Held(held) = std::mem::replace(&mut self.phase, releasing) {
             self.end_extensions(&held, LossCause::Released, effects);
@@ -33,9 +31,9 @@ impl Lock {
     pub(super) fn release_answered(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
         let discounted = self.is_discounted(master);
         let Phase::Releasing(releasing) = &mut self.phase else { return };
-        record(&mut releasing.votes, master, holder_vote(answer, discounted));
+        releasing.votes.record(master, holder_vote(answer, discounted));
         let quorum = effects.config.quorum;
-        let tally = Tally::of(&releasing.votes);
+        let tally = releasing.votes.tally();
         let impossible = quorum.masters() - quorum.needed();
         let outcome = if tally.granted >= quorum.needed() {
             ReleaseOutcome::StillOurs
@@ -44,7 +42,7 @@ impl Lock {
         } else if tally.granted + tally.outstanding < quorum.needed()
             && tally.not_held + tally.outstanding <= impossible
         {
-            let votes = std::mem::take(&mut releasing.votes);
+            let votes = releasing.votes.take();
             ReleaseOutcome::Unknown(Box::new(self.ballot(votes, effects)))
         } else {
             return;

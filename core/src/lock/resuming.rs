@@ -1,11 +1,10 @@
 //! Going on with a lock that somebody else was granted: an extension by its token, and then it is held like any other.
 
-use super::acquiring::record;
-use super::holding::{Held, holder_vote, votes_outstanding_from};
+use super::holding::{Held, holder_vote};
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer};
 use crate::machine::Event;
-use crate::protocol::{AcquireError, Cause, MasterId, MasterSet, Tally, Vote};
+use crate::protocol::{AcquireError, Cause, MasterId, MasterSet, Tally, Vote, Votes};
 use crate::time::Instant;
 
 /// A round of extensions that decides whether the lock is taken over.
@@ -13,7 +12,7 @@ use crate::time::Instant;
 pub(super) struct Resuming {
     pub(super) round: u32,
     since: Instant,
-    votes: Vec<Vote>,
+    votes: Votes,
 }
 
 impl Lock {
@@ -27,7 +26,7 @@ impl Lock {
         self.phase = Phase::Resuming(Resuming {
             round,
             since: now,
-            votes: votes_outstanding_from(asked, masters).collect(),
+            votes: Votes::outstanding_from(asked, masters, Vec::new()),
         });
         effects.order(asked, self.request(Some(round), Action::Extend, self.ttl, self.fence));
     }
@@ -40,13 +39,13 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) {
         let Phase::Resuming(resuming) = &mut self.phase else { return };
-        record(&mut resuming.votes, master, holder_vote(answer, false));
+        resuming.votes.record(master, holder_vote(answer, false));
         let quorum = effects.config.quorum;
-        let tally = Tally::of(&resuming.votes);
+        let tally = resuming.votes.tally();
         let valid_until = self.ttl.valid_until(resuming.since);
         if tally.granted >= quorum.needed() && now + NOTICE < valid_until {
             let (round, since) = (resuming.round, resuming.since);
-            let votes = std::mem::take(&mut resuming.votes);
+            let votes = resuming.votes.take();
             self.become_held(round, since, votes, valid_until, effects);
         } else if tally.granted >= quorum.needed()
             || tally.not_held > quorum.masters() - quorum.needed()
@@ -60,8 +59,10 @@ impl Lock {
     pub(super) fn resuming_ran_out_of_time(&mut self, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Resuming(resuming) = &mut self.phase else { return };
         let waited = now.since(resuming.since);
-        for vote in resuming.votes.iter_mut().filter(|vote| **vote == Vote::Outstanding) {
-            *vote = Vote::Failed(Cause::NoAnswer { waited });
+        for master in MasterId::all(resuming.votes.len()) {
+            if resuming.votes.get(master.index()) == Some(&Vote::Outstanding) {
+                resuming.votes.record(master, Vote::Failed(Cause::NoAnswer { waited }));
+            }
         }
         self.not_resumed(effects);
     }
@@ -69,7 +70,7 @@ impl Lock {
     /// Nothing is released: the lock may still be that of whoever handed it on.
     fn not_resumed(&mut self, effects: &mut Effects<'_>) {
         let Phase::Resuming(resuming) = &mut self.phase else { return };
-        let votes = std::mem::take(&mut resuming.votes);
+        let votes = resuming.votes.take();
         self.fail_to_resume(votes, effects);
     }
 

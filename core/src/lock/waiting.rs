@@ -193,7 +193,7 @@ impl Lock {
         let Phase::Trying(trying) = &mut self.phase else { return };
         trying.rest_at = None;
         let round = trying.round;
-        let outstanding = MasterId::all(trying.votes.len()).zip(&trying.votes);
+        let outstanding = MasterId::all(trying.votes.len()).zip(trying.votes.iter());
         let mut rest = MasterSet::EMPTY;
         for (master, _) in outstanding.filter(|(_, vote)| **vote == Vote::Outstanding) {
             if !self.reached.contains(master) {
@@ -209,7 +209,7 @@ impl Lock {
     pub(super) fn turned_away(&mut self, first: MasterId, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Trying(trying) = &mut self.phase else { return };
         let (acquire_round, first_leads) = (trying.round, trying.first_leads);
-        let said = std::mem::take(&mut trying.votes);
+        let said = trying.votes.take();
         let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
         self.wait.met(vote);
         let mut votes = self.last_votes.take().unwrap_or(said);

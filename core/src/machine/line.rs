@@ -162,18 +162,24 @@ impl Lines {
     }
 
     /// Puts a lock in front of a line in which nobody stands.
+    ///
+    /// # Errors
+    /// Who is in front, if somebody is.
     pub(super) fn step_in(
         &mut self,
         wanted: &Acquire,
         id: LockId,
         jitter: &mut Jitter,
         now: Instant,
-    ) -> Turn {
+    ) -> Result<Turn, LockId> {
         let resource = &wanted.resource;
         if let Some(line) = self.by_resource.get_mut(resource) {
+            if let Some(front) = line.ahead {
+                return Err(front);
+            }
             line.ahead = Some(id);
             // Who does not wait has no patience either.
-            return if wanted.attempts == Some(1) { line.at_once() } else { line.step_in(jitter, now) };
+            return Ok(if wanted.attempts == Some(1) { line.at_once() } else { line.step_in(jitter, now) });
         }
         if self.by_resource.len() >= self.tidy_at {
             self.by_resource.retain(|_, line| !line.is_forgotten(now));
@@ -182,7 +188,7 @@ impl Lines {
         let line = Line::new(id, now);
         let turn = line.at_once();
         self.by_resource.insert(resource.clone(), line);
-        turn
+        Ok(turn)
     }
 
     /// Puts a lock behind the others.

@@ -1,5 +1,7 @@
 //! Orders down, answers up, and the deadlines of both.
 
+use std::collections::VecDeque;
+
 use super::line::{Freed, Place, Standing};
 use super::slab::Slab;
 use super::task::Task;
@@ -7,7 +9,7 @@ use super::timers::Owner;
 use super::{Acquire, Entropy, LockId, Machine, Slot};
 use crate::connection::{Answers, Connection, News, RunId, Upward};
 use crate::lock::Effects;
-use crate::protocol::{Cause, Decision, MasterId, Tally, Vote};
+use crate::protocol::{Cause, Decision, MasterId, Resource, Tally, Vote};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
@@ -20,7 +22,11 @@ impl<E: Entropy> Machine<E> {
                 for master in order.to.iter() {
                     let Some(link) = self.connections.get_mut(master.index()) else { continue };
                     link.connection.submit(&order.request, &mut self.wording, now, &mut self.answers);
-                    self.touched(master);
+                    // Behind others that the driver has yet to write, a request makes nothing due that is not due by then.
+                    let is_due = link.armed.is_some_and(|at| at <= now + self.config.request_timeout);
+                    if !link.is_busy || !is_due {
+                        self.touched(master);
+                    }
                 }
             } else if let Some(freed) = self.freed.pop_front() {
                 // Before any answer: what the next one asks goes into the same write as what the last one released.
@@ -51,17 +57,23 @@ impl<E: Entropy> Machine<E> {
     }
 
     pub(super) fn task_changed(&mut self, id: LockId, was_held: bool) {
-        self.place_changed(id);
         let Some(slot) = self.locks.get_mut(id) else { return };
         match (was_held, slot.task.is_held()) {
             (false, true) => self.held += 1,
             (true, false) => self.held -= 1,
             _ => {}
         }
-        if slot.task.is_over() {
-            self.forget(id);
-        } else {
+        let left = slot.leave_place(&mut self.freed);
+        let is_over = slot.task.is_over();
+        if !is_over {
             self.timers.arm(Owner::Lock(id), slot.task.deadline(), &mut slot.armed);
+        }
+        if let Some(resource) = left {
+            let locks = &self.locks;
+            self.lines.leave(&resource, |id| stands_behind(locks, id));
+        }
+        if is_over {
+            self.forget(id);
         }
     }
 
@@ -110,8 +122,9 @@ impl<E: Entropy> Machine<E> {
         if wanted.resumption.is_some() {
             return Standing::Outside;
         }
-        let Some(front) = self.lines.front(resource.as_bytes()) else {
-            return Standing::Ahead(self.lines.step_in(wanted, id, &mut self.jitter, now));
+        let front = match self.lines.step_in(wanted, id, &mut self.jitter, now) {
+            Ok(turn) => return Standing::Ahead(turn),
+            Err(front) => front,
         };
         if wanted.attempts != Some(1) {
             self.lines.queue(resource, id);
@@ -123,34 +136,6 @@ impl<E: Entropy> Machine<E> {
             Standing::Outside
         } else {
             Standing::Refused { others: waiting + 1 }
-        }
-    }
-
-    /// Looks whether a lock has left its place.
-    fn place_changed(&mut self, id: LockId) {
-        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        match place {
-            Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
-            Place::Ahead { was_granted } if lock.has_let_go() => {
-                let resource = lock.resource().clone();
-                self.freed.push_back(Freed {
-                    resource,
-                    granted_at: was_granted.then(|| lock.granted_at()),
-                    met_others: lock.met_others(),
-                    took: lock.took(),
-                    waited: lock.waited(),
-                    passed_over: lock.passed_over(),
-                    knowledge: lock.take_knowledge(),
-                });
-                *place = Place::Gone;
-            }
-            Place::Behind if !lock.is_queued() => {
-                *place = Place::Gone;
-                let resource = lock.resource().clone();
-                let locks = &self.locks;
-                self.lines.leave(&resource, |id| stands_behind(locks, id));
-            }
-            _ => {}
         }
     }
 
@@ -221,6 +206,34 @@ impl<E: Entropy> Machine<E> {
                 connection.reject(Cause::SameServer { other }, now, answers);
             });
         }
+    }
+}
+
+impl Slot {
+    /// Looks whether the lock has left its place: the front of its line, or one behind others, of which it then tells what the line is for.
+    fn leave_place(&mut self, freed: &mut VecDeque<Freed>) -> Option<Resource> {
+        let Self { task: Task::Lock(lock), place, .. } = self else { return None };
+        match place {
+            Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
+            Place::Ahead { was_granted } if lock.has_let_go() => {
+                freed.push_back(Freed {
+                    resource: lock.resource().clone(),
+                    granted_at: was_granted.then(|| lock.granted_at()),
+                    met_others: lock.met_others(),
+                    took: lock.took(),
+                    waited: lock.waited(),
+                    passed_over: lock.passed_over(),
+                    knowledge: lock.take_knowledge(),
+                });
+                *place = Place::Gone;
+            }
+            Place::Behind if !lock.is_queued() => {
+                *place = Place::Gone;
+                return Some(lock.resource().clone());
+            }
+            _ => {}
+        }
+        None
     }
 }
 

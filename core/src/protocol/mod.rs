@@ -15,6 +15,7 @@ mod token;
 mod ttl;
 mod units;
 mod vote;
+mod votes;
 
 pub use config::{Config, ConfigBuilder};
 pub use config_error::ConfigError;
@@ -29,3 +30,4 @@ pub use token::Token;
 pub use ttl::Ttl;
 pub(crate) use vote::Tally;
 pub use vote::{Cause, Vote};
+pub(crate) use votes::Votes;

@@ -146,7 +146,7 @@ impl Cause {
 }
 
 /// How many votes there are of each kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) granted: usize,
     pub(crate) held: usize,
@@ -160,19 +160,32 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn of(votes: &[Vote]) -> Self {
         let mut tally = Self::default();
-        for vote in votes {
-            match vote {
-                Vote::Outstanding => tally.outstanding += 1,
-                Vote::Granted => tally.granted += 1,
-                Vote::HeldByAnother { .. } => tally.held += 1,
-                Vote::NotHeld => tally.not_held += 1,
-                Vote::Failed(cause) => {
-                    tally.misconfigured += usize::from(cause.is_configuration());
-                    tally.other_fleet += usize::from(matches!(cause, Cause::OtherFleet { .. }));
+        votes.iter().for_each(|vote| tally.count(*vote, 1));
+        tally
+    }
+
+    /// A master has said something else than before.
+    pub(crate) fn exchange(&mut self, before: Vote, now: Vote) {
+        self.count(before, -1);
+        self.count(now, 1);
+    }
+
+    fn count(&mut self, vote: Vote, by: isize) {
+        let add = |number: &mut usize| *number = number.wrapping_add_signed(by);
+        match vote {
+            Vote::Outstanding => add(&mut self.outstanding),
+            Vote::Granted => add(&mut self.granted),
+            Vote::HeldByAnother { .. } => add(&mut self.held),
+            Vote::NotHeld => add(&mut self.not_held),
+            Vote::Failed(cause) => {
+                if cause.is_configuration() {
+                    add(&mut self.misconfigured);
+                }
+                if matches!(cause, Cause::OtherFleet { .. }) {
+                    add(&mut self.other_fleet);
                 }
             }
         }
-        tally
     }
 
     /// Whether a quorum answered, and somebody else holds the lock on some of it.
