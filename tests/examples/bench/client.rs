@@ -9,6 +9,12 @@ use crate::figures::Figures;
 /// The life of every key.
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
+/// What a worker locks. The name has this process in it, since keys of the one before may be left: who ends while masters are busy may have his last
+/// releases discarded.
+pub(crate) fn resource(worker: usize) -> String {
+    format!("{}-{worker}", std::process::id())
+}
+
 /// A way that is connected to its masters.
 pub(crate) trait Client {
     /// One caller acquires and releases one lock again and again.

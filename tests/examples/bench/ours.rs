@@ -9,7 +9,7 @@ use quorlock_core::MasterState;
 use quorlock_core::front::Locker;
 use smol::{LocalExecutor, Timer};
 
-use crate::client::{Client, Limit, Sequence, Tally};
+use crate::client::{Client, Limit, Sequence, Tally, resource};
 use crate::usage::Meter;
 
 /// How often the masters' states are looked at. A timer of tokio's takes a millisecond at least.
@@ -102,7 +102,7 @@ impl Client for Ours {
     fn in_flight(&mut self, workers: usize, span: Duration) -> Tally {
         if let Place::Threads = self.place {
             return threads(workers, span, |number, end| {
-                let resource = format!("worker-{number}");
+                let resource = resource(number);
                 let (mut pairs, mut errors) = (0, 0);
                 while Instant::now() < end {
                     match self.locker.lock(&resource).wait().map(|guard| guard.release().wait()) {
@@ -156,11 +156,11 @@ pub(crate) fn threads(
 }
 
 fn waits(locker: &Locker, limit: Limit) -> Sequence {
-    let mut sequence = Sequence::with_capacity(limit);
+    let (resource, mut sequence) = (resource(0), Sequence::with_capacity(limit));
     let begin = Instant::now();
     while sequence.attempts() < limit.pairs && begin.elapsed() < limit.span {
         let start = Instant::now();
-        let guard = locker.lock("one").wait();
+        let guard = locker.lock(&resource).wait();
         let granted = Instant::now();
         let released = guard.is_ok_and(|guard| guard.release().wait().is_ok());
         sequence.add(start, Some(granted), released);
@@ -169,11 +169,11 @@ fn waits(locker: &Locker, limit: Limit) -> Sequence {
 }
 
 async fn awaits(locker: Locker, limit: Limit) -> Sequence {
-    let mut sequence = Sequence::with_capacity(limit);
+    let (resource, mut sequence) = (resource(0), Sequence::with_capacity(limit));
     let begin = Instant::now();
     while sequence.attempts() < limit.pairs && begin.elapsed() < limit.span {
         let start = Instant::now();
-        let guard = locker.lock("one").await;
+        let guard = locker.lock(&resource).await;
         let granted = Instant::now();
         let released = match guard {
             Ok(guard) => guard.release().await.is_ok(),
@@ -185,7 +185,7 @@ async fn awaits(locker: Locker, limit: Limit) -> Sequence {
 }
 
 async fn works(locker: Locker, number: usize, end: Instant) -> (usize, usize) {
-    let resource = format!("worker-{number}");
+    let resource = resource(number);
     let (mut pairs, mut errors) = (0, 0);
     while Instant::now() < end {
         let released = match locker.lock(&resource).await {

@@ -8,7 +8,7 @@ use redsync::{RedisInstance, Redsync, RedsyncBuilder};
 use rslock::LockManager;
 use tokio::runtime::Runtime;
 
-use crate::client::{Client, Limit, Sequence, TTL, Tally};
+use crate::client::{Client, Limit, Sequence, TTL, Tally, resource};
 use crate::ours::threads;
 use crate::usage::Meter;
 
@@ -35,12 +35,12 @@ impl Rslock {
 
 impl Client for Rslock {
     fn sequential(&mut self, limit: Limit) -> Sequence {
-        let mut sequence = Sequence::with_capacity(limit);
+        let (resource, mut sequence) = (resource(0), Sequence::with_capacity(limit));
         self.runtime.block_on(async {
             let begin = Instant::now();
             while sequence.attempts() < limit.pairs && begin.elapsed() < limit.span {
                 let start = Instant::now();
-                let lock = self.manager.lock("one", TTL).await;
+                let lock = self.manager.lock(resource.as_str(), TTL).await;
                 let granted = Instant::now();
                 match lock {
                     Ok(lock) => {
@@ -59,7 +59,7 @@ impl Client for Rslock {
         let end = Instant::now() + span;
         let worker = |number| {
             let manager = self.manager.clone();
-            let resource = format!("worker-{number}");
+            let resource = resource(number);
             self.runtime.spawn(async move {
                 let (mut pairs, mut errors) = (0, 0);
                 while Instant::now() < end {
@@ -96,11 +96,11 @@ pub(crate) struct Waiting<C>(C);
 
 impl<C: Waits> Client for Waiting<C> {
     fn sequential(&mut self, limit: Limit) -> Sequence {
-        let mut sequence = Sequence::with_capacity(limit);
+        let (resource, mut sequence) = (resource(0), Sequence::with_capacity(limit));
         let begin = Instant::now();
         while sequence.attempts() < limit.pairs && begin.elapsed() < limit.span {
             let start = Instant::now();
-            let (granted, released) = self.0.pair("one");
+            let (granted, released) = self.0.pair(&resource);
             sequence.add(start, granted, released);
         }
         sequence
@@ -108,7 +108,7 @@ impl<C: Waits> Client for Waiting<C> {
 
     fn in_flight(&mut self, workers: usize, span: Duration) -> Tally {
         threads(workers, span, |number, end| {
-            let resource = format!("worker-{number}");
+            let resource = resource(number);
             let (mut pairs, mut errors) = (0, 0);
             while Instant::now() < end {
                 let (granted, released) = self.0.pair(&resource);

@@ -44,6 +44,9 @@ impl Panel {
     }
 }
 
+/// Larger ratios stand at the end of the scale, and their numbers tell: the others need the place.
+const MOST: f64 = 128.0;
+
 /// A scale of ratios, each power of two as wide as the next.
 struct Scale {
     least: f64,
@@ -55,7 +58,7 @@ impl Scale {
         let spreads = || panels.iter().flat_map(|panel| &panel.rows).map(|(_, spread)| spread);
         let least = spreads().map(|spread| spread.least).fold(0.9, f64::min);
         let most = spreads().map(|spread| spread.most).fold(2.0, f64::max);
-        Self { least: least.max(1.0 / 64.0).log2().floor(), most: most.log2().ceil() }
+        Self { least: least.max(1.0 / 64.0).log2().floor(), most: most.min(MOST).log2().ceil() }
     }
 
     fn x(&self, ratio: f64) -> f64 {
@@ -88,7 +91,7 @@ pub(crate) fn svg(panels: &[Panel]) -> String {
         8.0,
         42.0,
         "dim",
-        "less is better; dot: median, line: least to most of the rounds; logarithmic",
+        "less is better; dot: median, line: least to most of the rounds; 128 and more at the edge",
     );
     for (x, class, name) in [(LEFT + 400.0, "ours", "Quorlock"), (LEFT + 490.0, "peer", "other clients")] {
         let _ = writeln!(svg, "<circle cx=\"{x}\" cy=\"38\" r=\"5\" class=\"{class}\"/>");

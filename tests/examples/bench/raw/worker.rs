@@ -1,6 +1,6 @@
 //! A worker of the floor: one lock that is taken again and again.
 
-use crate::client::TTL;
+use crate::client::{TTL, resource};
 
 /// How many digits a token has.
 const DIGITS: usize = 20;
@@ -19,7 +19,7 @@ pub(super) struct Worker {
 impl Worker {
     /// A worker with a key of its own, and the name of the script that releases.
     pub(super) fn new(number: usize, release: &str) -> Self {
-        let key = format!("worker-{number}");
+        let key = resource(number);
         let token = "0".repeat(DIGITS);
         let acquire = command(&["SET", &key, &token, "NX", "PX", &TTL.as_millis().to_string()]);
         let release = command(&["EVALSHA", release, "1", &key, &token]);
@@ -91,8 +91,9 @@ mod tests {
         let mut worker = Worker::new(7, "sha");
         worker.draw(1_234);
         let token = "00000000000000001234";
-        assert_eq!(worker.acquire(), command(&["SET", "worker-7", token, "NX", "PX", "10000"]));
-        assert_eq!(worker.release(), command(&["EVALSHA", "sha", "1", "worker-7", token]));
+        let key = resource(7);
+        assert_eq!(worker.acquire(), command(&["SET", &key, token, "NX", "PX", "10000"]));
+        assert_eq!(worker.release(), command(&["EVALSHA", "sha", "1", &key, token]));
     }
 
     #[test]

@@ -67,8 +67,15 @@ pub(crate) fn measure(way: &str) -> Figures {
             }
         }
     });
-    let lost = guards.iter().filter(|guard| guard.check().is_err()).count();
-    figures.set("errors", (LOCKS - guards.len() + lost) as f64);
+    let refused = LOCKS - guards.len();
+    let losses: Vec<_> = guards.iter().filter_map(|guard| guard.check().err()).collect();
+    if let Some(first) = losses.first() {
+        eprintln!(
+            "{way}: {refused} locks were refused and {} lost, one of them because {first}",
+            losses.len()
+        );
+    }
+    figures.set("errors", (refused + losses.len()) as f64);
     figures.set("idle", idle.saturating_sub(before) as f64);
     figures.set("bytes", held.saturating_sub(idle) as f64 / LOCKS as f64);
     figures.set("later", resident().saturating_sub(held) as f64);
