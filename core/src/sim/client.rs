@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::link::LinkId;
 use super::random::nanos;
 use super::state::{Event, Inbound, State};
-use super::timeline::Actor;
+use super::timeline::Happening;
 use super::violation::Violation;
 use crate::front::{Demand, Host, Locker, Port};
 use crate::machine::EntropyFailed;
@@ -65,7 +65,7 @@ impl Client {
     pub fn note(&self, text: impl Into<String>) {
         // Not with the state locked: the text is made by code that may ask for the time.
         let text = text.into();
-        lock(&self.state).note(Actor::Client(self.number), || text);
+        lock(&self.state).note(|| Happening::Said { client: self.number, text });
     }
 
     /// Ends the run with a failure of this description: what was promised by the code under test did not hold.
@@ -86,6 +86,11 @@ impl Client {
     /// Its keys may stay.
     pub(super) fn handed_on(&self, token: Token) {
         lock(&self.state).observer.handed_on(&token.to_hex());
+    }
+
+    /// It reads or writes a store.
+    pub(super) fn stored(&self, what: String, is_taken: bool) {
+        lock(&self.state).note(|| Happening::Stored { client: self.number, what, is_taken });
     }
 
     pub(super) fn find(&self, violation: Violation) {
@@ -368,7 +373,7 @@ impl Process {
                 }
             });
         }
-        lock(&self.state).observer.look_ends(self.number);
+        lock(&self.state).look_ends(self.number);
     }
 }
 

@@ -4,14 +4,14 @@ use super::fault::{Fault, Refusal};
 use super::link::LinkId;
 use super::random::nanos;
 use super::state::{Event, State};
-use super::timeline::Actor;
+use super::timeline::Happening;
 use crate::protocol::Cause;
 
 impl State {
     /// Lets a fault come about now. [`Fault::Kill`] is for whoever has the client's tasks.
     pub(super) fn inject(&mut self, fault: Fault) {
         let fault = self.counted_around(fault);
-        self.note(Actor::World, || format!("{fault:?}"));
+        self.note(|| Happening::Fault(fault));
         let is_guarded = self.observer.outages.is_guarded();
         let is_stood = if is_guarded { fault.is_assumed_with_guard() } else { fault.is_assumed() };
         if !is_stood {
@@ -188,7 +188,7 @@ impl State {
 
     /// From now on all is well: nobody hangs, is away or refuses, and everything gets through.
     pub(super) fn heal(&mut self) {
-        self.note(Actor::World, || "all faults end".into());
+        self.note(|| Happening::Healed);
         self.is_calm = true;
         let now = self.now;
         for master in 0..self.masters.len() {

@@ -1,5 +1,7 @@
 //! One connection between a client and a master, as the network sees it.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use super::clock::TrueTime;
 use super::master::Session;
 
@@ -35,7 +37,14 @@ pub(super) struct Link {
     /// The socket has not taken all that was to be written; so it may be closed.
     pub(super) is_full: bool,
     /// Tokens whose releases were sent on it and have not been executed.
-    pub(super) parting: std::collections::BTreeSet<Vec<u8>>,
+    pub(super) parting: BTreeSet<Vec<u8>>,
+    /// Where the timeline has what was sent and not executed,
+    pub(super) unexecuted: VecDeque<usize>,
+    /// and what was executed, with how many bytes must have come before its answer is known.
+    pub(super) unheard: VecDeque<(usize, usize)>,
+    /// How many bytes the master has sent, and how many have come.
+    pub(super) said: usize,
+    pub(super) heard: usize,
 }
 
 impl Link {
@@ -53,7 +62,11 @@ impl Link {
             last_down: 0,
             unread: Vec::new(),
             is_full: false,
-            parting: std::collections::BTreeSet::new(),
+            parting: BTreeSet::new(),
+            unexecuted: VecDeque::new(),
+            unheard: VecDeque::new(),
+            said: 0,
+            heard: 0,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::link::{Link, LinkId, Unread};
 use super::master::{Command, CommandKind, Flow};
 use super::random::nanos;
-use super::reading::{is_grant, summary};
+use super::reading::{answer as answer_to, is_grant};
 use super::state::{Event, Inbound, State};
-use super::timeline::Actor;
+use super::timeline::Happening;
 use super::violation::Violation;
 use crate::protocol::Cause;
 
@@ -152,9 +152,11 @@ impl State {
                 link.parting.insert(token.to_vec());
             }
             self.observer.sent(client, master, &command, (local, now));
-            self.timeline.note(now, Actor::Client(client), None, || {
-                format!("sends master{master} {}", self.observer.name(&command))
+            let place = self.timeline.note(now, || {
+                let command = self.observer.name(&command);
+                Happening::Sent { client, master, command, is_executed: false }
             });
+            link.unexecuted.extend(place);
         }
         self.travel(id, bytes, Event::Up);
         taken
@@ -177,6 +179,7 @@ impl State {
             }
             let Some(link) = self.link_mut(id) else { return };
             *(if is_up { &mut link.last_up } else { &mut link.last_down }) = at;
+            link.said += if is_up { 0 } else { piece.len() };
             self.schedule(at, event(id, piece.to_vec()));
         }
     }
@@ -252,10 +255,12 @@ impl State {
         self.observer.look_at_vote(link.master, command, answer, nanos(server_now));
         self.observer.look_at_counter(link.master, command, &node.model, server_now);
         let (client, master) = (link.client, link.master);
-        self.timeline.note(self.now, Actor::Client(client), Actor::Master(master), || {
-            let late = if is_late { ", after its sender has left" } else { "" };
-            format!("{}: {}{late}", self.observer.name(command), summary(answer))
+        let sent = link.unexecuted.pop_front().and_then(|place| self.timeline.executed(place));
+        let place = self.timeline.note(self.now, || {
+            let (command, answer) = (self.observer.name(command), answer_to(command, answer));
+            Happening::Executed { client, master, command, answer, is_late, sent, heard: None }
         });
+        link.unheard.extend(place.map(|place| (link.said + replies.len(), place)));
         let has_granted = is_grant(command, answer);
         replies.extend(self.tell_readers(master, Some(id)));
         if has_granted {
@@ -291,8 +296,14 @@ impl State {
     // At the client.
 
     pub(super) fn client_receives(&mut self, id: LinkId, bytes: Vec<u8>) {
-        if self.link(id).is_some_and(|link| !link.forgotten) {
-            self.hand_in(id, Inbound::Bytes(id, bytes));
+        let length = bytes.len();
+        if self.link(id).is_some_and(|link| !link.forgotten) && self.hand_in(id, Inbound::Bytes(id, bytes)) {
+            let Some(link) = self.links.get_mut(id.0) else { return };
+            link.heard += length;
+            while let Some((_, place)) = link.unheard.front().copied().filter(|(end, _)| *end <= link.heard) {
+                link.unheard.pop_front();
+                self.timeline.heard(place, self.now);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use super::outage::Outages;
 use super::random::nanos;
 use super::reading::{is_grant, is_request, ttl_millis};
 use super::state::State;
-use super::timeline::Actor;
+use super::timeline::Happening;
 use super::violation::Violation;
 use crate::machine::{LockId, Resumption};
 use crate::protocol::{Resource, Ttl};
@@ -34,7 +34,7 @@ struct Held {
 /// A token that was sent to some master.
 #[derive(Debug)]
 pub(super) struct Known {
-    client: usize,
+    pub(super) client: usize,
     /// By which the timeline calls it.
     pub(super) number: usize,
     first_sent: TrueTime,
@@ -61,6 +61,9 @@ pub(super) struct Observer {
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
     within_assumptions: bool,
+    /// Whether two holders end nothing, and those who have been seen to be two.
+    pub(super) bears_two: bool,
+    both: BTreeSet<[(usize, LockId); 2]>,
     is_stale: bool,
     verdict: Option<Violation>,
     /// How many guards there have been.
@@ -84,6 +87,8 @@ impl Observer {
             ledger: Ledger::default(),
             outages: Outages::new(masters),
             within_assumptions: true,
+            bears_two: false,
+            both: BTreeSet::new(),
             is_stale: false,
             verdict: None,
             granted: 0,
@@ -213,21 +218,26 @@ impl Observer {
             held.is_seen = false;
         }
     }
+}
 
-    /// Those that were not seen are gone.
+impl State {
+    /// A look at a client's guards ends. Those that were not seen are gone.
     pub(super) fn look_ends(&mut self, client: usize) {
-        let Self { held, ended, .. } = self;
+        let Observer { held, ended, known, .. } = &mut self.observer;
         held.retain(|held| {
             let stays = held.client != client || held.is_seen;
             if !stays {
                 ended.insert((client, held.lock));
+                self.timeline.note(self.now, || {
+                    let token = known.get(held.token.as_slice()).map_or(0, |known| known.number);
+                    let was_valid = self.now < held.ends;
+                    Happening::LetGo { client, resource: held.resource.clone(), token, was_valid }
+                });
             }
             stays
         });
     }
-}
 
-impl State {
     /// A client has a guard that calls itself valid until then.
     pub(super) fn sees_guard(
         &mut self,
@@ -293,11 +303,10 @@ impl State {
             let by = Duration::from_nanos(valid_until - promised);
             observer.report(Violation::ValidTooLong { client, by });
         }
-        self.timeline.note(self.now, Actor::Client(client), None, || {
-            let what = if is_new { "holds" } else { "goes on holding" };
-            let span = Duration::from_nanos(valid_until.saturating_sub(local));
-            let fence = proof.fencing_token.map(|fence| format!(", number {fence}")).unwrap_or_default();
-            format!("{what} {resource} with token {number}{fence}, valid for {span:?}")
+        self.timeline.note(self.now, || {
+            let valid_for = Duration::from_nanos(valid_until.saturating_sub(local));
+            let (resource, token, fence) = (resource.clone(), number, proof.fencing_token);
+            Happening::Holds { client, is_new, resource, token, fence, valid_for, ends }
         });
     }
 
@@ -307,17 +316,23 @@ impl State {
             return;
         }
         let now = self.now;
+        self.look_at_keys();
         for held in &mut self.observer.held {
             // The clock may have changed its rate since.
             held.ends = self.clients.get(held.client).map_or(0, |node| node.clock.when(held.valid_until));
         }
         let observer = &self.observer;
-        let mut verdict = None;
+        let (mut verdict, mut borne) = (None, Vec::new());
         for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| now < held.ends) {
             let same = |other: &&Held| now < other.ends && other.resource == held.resource;
             if let Some(other) = observer.held.iter().take(place).find(same) {
-                verdict = Some(Violation::TwoHolders { first: other.client, second: held.client });
-                break;
+                let violation = Violation::TwoHolders { first: other.client, second: held.client };
+                if !observer.bears_two {
+                    verdict = Some(violation);
+                    break;
+                }
+                let both = [(other.client, other.lock), (held.client, held.lock)];
+                borne.extend((!observer.both.contains(&both)).then_some((both, violation)));
             }
             if observer.within_assumptions {
                 let masters = self.masters.iter().enumerate().filter(|(master, node)| {
@@ -338,6 +353,10 @@ impl State {
                     break;
                 }
             }
+        }
+        for (both, violation) in borne {
+            self.observer.both.insert(both);
+            self.note(|| Happening::GivenUp(violation));
         }
         if let Some(violation) = verdict {
             self.observer.report(violation);

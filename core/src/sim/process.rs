@@ -8,7 +8,7 @@ use super::fault::Keep;
 use super::link::LinkId;
 use super::random::nanos;
 use super::state::{Event, State, identity};
-use super::timeline::Actor;
+use super::timeline::Happening;
 use super::violation::Violation;
 
 /// How soon a process runs after something has woken it.
@@ -140,7 +140,7 @@ impl State {
         {
             return;
         }
-        self.note(Actor::Master(master), || "goes on".into());
+        self.note(|| Happening::GoesOn { master });
         self.plan_round_again(master);
         let mut waiting: Vec<LinkId> =
             self.link_ids().filter(|&id| self.link(id).is_some_and(|link| link.master == master)).collect();
@@ -177,7 +177,7 @@ impl State {
         if kept != Keep::Everything {
             self.loses_data(master, true);
         }
-        self.note(Actor::Master(master), || format!("is back, keys kept: {kept:?}"));
+        self.note(|| Happening::Back { master, kept });
         self.observer.keys_changed();
     }
 
@@ -197,7 +197,7 @@ impl State {
         let Some(source) = self.masters.get(other).map(|node| node.model.clone()) else { return };
         let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
         node.model.resync_from(&source);
-        self.note(Actor::Master(master), || format!("is a replica of master{other}"));
+        self.note(|| Happening::Copies { master, other });
         self.tell_readers(master, None);
         self.loses_data(master, false);
         self.schedule(now + nanos(span), Event::Promote { master });
@@ -209,7 +209,7 @@ impl State {
         let before = node.model.replication_id().to_owned();
         node.model.promote();
         if node.model.replication_id() != before {
-            self.note(Actor::Master(master), || "is promoted".into());
+            self.note(|| Happening::Promoted { master });
             self.tell_readers(master, None);
             self.loses_data(master, true);
         }

@@ -8,7 +8,7 @@ use super::link::LinkId;
 use super::master::Push;
 use super::random::nanos;
 use super::state::{Event, State};
-use super::timeline::Actor;
+use super::timeline::Happening;
 
 /// How long after its end a server deletes a key that nobody comes by: it looks ten times a second.
 const ROUND: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_millis(100);
@@ -51,9 +51,8 @@ impl State {
             } else {
                 self.travel(id, &all, Event::Down);
             }
-            if let Some(client) = self.link(id).map(|link| Actor::Client(link.client)) {
-                let text = || format!("tells that what was read has changed{fate}");
-                self.timeline.note(now, Actor::Master(master), client, text);
+            if let Some(client) = self.link(id).map(|link| link.client) {
+                self.note(|| Happening::Pushed { client, master, fate });
             }
         }
         self.plan_round(master);

@@ -12,7 +12,7 @@ use super::master::{Command, Master, Session};
 use super::observer::Observer;
 use super::pushes::Pushing;
 use super::random::Random;
-use super::timeline::{Actor, Timeline};
+use super::timeline::{Happening, Timeline};
 use crate::protocol::{Cause, Fleet};
 use crate::wire::OPEN;
 
@@ -338,8 +338,8 @@ impl State {
         std::mem::take(&mut self.queue).into_vec()
     }
 
-    pub(super) fn note(&mut self, from: Actor, text: impl FnOnce() -> String) {
-        self.timeline.note(self.now, from, None, text);
+    pub(super) fn note(&mut self, what: impl FnOnce() -> Happening) {
+        self.timeline.note(self.now, what);
     }
 
     // Connections.

@@ -66,6 +66,13 @@ pub enum Violation {
         /// Which.
         master: usize,
     },
+    /// A client wrote to a [`Store`](super::Store) what followed from an outdated reading, and so undid another's change.
+    LostUpdate {
+        /// Who wrote.
+        client: usize,
+        /// Who had written since the reading.
+        of: usize,
+    },
     /// A key of a lock that nobody has any more was still there long after every master answered again.
     KeyLeft {
         /// Where.
@@ -116,6 +123,7 @@ impl Violation {
                 | Self::NumberTwice { .. }
                 | Self::NumberTooSmall { .. }
                 | Self::CounterBroken { .. }
+                | Self::LostUpdate { .. }
                 | Self::Spinning { .. }
                 | Self::Unfinished { .. }
                 | Self::Restless
@@ -160,6 +168,9 @@ impl fmt::Display for Violation {
             }
             Self::VotedInQuarantine { master } => {
                 write!(f, "master{master} lost its data and voted before all that it forgot had run out")
+            }
+            Self::LostUpdate { client, of } => {
+                write!(f, "client{client} undid what client{of} had written, for it had read before that")
             }
             Self::KeyLeft { master, resource } => {
                 write!(f, "master{master} still keeps {resource}, which nobody holds any more")

@@ -9,7 +9,7 @@ use super::client::{Client, Process, SharedState, lock};
 use super::fault::{Fault, When};
 use super::random::nanos;
 use super::state::{Event, State};
-use super::timeline::Timeline;
+use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
 use crate::protocol::{Config, ConfigBuilder, ConfigError};
 
@@ -85,6 +85,13 @@ pub struct Failure {
     pub timeline: Timeline,
 }
 
+impl Failure {
+    /// The timeline as an SVG document, under the seed as its title.
+    pub fn to_svg(&self) -> String {
+        self.timeline.picture(format!("Simulated run, seed {}", self.seed)).to_svg()
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} (seed {})", self.violation, self.seed)?;
@@ -109,6 +116,14 @@ impl World {
     #[must_use]
     pub fn without_timeline(self) -> Self {
         lock(&self.state).timeline = Timeline::new(false);
+        self
+    }
+
+    /// The same world, but a run goes on when two clients hold one lock at once, and tells it in its timeline: for code that has to stand
+    /// that, such as a [`Store`](super::Store) that compares fencing tokens.
+    #[must_use]
+    pub fn with_two_holders_borne(self) -> Self {
+        lock(&self.state).observer.bears_two = true;
         self
     }
 
@@ -263,7 +278,9 @@ impl World {
     }
 
     pub(super) fn failure(&self, violation: Violation) -> Box<Failure> {
-        let timeline = lock(&self.state).timeline.clone();
+        let mut state = lock(&self.state);
+        state.note(|| Happening::Broken(violation.clone()));
+        let timeline = state.timeline.clone();
         Box::new(Failure { seed: self.seed, violation, timeline })
     }
 

@@ -1,0 +1,360 @@
+//! One line of the picture: all lanes, for a stretch of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::axis::{self, Axis, Stretch};
+use super::ink::{Ink, Num, Symbol, width_of};
+use super::labels::{self, LEVEL, Label, Placed};
+use super::style::COLOURS;
+use super::{Exchange, Lane, LaneKind, Mark, MarkKind, Outcome, Span, SpanKind, Thing};
+
+/// How far below its words a lane is, and how far above the next lane's.
+const ABOVE: f64 = 13.0;
+const BELOW: f64 = 14.0;
+
+/// A label is not repeated so close by.
+const SAME: f64 = 140.0;
+
+/// What the legend has to explain.
+#[derive(Default)]
+pub(super) struct Used {
+    pub(super) symbols: BTreeSet<Symbol>,
+    pub(super) has_valid: bool,
+    pub(super) has_key: bool,
+    pub(super) has_fault: bool,
+    pub(super) has_broken: bool,
+    pub(super) has_gap: bool,
+    /// How many labels found no room.
+    pub(super) left_out: usize,
+}
+
+pub(super) fn millis(at: Duration) -> f64 {
+    at.as_secs_f64() * 1_000.0
+}
+
+/// What is drawn, wherever.
+pub(super) struct Scene<'a> {
+    pub(super) lanes: &'a [Lane],
+    pub(super) things: &'a [Thing],
+    pub(super) axis: &'a Axis,
+    /// What lasts for longer goes on beyond the edge.
+    pub(super) until: Option<Duration>,
+}
+
+/// One line.
+struct Row<'a> {
+    scene: &'a Scene<'a>,
+    left: f64,
+    /// How wide it is drawn, and by how much that is wider than on the axis.
+    width: f64,
+    factor: f64,
+    /// Where each lane is.
+    heights: Vec<f64>,
+    ink: Ink,
+}
+
+impl Scene<'_> {
+    /// The colour of a lane's client, by number.
+    fn colour(&self, lane: usize) -> usize {
+        let clients = self.lanes.iter().take(lane).filter(|lane| lane.kind == LaneKind::Client);
+        clients.count() % COLOURS
+    }
+
+    fn kind(&self, lane: usize) -> LaneKind {
+        self.lanes.get(lane).map_or(LaneKind::Master, |lane| lane.kind)
+    }
+
+    /// When a command was carried out, as far as that is known.
+    fn arrival(exchange: &Exchange) -> Option<f64> {
+        let half_way = || exchange.answered.map(|answered| (millis(exchange.sent) + millis(answered)) / 2.0);
+        exchange.arrived.map(millis).or_else(half_way)
+    }
+
+    /// All words, with their places on the whole axis.
+    fn labels(&self) -> Vec<Label> {
+        let mut labels = Vec::new();
+        let mut rounds = BTreeMap::new();
+        for thing in self.things {
+            let (lane, at, text, class, weight) = match thing {
+                Thing::Exchange(Exchange { from, sent, label, .. }) => {
+                    // One for all that is asked at about one time.
+                    let place = self.axis.place(millis(*sent));
+                    let before = rounds.insert((*from, label), place);
+                    if before.is_some_and(|before| place - before < SAME) {
+                        continue;
+                    }
+                    (*from, *sent, label, "mute", 2)
+                }
+                Thing::Span(Span { lane, from, kind, label, .. }) => match kind {
+                    SpanKind::Valid | SpanKind::Key { .. } => (*lane, *from, label, "", 4),
+                    SpanKind::Fault => (*lane, *from, label, "", 5),
+                    SpanKind::Broken => (*lane, *from, label, "bad", 6),
+                },
+                Thing::Mark(Mark { lane, at, kind, label }) => match kind {
+                    MarkKind::Broken | MarkKind::Lost => (*lane, *at, label, "bad", 6),
+                    MarkKind::Fault => (*lane, *at, label, "", 5),
+                    MarkKind::Note | MarkKind::Quorum => (*lane, *at, label, "", 3),
+                    MarkKind::Released => (*lane, *at, label, "mute", 1),
+                },
+            };
+            if !text.is_empty() {
+                labels.push(Label {
+                    lane,
+                    at: self.axis.place(millis(at)),
+                    text: text.clone(),
+                    class,
+                    weight,
+                });
+            }
+        }
+        labels
+    }
+
+    /// Draws the stretch of the axis between these places, and says how high it is.
+    pub(super) fn draw(
+        &self,
+        (left, right): (f64, f64),
+        is_last: bool,
+        used: &mut Used,
+    ) -> (String, f64, Vec<f64>) {
+        // All lines end at one place, but the last.
+        let factor = if is_last { 1.0 } else { axis::LINE / (right - left) };
+        let width = (right - left) * factor;
+        let mut labels = self.labels();
+        labels.retain(|label| label.at >= left && label.at < right);
+        for label in &mut labels {
+            label.at = (label.at - left) * factor;
+        }
+        let (placed, left_out) = labels::place(labels, axis::LINE, |lane| self.kind(lane));
+        used.left_out += left_out;
+        let mut y = 4.0;
+        let heights = (0..self.lanes.len()).map(|lane| {
+            let levels =
+                placed.iter().filter(|placed| placed.label.lane == lane).map(|placed| placed.level + 1);
+            // No platform of Rust has so many lines of words.
+            let levels = u32::try_from(levels.max().unwrap_or(0)).unwrap_or(0);
+            let at = y + f64::from(levels) * LEVEL + ABOVE;
+            y = at + BELOW;
+            at
+        });
+        let heights: Vec<f64> = heights.collect();
+        let mut row = Row { scene: self, left, width, factor, heights, ink: Ink::default() };
+        // What reaches beyond the line is cut off, but words are not.
+        let [drawn_width, drawn_height] = [width, y].map(Num);
+        row.ink.raw(format_args!(r#"<svg width="{drawn_width}" height="{drawn_height}">"#));
+        row.ground(y, used);
+        row.spans(y, used);
+        row.exchanges(used);
+        row.marks(used);
+        row.ink.raw(format_args!("</svg>"));
+        row.words(&placed);
+        row.axis(y + 4.0);
+        (row.ink.0, y + 28.0, row.heights)
+    }
+}
+
+impl Row<'_> {
+    fn x(&self, at: f64) -> f64 {
+        (self.scene.axis.place(at) - self.left) * self.factor
+    }
+
+    fn y(&self, lane: usize) -> f64 {
+        self.heights.get(lane).copied().unwrap_or(0.0)
+    }
+
+    /// Whether something between these places can be seen here.
+    fn shows(&self, from: f64, until: f64) -> bool {
+        until >= -10.0 && from <= self.width + 10.0
+    }
+
+    /// The lanes, and where nothing happens.
+    fn ground(&mut self, height: f64, used: &mut Used) {
+        let axis = self.scene.axis;
+        for stretch in axis.stretches.iter().filter(|stretch| stretch.is_shortened) {
+            let (from, until) = (self.x(stretch.from) + 10.0, self.x(stretch.until) - 10.0);
+            if self.shows(from, until) {
+                used.has_gap = true;
+                self.ink.rect("gap", (from, 2.0), (until - from, height - 2.0), 3.0);
+            }
+        }
+        for place in 0..self.heights.len() {
+            let y = self.y(place);
+            self.ink.line("lane", (0.0, y), (self.width, y));
+        }
+    }
+
+    fn spans(&mut self, height: f64, used: &mut Used) {
+        let mut spans: Vec<&Span> = self
+            .scene
+            .things
+            .iter()
+            .filter_map(|thing| if let Thing::Span(span) = thing { Some(span) } else { None })
+            .collect();
+        // What is wrong lies below what is held.
+        spans.sort_by_key(|span| match span.kind {
+            SpanKind::Broken => 0,
+            SpanKind::Fault => 1,
+            SpanKind::Key { .. } | SpanKind::Valid => 2,
+        });
+        for Span { lane, from, until, kind, .. } in spans {
+            let goes_on = self.scene.until.is_some_and(|end| *until > end);
+            let (from, until) = (self.x(millis(*from)), self.x(millis(*until)));
+            let until = if goes_on { until + 24.0 } else { until };
+            if !self.shows(from, until) {
+                continue;
+            }
+            // What begins or ends elsewhere goes on to the edge.
+            let (from, until) = (from.max(-8.0), until.min(self.width + 8.0));
+            let width = (until - from).max(3.0);
+            let y = self.y(*lane);
+            match kind {
+                SpanKind::Valid => {
+                    used.has_valid = true;
+                    let class = format!("bar b{}", self.scene.colour(*lane));
+                    self.ink.rect(&class, (from, y - 6.0), (width, 12.0), 3.0);
+                }
+                SpanKind::Key { of } => {
+                    used.has_key = true;
+                    let class = format!("key f{}", self.scene.colour(*of));
+                    self.ink.rect(&class, (from, y - 3.0), (width, 6.0), 2.0);
+                }
+                SpanKind::Fault => {
+                    used.has_fault = true;
+                    self.ink.rect("fault", (from, y - 10.0), (width, 20.0), 2.0);
+                    self.ink.hatch("hatch", (from, y - 10.0), (width, 20.0));
+                }
+                SpanKind::Broken => {
+                    used.has_broken = true;
+                    self.ink.rect("alarm", (from, 0.0), (width, height), 0.0);
+                    self.ink.line("edge", (from, 0.0), (from, height));
+                }
+            }
+        }
+    }
+
+    fn exchanges(&mut self, used: &mut Used) {
+        let mut symbols = Vec::new();
+        for thing in self.scene.things {
+            let Thing::Exchange(exchange) = thing else { continue };
+            let sent = self.x(millis(exchange.sent));
+            let arrived = Scene::arrival(exchange).map(|at| self.x(at));
+            let answered = exchange.answered.map(|at| self.x(millis(at)));
+            let last = answered.or(arrived).unwrap_or(sent + 20.0);
+            if !self.shows(sent, last) {
+                continue;
+            }
+            let colour = self.scene.colour(exchange.from);
+            let (from, to) = (self.y(exchange.from), self.y(exchange.to));
+            let part = |share: f64| from + (to - from) * share;
+            let Some(arrived) = arrived else {
+                let end = (sent + 18.0, part(0.6));
+                self.ink.line(&format!("say lostway c{colour}"), (sent, from), end);
+                symbols.push((Symbol::Unanswered, end));
+                continue;
+            };
+            self.ink.arrow(&format!("say c{colour}"), (sent, from), (arrived, to));
+            let symbol = match exchange.outcome {
+                Some(Outcome::Granted) => Symbol::Granted,
+                Some(Outcome::Refused) => Symbol::Refused,
+                Some(Outcome::Failed) => Symbol::Failed,
+                Some(Outcome::Done) | None => Symbol::Done,
+            };
+            symbols.push((symbol, (arrived, to)));
+            match answered {
+                Some(answered) if answered > arrived => {
+                    self.ink.arrow(&format!("ans c{colour}"), (arrived, to), (answered, from));
+                }
+                Some(_) => {}
+                None if matches!(symbol, Symbol::Done) => {}
+                None => {
+                    let end = (arrived + 16.0, part(0.5));
+                    self.ink.line(&format!("say lostway c{colour}"), (arrived, to), end);
+                    symbols.push((Symbol::Unanswered, end));
+                }
+            }
+        }
+        for (symbol, at) in symbols {
+            self.symbol(symbol, at, used);
+        }
+    }
+
+    fn marks(&mut self, used: &mut Used) {
+        for thing in self.scene.things {
+            let Thing::Mark(Mark { lane, at, kind, .. }) = thing else { continue };
+            let at = (self.x(millis(*at)), self.y(*lane));
+            let symbol = match kind {
+                MarkKind::Quorum => Symbol::Quorum,
+                MarkKind::Released => Symbol::Released,
+                MarkKind::Lost => Symbol::Lost,
+                MarkKind::Fault => Symbol::Fault,
+                MarkKind::Note => Symbol::Note,
+                MarkKind::Broken => Symbol::Broken,
+            };
+            self.symbol(symbol, at, used);
+        }
+    }
+
+    fn symbol(&mut self, symbol: Symbol, at: (f64, f64), used: &mut Used) {
+        if self.shows(at.0, at.0) {
+            used.symbols.insert(symbol);
+            self.ink.symbol(symbol, at);
+        }
+    }
+
+    fn words(&mut self, placed: &[Placed]) {
+        for Placed { label, left, width, level } in placed {
+            let level = f64::from(u32::try_from(*level).unwrap_or(0));
+            let y = self.y(label.lane) - ABOVE - level * LEVEL;
+            self.ink.rect("halo", (*left, y - 13.5), (*width, 17.5), 2.0);
+            let class = format!("{} f{}", label.class, self.scene.colour(label.lane));
+            let own = self.scene.kind(label.lane) == LaneKind::Client && label.class != "bad";
+            self.ink.text(if own { &class } else { label.class }, (left + 3.0, y), &label.text);
+        }
+    }
+
+    /// Times below the lanes.
+    fn axis(&mut self, y: f64) {
+        let axis = self.scene.axis;
+        self.ink.line("axis", (0.0, y), (self.width, y));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for stretch in axis.stretches.iter().filter(|stretch| stretch.is_shortened) {
+            let middle = (self.x(stretch.from) + self.x(stretch.until)) / 2.0;
+            let text = format!("… {} …", axis::span(stretch.until - stretch.from));
+            if middle >= 30.0 && middle <= self.width - 30.0 {
+                let half = width_of(&text) / 2.0;
+                taken.push((middle - half, middle + half));
+                self.ink.text("mute mid", (middle, y + 18.0), &text);
+            }
+        }
+        let drawn = |stretch: &&Stretch| {
+            !stretch.is_shortened && self.x(stretch.until) >= 0.0 && self.x(stretch.from) <= self.width
+        };
+        let stretches: Vec<Stretch> = axis.stretches.iter().filter(drawn).copied().collect();
+        let step = axis::step(axis.scale, 60.0);
+        for stretch in &stretches {
+            let mut at = (stretch.from / step).ceil() * step;
+            while at <= stretch.until {
+                self.time(at, y, &mut taken);
+                at += step;
+            }
+        }
+        // Where no round time has found a place, one that is not round.
+        for stretch in &stretches {
+            self.time(stretch.from, y, &mut taken);
+        }
+    }
+
+    /// Writes this time if it has a place.
+    fn time(&mut self, at: f64, y: f64, taken: &mut Vec<(f64, f64)>) {
+        let (x, text) = (self.x(at), axis::time(at));
+        let half = width_of(&text) / 2.0;
+        let (from, until) = (x - half - 4.0, x + half + 4.0);
+        let is_free = taken.iter().all(|(left, right)| until <= *left || *right <= from);
+        if x >= 0.0 && x <= self.width && until <= axis::LINE + 12.0 && is_free {
+            taken.push((from, until));
+            self.ink.line("axis", (x, y), (x, y + 4.0));
+            self.ink.text("mute mid", (x, y + 18.0), &text);
+        }
+    }
+}

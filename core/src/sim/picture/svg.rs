@@ -1,0 +1,118 @@
+//! The whole document: title, lines, legend and notes.
+
+use std::time::Duration;
+
+use super::axis::Axis;
+use super::ink::{Escaped, Ink, Num};
+use super::labels::wrapped;
+use super::legend;
+use super::row::{Scene, Used, millis};
+use super::style::STYLE;
+use super::{Exchange, Mark, Picture, Span, Thing, Verdict};
+
+/// How wide the picture is, in its own units.
+const WIDTH: f64 = 560.0;
+
+/// Where lanes begin; their names stand before.
+const LANES: f64 = 94.0;
+
+const MARGIN: f64 = 8.0;
+
+/// So many things are shown; of more, the last ones.
+const MOST: usize = 160;
+
+/// Names of lanes are cut off behind so many characters.
+const NAME: usize = 10;
+
+/// When a thing begins and ends, as far as it is drawn, and the lanes that it names.
+fn times_of(thing: &Thing) -> (Vec<Duration>, [usize; 2]) {
+    match thing {
+        Thing::Exchange(Exchange { from, to, sent, arrived, answered, .. }) => {
+            ([Some(*sent), *arrived, *answered].into_iter().flatten().collect(), [*from, *to])
+        }
+        Thing::Span(Span { lane, from, until, .. }) => (vec![*from, *until], [*lane; 2]),
+        Thing::Mark(Mark { lane, at, .. }) => (vec![*at], [*lane; 2]),
+    }
+}
+
+pub(super) fn draw(picture: &Picture) -> String {
+    let mut things: Vec<Thing> = picture
+        .things
+        .iter()
+        .filter(|thing| times_of(thing).1.iter().all(|lane| *lane < picture.lanes.len()))
+        .cloned()
+        .collect();
+    things.sort_by_key(|thing| times_of(thing).0.first().copied());
+    let early = things.len().saturating_sub(MOST);
+    things.drain(..early);
+    let ends = |at: &Duration| picture.until.is_none_or(|until| *at <= until);
+    things.retain(|thing| times_of(thing).0.first().is_some_and(ends));
+    let times =
+        things.iter().flat_map(|thing| times_of(thing).0).filter(ends).chain(picture.until).map(millis);
+    let axis = Axis::new(times.collect(), things.len());
+    let scene = Scene { lanes: &picture.lanes, things: &things, axis: &axis, until: picture.until };
+    let (mut ink, mut used) = (Ink::default(), Used::default());
+    let mut y = heading(&mut ink, picture);
+    let lines = axis.lines();
+    for (place, line) in lines.iter().enumerate() {
+        let (drawn, height, heights) = scene.draw(*line, place + 1 == lines.len(), &mut used);
+        for (lane, at) in picture.lanes.iter().zip(heights) {
+            let name: String = lane.name.chars().take(NAME).collect();
+            ink.text("", (MARGIN, y + at + 5.5), &name);
+        }
+        let [left, top] = [LANES, y].map(Num);
+        ink.raw(format_args!(r#"<g transform="translate({left} {top})">"#));
+        ink.0.push_str(&drawn);
+        ink.raw(format_args!("</g>"));
+        y += height + 12.0;
+    }
+    y = legend::draw(&mut ink, &used, (MARGIN, WIDTH - MARGIN), y);
+    let left_out = match (early, used.left_out) {
+        (0, 0) => None,
+        (0, labels) => Some(format!("{labels} labels found no room.")),
+        (early, 0) => Some(format!("The first {early} things are left out.")),
+        (early, labels) => {
+            Some(format!("The first {early} things are left out, and {labels} labels found no room."))
+        }
+    };
+    for line in picture.notes.iter().chain(&left_out).flat_map(|note| wrapped(note, 62)) {
+        y += 20.0;
+        ink.text("mute", (MARGIN, y), &line);
+    }
+    document(picture, &ink.0, y + 14.0)
+}
+
+/// The title and the verdict. Says where they end.
+fn heading(ink: &mut Ink, picture: &Picture) -> f64 {
+    let mut y = 10.0;
+    for line in wrapped(&picture.title, 52) {
+        y += 22.0;
+        ink.text("title", (MARGIN, y), &line);
+    }
+    let (class, text) = match &picture.verdict {
+        None => return y + 14.0,
+        Some(Verdict::Kept(text)) => ("good", text),
+        Some(Verdict::Broken(text)) => ("bad", text),
+    };
+    for line in wrapped(text, 62) {
+        y += 21.0;
+        ink.text(class, (MARGIN, y), &line);
+    }
+    y + 14.0
+}
+
+fn document(picture: &Picture, drawn: &str, height: f64) -> String {
+    let mut ink = Ink::default();
+    let [width, height_text] = [WIDTH, height].map(Num);
+    let title = Escaped(&picture.title);
+    ink.raw(format_args!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" viewBox=\"0 0 {width} {height_text}\" \
+         style=\"max-width:47rem\" role=\"img\" aria-label=\"{title}\">"
+    ));
+    ink.raw(format_args!("<title>{title}</title>"));
+    ink.raw(format_args!("<style>\n{STYLE}\n</style>"));
+    ink.rect("ground", (0.0, 0.0), (WIDTH, height), 8.0);
+    ink.0.push_str(drawn);
+    ink.raw(format_args!("</svg>"));
+    ink.0
+}
