@@ -20,7 +20,7 @@ impl State {
         let now = self.now;
         for (master, node) in self.masters.iter().enumerate() {
             let server_now = Duration::from_nanos(node.clock.read(now));
-            let present = node.model.keys(server_now).into_iter().filter_map(|held| {
+            let present = node.model.keys(server_now).filter_map(|held| {
                 let known = self.observer.known.get(held.value?)?;
                 let resource = Resource::new(held.key).ok()?;
                 let end = node.model.expires_at(0, resource.as_bytes(), server_now);

@@ -256,8 +256,9 @@ impl World {
         lock(&self.state).timeline.clone()
     }
 
-    /// All masters are told that nothing can be locked yet, so that they vote under a restart guard with this longest TTL.
-    pub(super) fn open(&mut self, longest_ttl: Duration) {
+    /// All masters are told that nothing can be locked yet, so that they vote at once under a restart guard with this longest TTL: what
+    /// [`Locker::bootstrap`](crate::front::Locker::bootstrap) does, before there is a client.
+    pub fn open(&mut self, longest_ttl: Duration) {
         lock(&self.state).open(longest_ttl);
     }
 

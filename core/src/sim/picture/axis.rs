@@ -86,12 +86,13 @@ impl Axis {
     pub(super) fn lines(&self) -> Vec<(f64, f64)> {
         // The first things do not stand at the very edge.
         let (mut lines, mut left) = (Vec::new(), -EDGE);
-        while self.end() + EDGE - left > LINE {
-            // Behind a shortened stretch, or else in the widest one, of the second half of the line.
+        // A last line of nearly nothing is rather squeezed into the one before.
+        while self.end() + EDGE - left > LINE * 1.15 {
+            // Behind a shortened stretch, or else in the widest one, of the later half of the line.
             let candidates = self
                 .stretches
                 .iter()
-                .filter(|stretch| stretch.right <= left + LINE && stretch.right > left + LINE * 0.5);
+                .filter(|stretch| stretch.right <= left + LINE && stretch.right > left + LINE * 0.42);
             let best = candidates.max_by(|a, b| {
                 let merit = |stretch: &Stretch| stretch.right - stretch.left;
                 (a.is_shortened, merit(a))
@@ -158,7 +159,7 @@ mod tests {
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
         assert!(axis.stretches.iter().any(|stretch| stretch.is_shortened));
         for (left, right) in axis.lines() {
-            assert!(left < right && right - left <= LINE);
+            assert!(left < right && right - left <= LINE * 1.15);
         }
     }
 

@@ -47,10 +47,15 @@ pub(super) fn draw(ink: &mut Ink, used: &Used, (left, right): (f64, f64), top: f
         ink.text("", (x + 36.0, y + 5.5), "key kept");
     }
     if used.has_fault {
-        let (x, y) = next("something is wrong", 30.0);
+        let (x, y) = next("something is wrong here", 30.0);
         ink.rect("fault", (x, y - 8.0), (30.0, 16.0), 2.0);
         ink.hatch("hatch", (x, y - 8.0), (30.0, 16.0));
-        ink.text("", (x + 36.0, y + 5.5), "something is wrong");
+        ink.text("", (x + 36.0, y + 5.5), "something is wrong here");
+    }
+    if used.has_way {
+        let (x, y) = next("on the way", 30.0);
+        ink.rect("fault", (x, y - 8.0), (30.0, 16.0), 2.0);
+        ink.text("", (x + 36.0, y + 5.5), "on the way");
     }
     if used.has_broken {
         let (x, y) = next("two hold at once", 30.0);

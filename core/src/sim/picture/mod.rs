@@ -159,8 +159,10 @@ pub enum SpanKind {
         /// The lane of whose it is, for its colour.
         of: usize,
     },
-    /// Something is wrong.
+    /// Something is wrong with whose lane it is.
     Fault,
+    /// Something is wrong on the way there.
+    Way,
     /// A promise is broken, over all lanes.
     Broken,
 }

@@ -13,6 +13,9 @@ use super::{Exchange, Lane, LaneKind, Mark, MarkKind, Outcome, Span, SpanKind, T
 const ABOVE: f64 = 13.0;
 const BELOW: f64 = 14.0;
 
+/// Marks on one lane are no nearer to each other.
+const BESIDE: f64 = 9.0;
+
 /// A label is not repeated so close by.
 const SAME: f64 = 140.0;
 
@@ -23,6 +26,7 @@ pub(super) struct Used {
     pub(super) has_valid: bool,
     pub(super) has_key: bool,
     pub(super) has_fault: bool,
+    pub(super) has_way: bool,
     pub(super) has_broken: bool,
     pub(super) has_gap: bool,
     /// How many labels found no room.
@@ -88,7 +92,7 @@ impl Scene<'_> {
                 }
                 Thing::Span(Span { lane, from, kind, label, .. }) => match kind {
                     SpanKind::Valid | SpanKind::Key { .. } => (*lane, *from, label, "", 4),
-                    SpanKind::Fault => (*lane, *from, label, "", 5),
+                    SpanKind::Fault | SpanKind::Way => (*lane, *from, label, "", 5),
                     SpanKind::Broken => (*lane, *from, label, "bad", 6),
                 },
                 Thing::Mark(Mark { lane, at, kind, label }) => match kind {
@@ -119,7 +123,8 @@ impl Scene<'_> {
         used: &mut Used,
     ) -> (String, f64, Vec<f64>) {
         // All lines end at one place, but the last.
-        let factor = if is_last { 1.0 } else { axis::LINE / (right - left) };
+        let factor = axis::LINE / (right - left);
+        let factor = if is_last { factor.min(1.0) } else { factor };
         let width = (right - left) * factor;
         let mut labels = self.labels();
         labels.retain(|label| label.at >= left && label.at < right);
@@ -194,7 +199,7 @@ impl Row<'_> {
         // What is wrong lies below what is held.
         spans.sort_by_key(|span| match span.kind {
             SpanKind::Broken => 0,
-            SpanKind::Fault => 1,
+            SpanKind::Way | SpanKind::Fault => 1,
             SpanKind::Key { .. } | SpanKind::Valid => 2,
         });
         for Span { lane, from, until, kind, .. } in spans {
@@ -223,6 +228,10 @@ impl Row<'_> {
                     used.has_fault = true;
                     self.ink.rect("fault", (from, y - 10.0), (width, 20.0), 2.0);
                     self.ink.hatch("hatch", (from, y - 10.0), (width, 20.0));
+                }
+                SpanKind::Way => {
+                    used.has_way = true;
+                    self.ink.rect("fault", (from, y - 10.0), (width, 20.0), 2.0);
                 }
                 SpanKind::Broken => {
                     used.has_broken = true;
@@ -274,8 +283,14 @@ impl Row<'_> {
                 }
             }
         }
-        for (symbol, at) in symbols {
-            self.symbol(symbol, at, used);
+        let mut drawn: Vec<(f64, f64)> = Vec::new();
+        for (symbol, (mut x, y)) in symbols {
+            // None hides another one.
+            while drawn.iter().any(|(left, height)| (x - left).abs() < BESIDE && (y - height).abs() < 1.0) {
+                x += BESIDE;
+            }
+            drawn.push((x, y));
+            self.symbol(symbol, (x, y), used);
         }
     }
 

@@ -56,6 +56,7 @@ text{fill:#dde3e8}
 .gap{fill:#20272e}
 .zig{stroke:#71808d}
 .c0{stroke:#7db4ef}.c1{stroke:#e8a35a}.c2{stroke:#5cc5b3}.c3{stroke:#c99add}.c4{stroke:#bfc46a}.c5{stroke:#e78fae}
+.tip{stroke:none}
 .f0,.tip.c0{fill:#7db4ef}.f1,.tip.c1{fill:#e8a35a}.f2,.tip.c2{fill:#5cc5b3}
 .f3,.tip.c3{fill:#c99add}.f4,.tip.c4{fill:#bfc46a}.f5,.tip.c5{fill:#e78fae}
 .b0{fill:#7db4ef;stroke:#7db4ef}.b1{fill:#e8a35a;stroke:#e8a35a}.b2{fill:#5cc5b3;stroke:#5cc5b3}

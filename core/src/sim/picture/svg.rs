@@ -67,15 +67,13 @@ pub(super) fn draw(picture: &Picture) -> String {
         y += height + 12.0;
     }
     y = legend::draw(&mut ink, &used, (MARGIN, WIDTH - MARGIN), y);
-    let left_out = match (early, used.left_out) {
-        (0, 0) => None,
-        (0, labels) => Some(format!("{labels} labels found no room.")),
-        (early, 0) => Some(format!("The first {early} things are left out.")),
-        (early, labels) => {
-            Some(format!("The first {early} things are left out, and {labels} labels found no room."))
-        }
+    let early = (early > 0).then(|| format!("The first {early} things are left out."));
+    let words = match used.left_out {
+        0 => None,
+        1 => Some("One label found no room.".to_owned()),
+        more => Some(format!("{more} labels found no room.")),
     };
-    for line in picture.notes.iter().chain(&left_out).flat_map(|note| wrapped(note, 62)) {
+    for line in picture.notes.iter().chain(&early).chain(&words).flat_map(|note| wrapped(note, 62)) {
         y += 20.0;
         ink.text("mute", (MARGIN, y), &line);
     }

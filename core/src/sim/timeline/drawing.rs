@@ -21,7 +21,7 @@ const fn time(at: TrueTime) -> Duration {
 }
 
 pub(super) fn picture(timeline: &Timeline, title: String) -> Picture {
-    let mut notes = vec!["Handshakes, reads and what masters tell unasked are not shown.".to_owned()];
+    let mut notes = vec!["Numbers in parentheses tell attempts apart. Handshakes, reads of keys and what masters tell unasked are not shown.".to_owned()];
     let mut entries = timeline.entries.as_slice();
     let healed = entries.iter().position(|entry| entry.what == Happening::Healed);
     let is_broken = entries.iter().any(|entry| matches!(entry.what, Happening::Broken(_)));
@@ -36,6 +36,7 @@ pub(super) fn picture(timeline: &Timeline, title: String) -> Picture {
         has_one_key: keys(entries).len() <= 1,
         actors,
         held: BTreeMap::new(),
+        both: Vec::new(),
         until: entries.last().map_or(0, |entry| entry.at),
         verdict: Verdict::Kept("No promise was broken.".to_owned()),
         things: Vec::new(),
@@ -67,7 +68,7 @@ fn keys(entries: &[Entry]) -> BTreeSet<&str> {
 }
 
 /// What a command asks for, if it is about a lock.
-fn word(kind: CommandKind) -> Option<&'static str> {
+pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
     match kind {
         CommandKind::Set
         | CommandKind::AcquireFenced
@@ -93,6 +94,8 @@ struct Drawing {
     has_one_key: bool,
     /// The guards that there are, by client and token: since when, until when, and what is said of them.
     held: BTreeMap<(usize, usize), (TrueTime, TrueTime, String)>,
+    /// The places of spans in which two hold at once, with those clients, that have not ended.
+    both: Vec<(usize, [usize; 2])>,
     verdict: Verdict,
     things: Vec<Thing>,
 }
@@ -179,6 +182,7 @@ impl Drawing {
             }
             Happening::LetGo { client, token, was_valid, .. } => {
                 let Some((from, ends, label)) = self.held.remove(&(*client, *token)) else { return };
+                self.one_is_left(*client, ends.min(at));
                 let actor = Actor::Client(*client);
                 self.span(actor, from, ends.min(at), SpanKind::Valid, label);
                 if *was_valid {
@@ -210,6 +214,10 @@ impl Drawing {
             Happening::Broken(violation) => {
                 self.verdict = Verdict::Broken(format!("Broken: {violation}."));
                 self.breaks(at, violation);
+                // What was broken may last for longer than the run.
+                if let Some(Thing::Span(Span { until, .. })) = self.things.last() {
+                    self.until = self.until.max(u64::try_from(until.as_nanos()).unwrap_or(0));
+                }
             }
             // Where a fault ends its band ends.
             Happening::Pushed { .. }
@@ -229,7 +237,11 @@ impl Drawing {
         }
         let healed = self.healed.filter(|healed| *healed >= at).unwrap_or(TrueTime::MAX);
         let until = at.saturating_add(span).min(healed);
-        self.span(actor, at, until, SpanKind::Fault, label);
+        let is_between = matches!(
+            fault,
+            Fault::Partition { .. } | Fault::Mute { .. } | Fault::Clog { .. } | Fault::Slow { .. }
+        );
+        self.span(actor, at, until, if is_between { SpanKind::Way } else { SpanKind::Fault }, label);
     }
 
     fn breaks(&mut self, at: TrueTime, violation: &Violation) {
@@ -238,7 +250,7 @@ impl Drawing {
                 // Until one of them is over.
                 let mine = self.held.iter().filter(|((client, _), _)| client == first || client == second);
                 let until = mine.map(|(_, (_, ends, _))| *ends).min().unwrap_or(at).max(at);
-                self.until = self.until.max(until);
+                self.both.push((self.things.len(), [*first, *second]));
                 return self.span(Actor::Client(*second), at, until, SpanKind::Broken, "two hold at once");
             }
             Violation::LostUpdate { client, .. } => {
@@ -263,6 +275,20 @@ impl Drawing {
         if let Some(actor) = actor {
             self.mark(actor, at, MarkKind::Broken, "promise broken");
         }
+    }
+
+    /// Of two who held at once one does so no longer.
+    fn one_is_left(&mut self, client: usize, at: TrueTime) {
+        let things = &mut self.things;
+        self.both.retain(|(place, clients)| {
+            if !clients.contains(&client) {
+                return true;
+            }
+            if let Some(Thing::Span(span)) = things.get_mut(*place) {
+                span.until = span.until.min(time(at));
+            }
+            false
+        });
     }
 
     fn keys(&mut self, keys: &[Key]) {

@@ -139,6 +139,19 @@ impl Timeline {
         Self { entries, keys, is_kept: self.is_kept }
     }
 
+    /// What is about locks only: without handshakes, reads and what masters tell unasked.
+    #[must_use]
+    pub fn about_locks(&self) -> Self {
+        let is_about_locks = |entry: &&Entry| match &entry.what {
+            Happening::Sent { command, .. } | Happening::Executed { command, .. } => {
+                drawing::word(command.kind).is_some()
+            }
+            Happening::Pushed { .. } => false,
+            _ => true,
+        };
+        Self { entries: self.entries.iter().filter(is_about_locks).cloned().collect(), ..self.clone() }
+    }
+
     /// A sequence diagram in the language of [Mermaid](https://mermaid.js.org/syntax/sequenceDiagram.html).
     pub fn to_mermaid(&self) -> String {
         mermaid::draw(&self.entries)

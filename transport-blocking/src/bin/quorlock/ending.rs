@@ -12,6 +12,8 @@ pub(crate) const SYSTEM: u8 = 71;
 pub(crate) const UNWRITTEN: u8 = 74;
 /// Exit code: the lock is not held any more. `EX_TEMPFAIL`.
 pub(crate) const LOST: u8 = 75;
+/// Exit code: a simulated world broke a promise.
+pub(crate) const BROKEN: u8 = 1;
 /// Exit code: locks may be held, so masters cannot be told that none is.
 const IN_USE: u8 = 1;
 

@@ -1,5 +1,5 @@
 //! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted, or takes such a lock for a script;
-//! and serves embedded masters to try that on.
+//! serves embedded masters to try that on; and runs simulated worlds.
 
 mod acquire;
 mod arguments;
@@ -15,6 +15,7 @@ mod run;
 #[cfg(test)]
 mod scripted;
 mod signals;
+mod simulate;
 mod terminal;
 mod waiting;
 
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
             let served = Signals::install().map(|signals| master::serve(&arguments, &signals, &output));
             (served.map(Finish::Code), output)
         }
+        Ok(Request::Simulate(arguments)) => return ExitCode::from(simulate::simulate(&arguments)),
         Err(sentence) => {
             Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
             return ExitCode::from(USAGE);
@@ -105,6 +107,7 @@ fn help(topic: Option<Subcommand>) -> &'static str {
         Some(Subcommand::Release) => include_str!("help/release.txt"),
         Some(Subcommand::Bootstrap) => include_str!("help/bootstrap.txt"),
         Some(Subcommand::Master) => include_str!("help/master.txt"),
+        Some(Subcommand::Simulate) => include_str!("help/simulate.txt"),
     }
 }
 

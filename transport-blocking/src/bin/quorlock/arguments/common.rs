@@ -64,7 +64,7 @@ pub(super) enum Plain {
     /// It asks for something else.
     Other(Request),
     /// Options, and the name of the lock if there is one.
-    Read(Collected, Option<OsString>),
+    Read(Box<Collected>, Option<OsString>),
 }
 
 /// Reads options and at most `most` names of locks; `beyond` is the sentence about one more.
@@ -74,7 +74,7 @@ pub(super) fn plain(
     most: usize,
     beyond: &str,
 ) -> Result<Plain, String> {
-    let mut read = Collected::default();
+    let mut read = Box::new(Collected::default());
     let mut names = Vec::new();
     loop {
         match read.read(subcommand, &mut parser)? {

@@ -3,10 +3,12 @@
 mod acquire;
 mod bootstrap;
 mod common;
+pub(crate) mod faults;
 mod handed_on;
 mod master;
 mod options;
 mod run;
+mod simulate;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,6 +22,7 @@ pub(crate) use self::handed_on::{ExtendArguments, ReleaseArguments};
 pub(crate) use self::master::MasterArguments;
 use self::options::{find, name_of, sentence};
 pub(crate) use self::run::RunArguments;
+pub(crate) use self::simulate::{SimulateArguments, Simulated, Told, WorldOptions};
 
 /// What the caller wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(crate) enum Request {
     Bootstrap(Box<BootstrapArguments>),
     /// Serve embedded masters.
     Master(MasterArguments),
+    /// Run a simulated world.
+    Simulate(Box<SimulateArguments>),
 }
 
 /// What stands behind `quorlock`.
@@ -57,11 +62,20 @@ pub(crate) enum Subcommand {
     Bootstrap,
     /// `master`
     Master,
+    /// `simulate`
+    Simulate,
 }
 
 impl Subcommand {
-    const ALL: [Self; 6] =
-        [Self::Run, Self::Acquire, Self::Extend, Self::Release, Self::Bootstrap, Self::Master];
+    const ALL: [Self; 7] = [
+        Self::Run,
+        Self::Acquire,
+        Self::Extend,
+        Self::Release,
+        Self::Bootstrap,
+        Self::Master,
+        Self::Simulate,
+    ];
 
     /// How it is written.
     fn name(self) -> &'static str {
@@ -72,6 +86,7 @@ impl Subcommand {
             Self::Release => "release",
             Self::Bootstrap => "bootstrap",
             Self::Master => "master",
+            Self::Simulate => "simulate",
         }
     }
 }
@@ -163,6 +178,7 @@ pub(crate) fn parse(
         Subcommand::Release => handed_on::parse_release(parser, environment),
         Subcommand::Bootstrap => bootstrap::parse(parser, environment),
         Subcommand::Master => master::parse(parser),
+        Subcommand::Simulate => simulate::parse(parser),
     }
 }
 

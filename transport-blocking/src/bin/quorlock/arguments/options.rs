@@ -2,13 +2,16 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser};
 use quorlock_blocking::EvictionPolicy;
+use quorlock_blocking::sim::{Fault, When};
 
-use super::Subcommand::{self, Acquire, Bootstrap, Extend, Master, Release, Run};
-use super::joined;
+use super::Subcommand::{self, Acquire, Bootstrap, Extend, Master, Release, Run, Simulate};
+use super::{faults, joined};
 use crate::duration;
 
 /// What an option sets.
@@ -31,7 +34,20 @@ enum Setting {
     Quiet,
     Verbose,
     Json,
+    Seed,
+    MastersCount,
+    Clients,
+    Fault,
+    Random,
+    WithoutDefence,
+    List,
+    Timeline,
+    Mermaid,
+    Svg,
 }
+
+/// The subcommands that speak of what they do.
+const SPEAKING: &[Subcommand] = &[Run, Acquire, Extend, Release, Bootstrap, Master];
 
 /// An option that there is.
 pub(super) struct Known {
@@ -51,24 +67,34 @@ const fn known(
     Known { setting, short, long, of }
 }
 
-const OPTIONS: [Known; 17] = [
+const OPTIONS: [Known; 27] = [
     known(Setting::Masters, Some('m'), "master", &[Run, Acquire, Extend, Release, Bootstrap]),
-    known(Setting::Ttl, None, "ttl", &[Run, Acquire, Extend]),
+    known(Setting::Ttl, None, "ttl", &[Run, Acquire, Extend, Simulate]),
     known(Setting::NoRenew, None, "no-renew", &[Run]),
     known(Setting::Wait, Some('w'), "wait", &[Run, Acquire]),
     known(Setting::NoWait, Some('n'), "no-wait", &[Run, Acquire]),
     known(Setting::ConflictExitCode, Some('E'), "conflict-exit-code", &[Run, Acquire]),
     known(Setting::MaxHold, None, "max-hold", &[Run]),
     known(Setting::Grace, None, "grace", &[Run]),
-    known(Setting::Fenced, None, "fenced", &[Run, Acquire]),
+    known(Setting::Fenced, None, "fenced", &[Run, Acquire, Simulate]),
     known(Setting::Heal, None, "heal", &[Run]),
-    known(Setting::RestartGuard, None, "restart-guard", &[Run, Acquire, Extend, Bootstrap]),
+    known(Setting::RestartGuard, None, "restart-guard", &[Run, Acquire, Extend, Bootstrap, Simulate]),
     known(Setting::AllowEviction, None, "allow-eviction", &[Run, Acquire, Extend, Bootstrap]),
     known(Setting::Port, None, "port", &[Master]),
     known(Setting::Bind, None, "bind", &[Master]),
-    known(Setting::Quiet, Some('q'), "quiet", &Subcommand::ALL),
-    known(Setting::Verbose, Some('v'), "verbose", &Subcommand::ALL),
-    known(Setting::Json, None, "json", &Subcommand::ALL),
+    known(Setting::Quiet, Some('q'), "quiet", SPEAKING),
+    known(Setting::Verbose, Some('v'), "verbose", SPEAKING),
+    known(Setting::Json, None, "json", SPEAKING),
+    known(Setting::Seed, None, "seed", &[Simulate]),
+    known(Setting::MastersCount, None, "masters", &[Simulate]),
+    known(Setting::Clients, None, "clients", &[Simulate]),
+    known(Setting::Fault, None, "fault", &[Simulate]),
+    known(Setting::Random, None, "random", &[Simulate]),
+    known(Setting::WithoutDefence, None, "without-defence", &[Simulate]),
+    known(Setting::List, None, "list", &[Simulate]),
+    known(Setting::Timeline, None, "timeline", &[Simulate]),
+    known(Setting::Mermaid, None, "mermaid", &[Simulate]),
+    known(Setting::Svg, None, "svg", &[Simulate]),
 ];
 
 /// The option of this name.
@@ -100,6 +126,16 @@ pub(super) struct Collected {
     pub(super) quiet: bool,
     pub(super) verbose: u8,
     pub(super) json: bool,
+    pub(super) seed: Option<u64>,
+    pub(super) masters_count: Option<usize>,
+    pub(super) clients: Option<usize>,
+    pub(super) faults: Vec<(When, Fault)>,
+    pub(super) random: bool,
+    pub(super) without_defence: bool,
+    pub(super) list: bool,
+    pub(super) timeline: bool,
+    pub(super) mermaid: bool,
+    pub(super) svg: Option<PathBuf>,
 }
 
 /// What stands next on the command line.
@@ -181,6 +217,26 @@ impl Collected {
             Setting::Quiet => self.quiet = true,
             Setting::Verbose => self.verbose = self.verbose.saturating_add(1),
             Setting::Json => self.json = true,
+            Setting::Seed => self.seed = Some(number(name, parser)?),
+            Setting::MastersCount => self.masters_count = Some(number(name, parser)?),
+            Setting::Clients => self.clients = Some(number(name, parser)?),
+            Setting::Fault => {
+                let fault = text(name, parser)?.unwrap_or_default();
+                self.faults.push(faults::parse(&fault).map_err(|reason| format!("{name} {reason}."))?);
+            }
+            Setting::Random => self.random = true,
+            Setting::WithoutDefence => self.without_defence = true,
+            Setting::List => self.list = true,
+            Setting::Timeline => self.timeline = true,
+            Setting::Mermaid => self.mermaid = true,
+            Setting::Svg => {
+                let file =
+                    parser.value().map_err(|_| format!("{name} needs the name of a file behind it."))?;
+                self.svg = Some(PathBuf::from(file)).filter(|file| !file.as_os_str().is_empty());
+                if self.svg.is_none() {
+                    return Err(format!("{name} needs the name of a file behind it."));
+                }
+            }
         }
         Ok(())
     }
@@ -190,6 +246,11 @@ impl Collected {
 fn text(name: &str, parser: &mut Parser) -> Result<Option<String>, String> {
     let value = parser.value().map_err(|_| format!("{name} needs a value behind it; --help shows which."))?;
     Ok(value.into_string().ok())
+}
+
+fn number<T: FromStr>(name: &str, parser: &mut Parser) -> Result<T, String> {
+    let number = text(name, parser)?.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| format!("{name} needs a whole number, such as 3."))
 }
 
 fn duration_of(name: &str, parser: &mut Parser) -> Result<Duration, String> {

@@ -1,0 +1,165 @@
+//! `--fault`: what goes wrong, where and when, in one word.
+
+use std::time::Duration;
+
+use quorlock_blocking::sim::{Fault, Keep, When};
+
+use crate::duration;
+
+/// The kinds, each with who it is about: `c` a client, `m` a master, `p` a client and a master; and whether it lasts.
+const KINDS: [(&str, char, bool); 13] = [
+    ("pause", 'c', true),
+    ("kill", 'c', false),
+    ("hang", 'm', true),
+    ("restart", 'm', true),
+    ("restart-empty", 'm', true),
+    ("restart-half", 'm', true),
+    ("flush", 'm', false),
+    ("clock", 'm', true),
+    ("fast", 'm', false),
+    ("partition", 'p', true),
+    ("mute", 'p', true),
+    ("half-open", 'p', false),
+    ("cut", 'p', false),
+];
+
+/// By how much the clock of a `fast` master gains: ten times what may be between any two clocks.
+const FAST_PPM: i32 = 100_000;
+
+/// Reads `KIND:WHO@WHEN+SPAN`. The error is the rest of a sentence that begins with the name of the option.
+///
+/// The numbers are looked at where it is known how many clients and masters there are.
+pub(super) fn parse(text: &str) -> Result<(When, Fault), String> {
+    let form = "is written KIND:WHO@WHEN or KIND:WHO@WHEN+SPAN, such as hang:1@300ms+2s";
+    let (kind, rest) = text.split_once(':').ok_or(form)?;
+    let (who, times) = rest.split_once('@').ok_or(form)?;
+    let (when, span) = match times.split_once('+') {
+        Some((when, span)) => (when, Some(span)),
+        None => (times, None),
+    };
+    let Some((_, whose, lasts)) = KINDS.iter().find(|(name, ..)| *name == kind) else {
+        let names: Vec<_> = KINDS.iter().map(|(name, ..)| *name).collect();
+        return Err(format!("has one of the kinds {}", names.join(", ")));
+    };
+    let number = |text: &str| text.parse::<usize>().ok();
+    let (client, master) = match whose {
+        'c' => (number(who), Some(0)),
+        'm' => (Some(0), number(who)),
+        _ => who.split_once('-').map_or((None, None), |(client, master)| (number(client), number(master))),
+    };
+    let (Some(client), Some(master)) = (client, master) else {
+        return Err(match whose {
+            'c' => format!("{kind} is about a client: write its number, from 0, as in {kind}:0@300ms"),
+            'm' => format!("{kind} is about a master: write its number, from 0, as in {kind}:0@300ms"),
+            _ => format!("{kind} is about a client and a master: write both numbers, as in {kind}:0-1@300ms"),
+        });
+    };
+    let at = |text: &str| duration::parse(text).map_err(|reason| format!("has a time that {reason}"));
+    let when = at(when)?;
+    let span = match (span, lasts) {
+        (Some(span), true) => at(span)?,
+        (None, false) => Duration::ZERO,
+        (None, true) => {
+            return Err(format!("{kind} needs a span behind its time, as in {kind}:{who}@300ms+2s"));
+        }
+        (Some(_), false) => return Err(format!("{kind} takes no span: write {kind}:{who}@300ms")),
+    };
+    let crash = |keep| Fault::Crash { master, span, keep };
+    let fault = match kind {
+        "pause" => Fault::Pause { client, span },
+        "kill" => Fault::Kill { client },
+        "hang" => Fault::Hang { master, span },
+        "restart" => crash(Keep::Everything),
+        "restart-empty" => crash(Keep::Nothing),
+        "restart-half" => crash(Keep::Half),
+        "flush" => Fault::Flush { master },
+        "clock" => {
+            let by_millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+            Fault::MasterJump { master, by_millis }
+        }
+        "fast" => Fault::MasterDrift { master, gain_ppm: FAST_PPM },
+        "partition" => Fault::Partition { client, master, span },
+        "mute" => Fault::Mute { client, master, span },
+        "half-open" => Fault::HalfOpen { client, master },
+        _ => Fault::Cut { client, master },
+    };
+    Ok((When::At(when), fault))
+}
+
+/// The largest numbers of a client and of a master that a fault names.
+pub(super) fn named(fault: Fault) -> (usize, usize) {
+    match fault {
+        Fault::Pause { client, .. } | Fault::Kill { client } => (client, 0),
+        Fault::Partition { client, master, .. }
+        | Fault::Mute { client, master, .. }
+        | Fault::HalfOpen { client, master }
+        | Fault::Cut { client, master } => (client, master),
+        Fault::Hang { master, .. }
+        | Fault::Crash { master, .. }
+        | Fault::Flush { master }
+        | Fault::MasterJump { master, .. }
+        | Fault::MasterDrift { master, .. } => (0, master),
+        _ => (0, 0),
+    }
+}
+
+/// A fault as it is written for the option, if it can be; or else as it is called in the library.
+pub(crate) fn shown(when: When, fault: Fault) -> String {
+    let When::At(at) = when else { return format!("{fault:?} {when:?}") };
+    let lasting = |kind: &str, who: String, span: Duration| format!("--fault {kind}:{who}@{at:?}+{span:?}");
+    let short = |kind: &str, who: String| format!("--fault {kind}:{who}@{at:?}");
+    match fault {
+        Fault::Pause { client, span } => lasting("pause", client.to_string(), span),
+        Fault::Kill { client } => short("kill", client.to_string()),
+        Fault::Hang { master, span } => lasting("hang", master.to_string(), span),
+        Fault::Crash { master, span, keep: Keep::Everything } => lasting("restart", master.to_string(), span),
+        Fault::Crash { master, span, keep: Keep::Nothing } => {
+            lasting("restart-empty", master.to_string(), span)
+        }
+        Fault::Crash { master, span, keep: Keep::Half } => lasting("restart-half", master.to_string(), span),
+        Fault::Flush { master } => short("flush", master.to_string()),
+        Fault::MasterJump { master, by_millis: by @ 0.. } => {
+            lasting("clock", master.to_string(), Duration::from_millis(by.unsigned_abs()))
+        }
+        Fault::MasterDrift { master, gain_ppm: FAST_PPM } => short("fast", master.to_string()),
+        Fault::Partition { client, master, span } => lasting("partition", format!("{client}-{master}"), span),
+        Fault::Mute { client, master, span } => lasting("mute", format!("{client}-{master}"), span),
+        Fault::HalfOpen { client, master } => short("half-open", format!("{client}-{master}")),
+        Fault::Cut { client, master } => short("cut", format!("{client}-{master}")),
+        other => format!("{other:?} at {at:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_read_and_shown_alike() {
+        for (kind, whose, lasts) in KINDS {
+            let who = if whose == 'p' { "1-2" } else { "1" };
+            let span = if lasts { "+2s" } else { "" };
+            let text = format!("{kind}:{who}@300ms{span}");
+            let (when, fault) = parse(&text).unwrap();
+            assert_eq!(shown(when, fault), format!("--fault {text}"));
+            assert!(named(fault) != (0, 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, says) in [
+            ("hang", "KIND:WHO@WHEN"),
+            ("hang:1", "KIND:WHO@WHEN"),
+            ("bang:1@1s", "half-open"),
+            ("hang:x@1s+1s", "number"),
+            ("cut:1@1s", "cut:0-1@"),
+            ("hang:1@1+1s", "unit"),
+            ("hang:1@1s", "span"),
+            ("flush:1@1s+1s", "no span"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}
