@@ -27,5 +27,7 @@ mod restart_guard;
 mod running;
 #[path = "command/signals.rs"]
 mod signals;
+#[path = "command/simulating.rs"]
+mod simulating;
 #[path = "command/usage.rs"]
 mod usage;

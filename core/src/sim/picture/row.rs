@@ -342,6 +342,7 @@ impl Row<'_> {
                 self.ink.text("mute mid", (middle, y + 18.0), &text);
             }
         }
+        let gaps = taken.len();
         let drawn = |stretch: &&Stretch| {
             !stretch.is_shortened && self.x(stretch.until) >= 0.0 && self.x(stretch.from) <= self.width
         };
@@ -354,9 +355,17 @@ impl Row<'_> {
                 at += step;
             }
         }
-        // Where no round time has found a place, one that is not round.
+        // Where no round time has found a place, one that is not round; and in each line at least one, beside its place if it must be.
         for stretch in &stretches {
             self.time(stretch.from, y, &mut taken);
+        }
+        let is_told = |stretch: &Stretch| self.x(stretch.from) >= 0.0;
+        if let (0, Some(first)) = (taken.len() - gaps, axis.stretches.iter().find(|stretch| is_told(stretch)))
+        {
+            let text = axis::time(first.from);
+            let x = self.x(first.from);
+            self.ink.line("axis", (x, y), (x, y + 4.0));
+            self.ink.text("mute", (x - width_of(&text) + 6.0, y + 18.0), &text);
         }
     }
 

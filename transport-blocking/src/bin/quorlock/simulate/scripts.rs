@@ -120,7 +120,8 @@ fn until(world: &mut World, flag: &Cell<bool>) -> Result<(), Box<Failure>> {
 
 /// Two clients, the second of which begins later. With `guard` they have the restart guard on, for locks that live no longer.
 fn two(world: &mut World, store: &Store, guard: Option<Duration>) -> [Worker; 2] {
-    [Duration::ZERO, ms(300)].map(|after| {
+    // By then all connections are there.
+    [ms(200), ms(500)].map(|after| {
         let client = world.client_with(|settings| {
             // Few attempts make a short story.
             let settings = settings.retry_delay(ms(400)..=ms(800));
