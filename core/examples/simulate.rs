@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lexopt::prelude::*;
-use quorlock_core::sim::Plan;
+use quorlock_core::sim::{Failure, Plan};
 
 const HELP: &str = "\
 Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions (with the restart guard on
@@ -98,6 +98,15 @@ fn one(seed: u64, mermaid: bool) -> ExitCode {
     }
 }
 
+/// Draws it into a file of the system's temporary directory.
+fn draw(seed: u64, failure: &Failure) {
+    let file = std::env::temp_dir().join(format!("quorlock-simulate-{seed}.svg"));
+    match std::fs::write(&file, failure.to_svg()) {
+        Ok(()) => println!("drawn: {}", file.display()),
+        Err(error) => println!("{} cannot be written: {error}", file.display()),
+    }
+}
+
 /// Finding something is what is wanted here.
 fn unguarded(first: u64) -> ExitCode {
     let started = Instant::now();
@@ -145,6 +154,7 @@ fn many(options: &Options) -> ExitCode {
                 println!("seed {seed}: {}", failure.violation);
                 if let Some((smaller, failure)) = plan.shrink() {
                     println!("shrunk: {smaller:#?}\n{failure}");
+                    draw(seed, &failure);
                 }
                 println!("the same run again: simulate --only {seed}");
                 return ExitCode::FAILURE;

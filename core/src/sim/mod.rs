@@ -6,7 +6,8 @@
 //! - [`Fault`]s come about when you [`inject`](World::inject) them: masters hang and crash, connections are cut or forgotten, clients stand
 //!   still for longer than their locks live.
 //! - An observer in true time sees every guard, every clock and every key. A [`Violation`] ends the run with a [`Failure`] that tells
-//!   what happened: as text, or as a [Mermaid diagram](Timeline::to_mermaid).
+//!   what happened: as text, as a [Mermaid diagram](Timeline::to_mermaid), or as an [SVG picture](Failure::to_svg).
+//! - A [`Store`] is what clients change under their locks, with or without fencing tokens; a lost change is a violation, too.
 //! - [`Plan`] is a whole run as a value. [`Plan::random`] makes one up with every fault that lies inside Redlock's assumptions, and
 //!   [`Plan::shrink`] makes a failing one small.
 //! - [`Master`] is one Redis master as a value, which answers byte for byte as a server does; random commands are compared with real servers.

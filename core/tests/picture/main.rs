@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use quorlock_core::sim::picture::{
+    Exchange, Lane, LaneKind, Mark, MarkKind, Outcome, Picture, Span, SpanKind, Thing,
+};
 use quorlock_core::sim::{ClientPlan, Fault, Keep, Plan, Refusal, Step, When};
 
 const fn ms(millis: u64) -> Duration {
@@ -16,7 +19,7 @@ const fn ms(millis: u64) -> Duration {
 fn assert_drawn(name: &str, svg: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/picture").join(name);
     if std::env::var_os("QUORLOCK_SNAPSHOTS").is_some_and(|value| value == "write") {
-        fs::write(&file, svg).unwrap();
+        fs::write(&file, svg).expect("the directory of this test can be written");
     }
     let expected = fs::read_to_string(&file).unwrap_or_default();
     let place = expected.lines().zip(svg.lines()).position(|(a, b)| a != b);
@@ -55,7 +58,7 @@ fn one_client() {
     ];
     let (outcome, timeline) = plan(1, &steps, 1, &[]).trace();
     outcome.unwrap();
-    assert_drawn("one_client.svg", &timeline.last(usize::MAX).picture("One client, well").to_svg());
+    assert_drawn("one_client.svg", &timeline.picture("One client, well").to_svg());
 }
 
 #[test]
@@ -80,4 +83,64 @@ fn faults_of_many_kinds() {
     let (outcome, timeline) = plan(2, &steps, 2, &faults).trace();
     outcome.unwrap();
     assert_drawn("faults.svg", &timeline.picture("Faults of many kinds").to_svg());
+}
+
+/// A picture that no simulation has made: two processes and two servers as somebody saw them from outside, who does not know when a command
+/// was carried out.
+fn seen_from_outside() -> Picture {
+    let lanes = [
+        ("app <1>", LaneKind::Client),
+        ("app & 2", LaneKind::Client),
+        ("redis-a", LaneKind::Master),
+        ("a name that is too long", LaneKind::Master),
+    ];
+    let exchange = |from, to, sent, answered: Option<u64>, outcome| {
+        let answered = answered.map(ms);
+        let label = "lock".to_owned();
+        Thing::Exchange(Exchange { from, to, label, sent: ms(sent), arrived: None, outcome, answered })
+    };
+    let span = |lane, from, until, kind, label: &str| {
+        Thing::Span(Span { lane, from: ms(from), until: ms(until), kind, label: label.to_owned() })
+    };
+    let mark =
+        |lane, at, kind, label: &str| Thing::Mark(Mark { lane, at: ms(at), kind, label: label.to_owned() });
+    Picture {
+        title: "Seen from \"outside\"".into(),
+        lanes: lanes.map(|(name, kind)| Lane::new(name, kind)).to_vec(),
+        things: vec![
+            exchange(0, 2, 1, Some(3), Some(Outcome::Granted)),
+            exchange(0, 3, 1, Some(4), Some(Outcome::Granted)),
+            span(0, 4, 500, SpanKind::Valid, "holds"),
+            mark(0, 4, MarkKind::Quorum, ""),
+            exchange(1, 2, 6, Some(8), Some(Outcome::Refused)),
+            exchange(1, 3, 6, None, None),
+            span(3, 5, 5_000, SpanKind::Fault, "hangs"),
+            mark(1, 9, MarkKind::Note, "says </svg>\u{1b}[2J"),
+            mark(9, 9, MarkKind::Note, "of nobody"),
+        ],
+        until: Some(ms(700)),
+        notes: vec!["The moments of execution are not known.".into()],
+        ..Picture::default()
+    }
+}
+
+#[test]
+fn what_was_seen_from_outside() {
+    let svg = seen_from_outside().to_svg();
+    assert!(
+        !svg.contains("of nobody") && !svg.contains("</svg>\u{1b}") && svg.contains("says &lt;/svg&gt; [2J")
+    );
+    assert_drawn("outside.svg", &svg);
+}
+
+#[test]
+fn whatever_is_in_a_picture_it_is_drawn() {
+    assert!(Picture::default().to_svg().ends_with("</svg>\n"));
+    let mut picture = seen_from_outside();
+    let far = Mark { lane: 0, at: Duration::MAX, kind: MarkKind::Broken, label: "x".repeat(500) };
+    picture.things.extend(vec![Thing::Mark(far); 300]);
+    picture.until = None;
+    let svg = picture.to_svg();
+    assert!(svg.contains("The first 148 things are left out."), "{svg}");
+    assert!(svg.len() < 200_000, "{} bytes", svg.len());
 }

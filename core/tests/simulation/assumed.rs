@@ -1,5 +1,8 @@
 //! Inside the assumptions.
 
+use std::fs;
+use std::path::Path;
+
 use proptest::prelude::*;
 use quorlock_core::sim::{Plan, strategies};
 
@@ -16,7 +19,9 @@ fn no_promise_is_broken_in_random_worlds() {
             Ok(report) => acquisitions += report.acquisitions,
             Err(failure) => {
                 let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
-                panic!("seed {seed}\n{smaller:#?}\n{failure}");
+                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("random-world-{seed}.svg"));
+                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
+                panic!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}");
             }
         }
         seed += 1;

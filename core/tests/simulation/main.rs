@@ -4,4 +4,5 @@
 mod assumed;
 mod broken;
 mod front;
+mod stores;
 mod worlds;

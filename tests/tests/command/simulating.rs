@@ -122,7 +122,9 @@ fn pictures_are_well_formed_and_diagrams_are_mermaid() {
             assert_eq!(ended.code, Some(i32::from(!defence.is_empty())), "{}", ended.err);
             let svg = fs::read_to_string(&file).unwrap();
             assert_well_formed(&svg);
-            for part in ["xmlns=\"http://www.w3.org/2000/svg\"", "viewBox=", "prefers-color-scheme:dark", scenario] {
+            for part in
+                ["xmlns=\"http://www.w3.org/2000/svg\"", "viewBox=", "prefers-color-scheme:dark", scenario]
+            {
                 assert!(svg.contains(part), "{part}: {svg}");
             }
             // Who knows a token can release its lock.
@@ -215,7 +217,9 @@ fn the_commands_in_the_documentation_do_what_it_says() {
         }
     }
     // What they print, or how that begins.
-    for (_, printed) in page.match_indices("```text\n").map(|(place, start)| page.split_at(place + start.len())) {
+    for (_, printed) in
+        page.match_indices("```text\n").map(|(place, start)| page.split_at(place + start.len()))
+    {
         let (printed, _) = printed.split_once("```").unwrap();
         let (command, printed) = printed.split_once('\n').unwrap();
         let command = command.strip_prefix("$ quorlock ").unwrap();

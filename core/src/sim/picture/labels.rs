@@ -1,7 +1,10 @@
 //! Words above lanes, none over another.
 
-use super::LaneKind;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use super::ink::width_of;
+use super::{Exchange, LaneKind, Mark, MarkKind, Span, SpanKind, Thing};
 
 /// How high a line of words is.
 pub(super) const LEVEL: f64 = 19.0;
@@ -26,6 +29,43 @@ pub(super) struct Placed {
     pub(super) width: f64,
     /// How many lines of words above the lane, from 0.
     pub(super) level: usize,
+}
+
+/// A label is not repeated so close by.
+const SAME: f64 = 140.0;
+
+/// All words, with their places on the whole axis.
+pub(super) fn of(things: &[Thing], place: impl Fn(Duration) -> f64) -> Vec<Label> {
+    let mut labels = Vec::new();
+    let mut rounds = BTreeMap::new();
+    for thing in things {
+        let (lane, at, text, class, weight) = match thing {
+            Thing::Exchange(Exchange { from, sent, label, .. }) => {
+                // One for all that is asked at about one time.
+                let here = place(*sent);
+                let before = rounds.insert((*from, label), here);
+                if before.is_some_and(|before| here - before < SAME) {
+                    continue;
+                }
+                (*from, *sent, label, "mute", 2)
+            }
+            Thing::Span(Span { lane, from, kind, label, .. }) => match kind {
+                SpanKind::Valid | SpanKind::Key { .. } => (*lane, *from, label, "", 4),
+                SpanKind::Fault | SpanKind::Way => (*lane, *from, label, "", 5),
+                SpanKind::Broken => (*lane, *from, label, "bad", 6),
+            },
+            Thing::Mark(Mark { lane, at, kind, label }) => match kind {
+                MarkKind::Broken | MarkKind::Lost => (*lane, *at, label, "bad", 6),
+                MarkKind::Fault => (*lane, *at, label, "", 5),
+                MarkKind::Note | MarkKind::Quorum => (*lane, *at, label, "", 3),
+                MarkKind::Released => (*lane, *at, label, "mute", 1),
+            },
+        };
+        if !text.is_empty() {
+            labels.push(Label { lane, at: place(at), text: text.clone(), class, weight });
+        }
+    }
+    labels
 }
 
 /// How many lines of words there may be above a lane.

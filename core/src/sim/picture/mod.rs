@@ -67,7 +67,7 @@ pub enum Verdict {
 /// Somebody who takes part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lane {
-    /// Stands before the lane; cut off behind ten characters.
+    /// Stands before the lane; cut off behind about eight characters.
     pub name: String,
     /// What it is.
     pub kind: LaneKind,

@@ -1,11 +1,11 @@
 //! One line of the picture: all lanes, for a stretch of time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::axis::{self, Axis, Stretch};
 use super::ink::{Ink, Num, Symbol, width_of};
-use super::labels::{self, LEVEL, Label, Placed};
+use super::labels::{self, LEVEL, Placed};
 use super::style::COLOURS;
 use super::{Exchange, Lane, LaneKind, Mark, MarkKind, Outcome, Span, SpanKind, Thing};
 
@@ -15,9 +15,6 @@ const BELOW: f64 = 14.0;
 
 /// Marks on one lane are no nearer to each other.
 const BESIDE: f64 = 9.0;
-
-/// A label is not repeated so close by.
-const SAME: f64 = 140.0;
 
 /// What the legend has to explain.
 #[derive(Default)]
@@ -56,6 +53,7 @@ struct Row<'a> {
     /// Where each lane is.
     heights: Vec<f64>,
     ink: Ink,
+    symbols: Vec<(Symbol, (f64, f64))>,
 }
 
 impl Scene<'_> {
@@ -75,46 +73,6 @@ impl Scene<'_> {
         exchange.arrived.map(millis).or_else(half_way)
     }
 
-    /// All words, with their places on the whole axis.
-    fn labels(&self) -> Vec<Label> {
-        let mut labels = Vec::new();
-        let mut rounds = BTreeMap::new();
-        for thing in self.things {
-            let (lane, at, text, class, weight) = match thing {
-                Thing::Exchange(Exchange { from, sent, label, .. }) => {
-                    // One for all that is asked at about one time.
-                    let place = self.axis.place(millis(*sent));
-                    let before = rounds.insert((*from, label), place);
-                    if before.is_some_and(|before| place - before < SAME) {
-                        continue;
-                    }
-                    (*from, *sent, label, "mute", 2)
-                }
-                Thing::Span(Span { lane, from, kind, label, .. }) => match kind {
-                    SpanKind::Valid | SpanKind::Key { .. } => (*lane, *from, label, "", 4),
-                    SpanKind::Fault | SpanKind::Way => (*lane, *from, label, "", 5),
-                    SpanKind::Broken => (*lane, *from, label, "bad", 6),
-                },
-                Thing::Mark(Mark { lane, at, kind, label }) => match kind {
-                    MarkKind::Broken | MarkKind::Lost => (*lane, *at, label, "bad", 6),
-                    MarkKind::Fault => (*lane, *at, label, "", 5),
-                    MarkKind::Note | MarkKind::Quorum => (*lane, *at, label, "", 3),
-                    MarkKind::Released => (*lane, *at, label, "mute", 1),
-                },
-            };
-            if !text.is_empty() {
-                labels.push(Label {
-                    lane,
-                    at: self.axis.place(millis(at)),
-                    text: text.clone(),
-                    class,
-                    weight,
-                });
-            }
-        }
-        labels
-    }
-
     /// Draws the stretch of the axis between these places, and says how high it is.
     pub(super) fn draw(
         &self,
@@ -126,7 +84,7 @@ impl Scene<'_> {
         let factor = axis::LINE / (right - left);
         let factor = if is_last { factor.min(1.0) } else { factor };
         let width = (right - left) * factor;
-        let mut labels = self.labels();
+        let mut labels = labels::of(self.things, |at| self.axis.place(millis(at)));
         labels.retain(|label| label.at >= left && label.at < right);
         for label in &mut labels {
             label.at = (label.at - left) * factor;
@@ -144,16 +102,18 @@ impl Scene<'_> {
             at
         });
         let heights: Vec<f64> = heights.collect();
-        let mut row = Row { scene: self, left, width, factor, heights, ink: Ink::default() };
+        let mut row =
+            Row { scene: self, left, width, factor, heights, ink: Ink::default(), symbols: Vec::new() };
         // What reaches beyond the line is cut off, but words are not.
         let [drawn_width, drawn_height] = [width, y].map(Num);
         row.ink.raw(format_args!(r#"<svg width="{drawn_width}" height="{drawn_height}">"#));
         row.ground(y, used);
         row.spans(y, used);
-        row.exchanges(used);
-        row.marks(used);
+        row.exchanges();
         row.ink.raw(format_args!("</svg>"));
         row.words(&placed);
+        row.marks();
+        row.symbols(used);
         row.axis(y + 4.0);
         (row.ink.0, y + 28.0, row.heights)
     }
@@ -242,7 +202,7 @@ impl Row<'_> {
         }
     }
 
-    fn exchanges(&mut self, used: &mut Used) {
+    fn exchanges(&mut self) {
         let mut symbols = Vec::new();
         for thing in self.scene.things {
             let Thing::Exchange(exchange) = thing else { continue };
@@ -290,11 +250,11 @@ impl Row<'_> {
                 x += BESIDE;
             }
             drawn.push((x, y));
-            self.symbol(symbol, (x, y), used);
+            self.symbols.push((symbol, (x, y)));
         }
     }
 
-    fn marks(&mut self, used: &mut Used) {
+    fn marks(&mut self) {
         for thing in self.scene.things {
             let Thing::Mark(Mark { lane, at, kind, .. }) = thing else { continue };
             let at = (self.x(millis(*at)), self.y(*lane));
@@ -306,14 +266,17 @@ impl Row<'_> {
                 MarkKind::Note => Symbol::Note,
                 MarkKind::Broken => Symbol::Broken,
             };
-            self.symbol(symbol, at, used);
+            self.symbols.push((symbol, at));
         }
     }
 
-    fn symbol(&mut self, symbol: Symbol, at: (f64, f64), used: &mut Used) {
-        if self.shows(at.0, at.0) {
-            used.symbols.insert(symbol);
-            self.ink.symbol(symbol, at);
+    /// Marks, over all else, each in the line that it belongs to.
+    fn symbols(&mut self, used: &mut Used) {
+        for (symbol, at) in std::mem::take(&mut self.symbols) {
+            if at.0 >= 0.0 && at.0 < self.width {
+                used.symbols.insert(symbol);
+                self.ink.symbol(symbol, at);
+            }
         }
     }
 
@@ -349,10 +312,12 @@ impl Row<'_> {
         let stretches: Vec<Stretch> = axis.stretches.iter().filter(drawn).copied().collect();
         let step = axis::step(axis.scale, 60.0);
         for stretch in &stretches {
-            let mut at = (stretch.from / step).ceil() * step;
-            while at <= stretch.until {
-                self.time(at, y, &mut taken);
-                at += step;
+            // No stretch has room for more.
+            for number in 0..4 {
+                let at = (stretch.from / step).ceil() * step + f64::from(number) * step;
+                if at <= stretch.until {
+                    self.time(at, y, &mut taken);
+                }
             }
         }
         // Where no round time has found a place, one that is not round; and in each line at least one, beside its place if it must be.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::axis::Axis;
-use super::ink::{Escaped, Ink, Num};
+use super::ink::{Escaped, Ink, Num, width_of};
 use super::labels::wrapped;
 use super::legend;
 use super::row::{Scene, Used, millis};
@@ -21,8 +21,8 @@ const MARGIN: f64 = 8.0;
 /// So many things are shown; of more, the last ones.
 const MOST: usize = 160;
 
-/// Names of lanes are cut off behind so many characters.
-const NAME: usize = 10;
+/// Names of lanes are no longer.
+const NAME: f64 = LANES - MARGIN - 2.0;
 
 /// When a thing begins and ends, as far as it is drawn, and the lanes that it names.
 fn times_of(thing: &Thing) -> (Vec<Duration>, [usize; 2]) {
@@ -57,8 +57,7 @@ pub(super) fn draw(picture: &Picture) -> String {
     for (place, line) in lines.iter().enumerate() {
         let (drawn, height, heights) = scene.draw(*line, place + 1 == lines.len(), &mut used);
         for (lane, at) in picture.lanes.iter().zip(heights) {
-            let name: String = lane.name.chars().take(NAME).collect();
-            ink.text("", (MARGIN, y + at + 5.5), &name);
+            ink.text("", (MARGIN, y + at + 5.5), &short(&lane.name));
         }
         let [left, top] = [LANES, y].map(Num);
         ink.raw(format_args!(r#"<g transform="translate({left} {top})">"#));
@@ -78,6 +77,23 @@ pub(super) fn draw(picture: &Picture) -> String {
         ink.text("mute", (MARGIN, y), &line);
     }
     document(picture, &ink.0, y + 14.0)
+}
+
+/// The name, cut off where the lane begins.
+fn short(name: &str) -> String {
+    if width_of(name) <= NAME {
+        return name.to_owned();
+    }
+    let mut short = String::new();
+    for character in name.chars() {
+        short.push(character);
+        if width_of(&short) + width_of("…") > NAME {
+            short.pop();
+            break;
+        }
+    }
+    short.push('…');
+    short
 }
 
 /// The title and the verdict. Says where they end.
