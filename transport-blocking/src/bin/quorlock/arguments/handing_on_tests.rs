@@ -102,9 +102,15 @@ fn a_bootstrap_needs_the_guard_and_nothing_else() {
 #[test]
 fn an_option_of_another_subcommand_is_told_whose_it_is() {
     for (written, says) in [
-        (&["extend", "--fenced", "job"][..], "--fenced is an option of run and acquire, not of extend"),
+        (
+            &["extend", "--fenced", "job"][..],
+            "--fenced is an option of run, acquire and simulate, not of extend",
+        ),
         (&["acquire", "--heal", "job"], "--heal is an option of run, not of acquire"),
-        (&["release", "--ttl", "1s", "job"], "--ttl is an option of run, acquire and extend, not of release"),
+        (
+            &["release", "--ttl", "1s", "job"],
+            "--ttl is an option of run, acquire, extend and simulate, not of release",
+        ),
         (&["master", "-m", "redis://:hunter2@a"], "-m is an option of run,"),
         (&["acquire", "--mastr=redis://:hunter2@a", "job"], "no option --mastr; quorlock acquire --help"),
         (&["acquire", "job", "true"], "acquire runs no command"),

@@ -179,13 +179,16 @@ fn outside_of_run() {
     }
     for (written, says) in [
         (&[][..], "Nothing to do"),
-        (&["redis://:hunter2@b"], "bootstrap and master"),
+        (&["redis://:hunter2@b"], "bootstrap, master and simulate"),
         (&["-m", "redis://:hunter2@b", "run"], "behind run"),
         (&["--port", "1", "master"], "behind master: quorlock master --port"),
         (&["--frob"], "no option --frob"),
         (&["master", "redis://:hunter2@b"], "--port PORT"),
         (&["master", "--bind", "redis://:hunter2@b"], "--bind"),
         (&["master", "--port", "redis://:hunter2@b"], "--port"),
+        (&["simulate", "redis://:hunter2@b"], "no such scenario"),
+        (&["simulate", "--fault", "redis://:hunter2@b"], "kinds"),
+        (&["simulate", "--fault", "hang:redis//:hunter2@b"], "number"),
     ] {
         let error = read(written, None).expect_err("refused");
         assert!(error.contains(says) && !error.contains("hunter2"), "{written:?}: {error}");
