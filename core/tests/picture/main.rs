@@ -137,10 +137,18 @@ fn what_was_seen_from_outside() {
 fn whatever_is_in_a_picture_it_is_drawn() {
     assert!(Picture::default().to_svg().ends_with("</svg>\n"));
     let mut picture = seen_from_outside();
-    let far = Mark { lane: 0, at: Duration::MAX, kind: MarkKind::Broken, label: "x".repeat(500) };
+    let far = Mark { lane: 0, at: Duration::MAX / 2, kind: MarkKind::Broken, label: "x".repeat(500) };
     picture.things.extend(vec![Thing::Mark(far); 300]);
     picture.until = None;
     let svg = picture.to_svg();
     assert!(svg.contains("The first 148 things are left out."), "{svg}");
+    picture.things.push(Thing::Span(Span {
+        lane: 1,
+        from: ms(0),
+        until: Duration::MAX,
+        kind: SpanKind::Fault,
+        label: "lasts on".into(),
+    }));
+    assert!(picture.to_svg().contains(">lasts on<"));
     assert!(svg.len() < 200_000, "{} bytes", svg.len());
 }

@@ -61,7 +61,7 @@ text{fill:#dde3e8}
 .f3,.tip.c3{fill:#c99add}.f4,.tip.c4{fill:#bfc46a}.f5,.tip.c5{fill:#e78fae}
 .b0{fill:#7db4ef;stroke:#7db4ef}.b1{fill:#e8a35a;stroke:#e8a35a}.b2{fill:#5cc5b3;stroke:#5cc5b3}
 .b3{fill:#c99add;stroke:#c99add}.b4{fill:#bfc46a;stroke:#bfc46a}.b5{fill:#e78fae;stroke:#e78fae}
-.fault{fill:#2b2822}
+.fault{fill:#3b3428}
 .hatch{stroke:#7c6f5b}
 .alarm{fill:#ff6d61;fill-opacity:.17}
 .edge{stroke:#ff8a80}

@@ -44,7 +44,13 @@ pub(super) fn draw(picture: &Picture) -> String {
         .collect();
     things.sort_by_key(|thing| times_of(thing).0.first().copied());
     let early = things.len().saturating_sub(MOST);
-    things.drain(..early);
+    let left_out: Vec<Thing> = things.drain(..early).collect();
+    let first = things.first().and_then(|thing| times_of(thing).0.first().copied()).unwrap_or_default();
+    // What lasts is there yet.
+    things.extend(left_out.into_iter().filter_map(|thing| match thing {
+        Thing::Span(span) if span.until > first => Some(Thing::Span(Span { from: first, ..span })),
+        _ => None,
+    }));
     let ends = |at: &Duration| picture.until.is_none_or(|until| *at <= until);
     things.retain(|thing| times_of(thing).0.first().is_some_and(ends));
     let times =

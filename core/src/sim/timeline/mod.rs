@@ -48,6 +48,8 @@ pub struct Timeline {
     entries: Vec<Entry>,
     /// The keys that masters have and had, for the picture.
     keys: Vec<Key>,
+    /// The places there of those that have not ended, so that a long run is not looked through again and again.
+    present: Vec<usize>,
     is_kept: bool,
 }
 
@@ -67,7 +69,7 @@ pub(super) struct Key {
 
 impl Timeline {
     pub(super) fn new(is_kept: bool) -> Self {
-        Self { entries: Vec::new(), keys: Vec::new(), is_kept }
+        Self { is_kept, ..Self::default() }
     }
 
     /// Keeps a line, if lines are kept: a proof that runs millions of worlds keeps those of the failed one only. Its place among the others.
@@ -101,19 +103,27 @@ impl Timeline {
 
     /// A master has these keys now. Others that it had are gone.
     pub(super) fn keys_are(&mut self, master: usize, now: TrueTime, present: Vec<Key>) {
-        for key in self.keys.iter_mut().filter(|key| key.master == master && now < key.until) {
-            match present.iter().find(|other| (&other.resource, other.token) == (&key.resource, key.token)) {
-                Some(other) => key.until = other.until,
+        let Self { keys, present: places, .. } = self;
+        let mut known = Vec::new();
+        places.retain(|place| {
+            let Some(key) = keys.get_mut(*place).filter(|key| now < key.until) else { return false };
+            if key.master != master {
+                return true;
+            }
+            let same = |other: &&Key| (&other.resource, other.token) == (&key.resource, key.token);
+            match present.iter().find(same) {
+                Some(other) => {
+                    key.until = other.until;
+                    known.push((key.resource.clone(), key.token));
+                }
                 None => key.until = now,
             }
-        }
+            now < key.until
+        });
         for key in present {
-            let is_known = |other: &Key| {
-                now < other.until
-                    && (other.master, other.token, &other.resource) == (master, key.token, &key.resource)
-            };
-            if !self.keys.iter().any(is_known) {
-                self.keys.push(key);
+            if !known.iter().any(|(resource, token)| (resource, *token) == (&key.resource, key.token)) {
+                places.push(keys.len());
+                keys.push(key);
             }
         }
     }
@@ -136,7 +146,7 @@ impl Timeline {
         let first = entries.first().map_or(TrueTime::MAX, |entry| entry.at);
         let keys = self.keys.iter().filter(|key| key.until > first);
         let keys = keys.map(|key| Key { from: key.from.max(first), ..key.clone() }).collect();
-        Self { entries, keys, is_kept: self.is_kept }
+        Self { entries, keys, present: Vec::new(), is_kept: self.is_kept }
     }
 
     /// What is about locks only: without handshakes, reads and what masters tell unasked.
