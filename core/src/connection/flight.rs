@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::request::{Claim, Request, ScriptForm};
+use super::request::{Claim, Form, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -15,7 +15,7 @@ pub(crate) struct Sent {
     pub(crate) request: Request,
     /// Since when its answer has been waited for.
     pub(crate) at: Instant,
-    pub(crate) form: ScriptForm,
+    pub(crate) form: Form,
     bytes: usize,
     /// Whether it has been reported as unanswered.
     is_overdue: bool,
@@ -44,7 +44,7 @@ impl Flight {
     pub(crate) fn push(
         &mut self,
         request: Request,
-        form: ScriptForm,
+        form: Form,
         at: Instant,
         bytes: usize,
         is_repeated: bool,

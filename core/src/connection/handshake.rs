@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use bytes::BytesMut;
 
 use super::replies::read_quarantine;
+use super::request::NativeRelease;
 use crate::endpoint::Endpoint;
 use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
 use crate::wire::{
@@ -57,6 +58,7 @@ pub(crate) struct Handshake {
     /// HELLO failed, and the replies to what was pipelined behind it do not count.
     without_hello: bool,
     run_id: Option<RunId>,
+    native_release: Option<NativeRelease>,
     warnings: Vec<Warning>,
     loaded: ScriptSet,
     /// The marker is yet to be looked at.
@@ -89,6 +91,7 @@ impl Handshake {
             dialect: Dialect::Resp3,
             without_hello: false,
             run_id: None,
+            native_release: None,
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
             to_attend: None,
@@ -105,6 +108,11 @@ impl Handshake {
     /// The server's identity, where it told it.
     pub(crate) fn run_id(&self) -> Option<RunId> {
         self.run_id
+    }
+
+    /// The command of its own with which the server releases, by its version.
+    pub(crate) fn native_release(&self) -> Option<NativeRelease> {
+        self.native_release
     }
 
     /// The scripts that the server has by now.
@@ -149,6 +157,9 @@ impl Handshake {
             }
             (Step::InfoServer, Reply::Bulk(info)) => {
                 self.run_id = field(info, b"run_id").and_then(|id| id.try_into().ok());
+                let [redis, valkey] =
+                    [b"redis_version".as_slice(), b"valkey_version"].map(|name| field(info, name));
+                self.native_release = NativeRelease::of(redis, valkey);
             }
             (Step::InfoReplication, Reply::Bulk(info)) => {
                 if field(info, b"role").is_some_and(|role| role != b"master") {

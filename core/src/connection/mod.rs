@@ -30,7 +30,7 @@ pub(crate) use tracking::News;
 use self::backoff::Backoff;
 use self::flight::Flight;
 use self::handshake::Handshake;
-use self::request::ScriptForm;
+use self::request::{Form, NativeRelease};
 use self::tracking::Tracking;
 use crate::jitter::Jitter;
 use crate::protocol::{Cause, Config, MasterId};
@@ -115,6 +115,8 @@ pub(crate) struct Connection {
     identity: Option<RunId>,
     /// The scripts that this connection has brought to the server.
     known: ScriptSet,
+    /// The server's own command for a release, until it has turned out not to be there for us.
+    native_release: Option<NativeRelease>,
     warnings: Vec<Warning>,
     flight: Flight,
     /// Requests for the connection that is being opened.
@@ -142,6 +144,7 @@ impl Connection {
             dialect: Dialect::Resp3,
             identity: None,
             known: ScriptSet::default(),
+            native_release: None,
             warnings: Vec::new(),
             flight: Flight::default(),
             queued: VecDeque::new(),
@@ -355,12 +358,12 @@ impl Connection {
     /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped server goes on and
     /// reads its buffers, so the releases are written behind it first.
     fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
-        let mut form = ScriptForm::ByText;
+        let mut form = Form::ByText;
         for acquisition in self.flight.unreleased_acquisitions() {
             let release = Request { action: Action::Release, ..acquisition.clone() };
             release.encode(form, None, &mut self.outbound);
             // The first one brings the script along, even if the cache has been flushed meanwhile.
-            form = ScriptForm::BySha;
+            form = Form::BySha;
         }
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Undone, stale, now, answers);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::handshake::Progress;
-use super::request::{ScriptForm, Wording};
+use super::request::{Form, Wording};
 use super::tracking::News;
 use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
 use crate::protocol::{Cause, FencingToken, Fleet, MasterId, Ttl};
@@ -32,9 +32,12 @@ impl Connection {
     ) {
         self.track(request.watch, now, answers);
         let script = request.script(self.config.fleet);
-        // Scripts that few locks need are not part of the greeting: the first use brings the text along.
-        let is_new = script.is_some_and(|script| self.known.insert(script));
-        let form = if is_new { ScriptForm::ByText } else { ScriptForm::BySha };
+        let form = match self.native_release {
+            Some(command) if request.action == Action::Release => Form::Native(command),
+            // Scripts that few locks need are not part of the greeting: the first use brings the text along.
+            _ if script.is_some_and(|script| self.known.insert(script)) => Form::ByText,
+            _ => Form::BySha,
+        };
         let bytes = wording.of(request, form, self.config.fleet);
         self.outbound.extend_from_slice(bytes);
         self.flight.push(request.clone(), form, now, bytes.len(), false);
@@ -43,8 +46,8 @@ impl Connection {
     /// Sends a request once more, whose answer is waited for since that instant.
     fn repeat(&mut self, request: Request, since: Instant) {
         let before = self.outbound.len();
-        request.encode(ScriptForm::ByText, self.config.fleet, &mut self.outbound);
-        self.flight.push(request, ScriptForm::ByText, since, self.outbound.len() - before, true);
+        request.encode(Form::ByText, self.config.fleet, &mut self.outbound);
+        self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
     }
 
     /// Keeps a request for the connection that is being opened.
@@ -184,16 +187,14 @@ impl Connection {
                 self.identity = handshake.run_id();
                 self.warnings = handshake.take_warnings();
                 self.known = handshake.loaded();
+                self.native_release = handshake.native_release();
                 self.become_ready(now, answers);
             }
             return Ok(());
         }
         let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
         let request = sent.request;
-        if is_no_script(reply)
-            && request.script(self.config.fleet).is_some()
-            && sent.form == ScriptForm::BySha
-        {
+        if is_no_script(reply) && request.script(self.config.fleet).is_some() && sent.form == Form::BySha {
             // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
             // script compares the token first, so that it may come later than it was meant to. Only what sets the key must not
             // come behind its release. Once: whoever does not know the text either will not learn it. Who asked has waited since then.
@@ -201,6 +202,12 @@ impl Connection {
                 self.repeat(request, sent.at);
                 return Ok(());
             }
+        }
+        if matches!(sent.form, Form::Native(_)) && is_missing_command(reply) {
+            // A proxy in between that does not know it, or an ACL that does not allow it. The script does the same.
+            self.native_release = None;
+            self.repeat(request, sent.at);
+            return Ok(());
         }
         if let Action::Track { on } = request.action {
             self.tracked(on, reply);
@@ -254,6 +261,11 @@ fn answer(answers: &mut Answers, master: MasterId, request: &Request, meaning: A
 
 fn is_no_script(reply: &Reply<'_>) -> bool {
     matches!(reply, Reply::Error(text) if ServerError::classify(text) == ServerError::NoScript)
+}
+
+fn is_missing_command(reply: &Reply<'_>) -> bool {
+    let Reply::Error(text) = reply else { return false };
+    matches!(ServerError::classify(text), ServerError::UnknownCommand | ServerError::NoPerm)
 }
 
 /// Whether a release may yet succeed that a master answered with an error. A key of a foreign type is none of ours.

@@ -82,11 +82,22 @@ impl Claim {
 
     /// Appends the keys, with `marker` as the last one, and the token.
     fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut BytesMut) {
-        let keys = if with_counter { self.keys } else { self.key };
-        out.extend_from_slice(self.bytes.get(..keys).unwrap_or_default());
+        if with_counter {
+            out.extend_from_slice(self.bytes.get(..self.keys).unwrap_or_default());
+        } else {
+            self.put_key(out);
+        }
         if let Some(marker) = marker {
             put_argument(out, marker.as_bytes());
         }
+        self.put_token(out);
+    }
+
+    fn put_key(&self, out: &mut BytesMut) {
+        out.extend_from_slice(self.bytes.get(..self.key).unwrap_or_default());
+    }
+
+    fn put_token(&self, out: &mut BytesMut) {
         out.extend_from_slice(self.bytes.get(self.keys..).unwrap_or_default());
     }
 }
@@ -153,9 +164,36 @@ pub(crate) struct Request {
     pub(crate) watch: bool,
 }
 
-/// How a script is named on the wire.
+/// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum ScriptForm {
+pub(crate) enum NativeRelease {
+    /// Valkey 9 (Valkey command page of DELIFEQ).
+    DelIfEq,
+    /// Redis 8.4 (Redis command page of DELEX, option IFEQ).
+    DelEx,
+}
+
+impl NativeRelease {
+    /// What a server knows, by the versions that it tells (`INFO server`).
+    pub(super) fn of(redis_version: Option<&[u8]>, valkey_version: Option<&[u8]>) -> Option<Self> {
+        let number = |version: &[u8]| -> Option<(u32, u32)> {
+            let mut parts = std::str::from_utf8(version).ok()?.split('.').map(|part| part.parse().ok());
+            Some((parts.next()??, parts.next()??))
+        };
+        // Valkey says for the sake of old clients that it is a Redis 7.2, too.
+        match (valkey_version.map(number), redis_version.map(number)) {
+            (Some(valkey), _) => valkey.filter(|version| *version >= (9, 0)).map(|_| Self::DelIfEq),
+            (None, Some(redis)) => redis.filter(|version| *version >= (8, 4)).map(|_| Self::DelEx),
+            (None, None) => None,
+        }
+    }
+}
+
+/// How a request that a script carries out is put to the server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Form {
+    /// By a command of the server's own.
+    Native(NativeRelease),
     /// By its SHA-1, for a master that has it.
     BySha,
     /// By its text, for a master that may not have it.
@@ -183,7 +221,7 @@ impl Request {
     }
 
     /// Appends the command.
-    pub(crate) fn encode(&self, form: ScriptForm, fleet: Option<Fleet>, out: &mut BytesMut) {
+    pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut BytesMut) {
         match self.script(fleet) {
             _ if self.action == (Action::Track { on: true }) => {
                 wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
@@ -197,14 +235,29 @@ impl Request {
                 out.extend_from_slice(b"$2\r\nNX\r\n$2\r\nPX\r\n");
                 put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
             }
-            Some(script) => self.encode_script(script, form, fleet, out),
+            Some(script) => match form {
+                Form::Native(command) => self.encode_native(command, out),
+                Form::BySha => self.encode_script(script, false, fleet, out),
+                Form::ByText => self.encode_script(script, true, fleet, out),
+            },
         }
+    }
+
+    fn encode_native(&self, command: NativeRelease, out: &mut BytesMut) {
+        let (head, between): (&[u8], &[u8]) = match command {
+            NativeRelease::DelIfEq => (b"*3\r\n$7\r\nDELIFEQ\r\n", b""),
+            NativeRelease::DelEx => (b"*4\r\n$5\r\nDELEX\r\n", b"$4\r\nIFEQ\r\n"),
+        };
+        out.extend_from_slice(head);
+        self.claim.put_key(out);
+        out.extend_from_slice(between);
+        self.claim.put_token(out);
     }
 
     fn encode_script(
         &self,
         script: &'static Script,
-        form: ScriptForm,
+        by_text: bool,
         fleet: Option<Fleet>,
         out: &mut BytesMut,
     ) {
@@ -223,16 +276,13 @@ impl Request {
         out.extend_from_slice(b"*");
         out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
         out.extend_from_slice(b"\r\n");
-        match form {
-            ScriptForm::BySha => {
-                out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
-                out.extend_from_slice(script.sha1_hex.as_bytes());
-                out.extend_from_slice(b"\r\n");
-            }
-            ScriptForm::ByText => {
-                out.extend_from_slice(b"$4\r\nEVAL\r\n");
-                put_argument(out, script.text.as_bytes());
-            }
+        if by_text {
+            out.extend_from_slice(b"$4\r\nEVAL\r\n");
+            put_argument(out, script.text.as_bytes());
+        } else {
+            out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
+            out.extend_from_slice(script.sha1_hex.as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
         put_argument(out, Decimal::new(keys).as_bytes());
         self.claim.put(counts, marker, out);
@@ -252,7 +302,7 @@ impl Request {
 /// A request's command as bytes, encoded once for all masters that get it in the same form.
 #[derive(Clone, Default)]
 pub(crate) struct Wording {
-    form: Option<ScriptForm>,
+    form: Option<Form>,
     bytes: BytesMut,
 }
 
@@ -262,7 +312,7 @@ impl Wording {
         self.form = None;
     }
 
-    pub(super) fn of(&mut self, request: &Request, form: ScriptForm, fleet: Option<Fleet>) -> &[u8] {
+    pub(super) fn of(&mut self, request: &Request, form: Form, fleet: Option<Fleet>) -> &[u8] {
         if self.form != Some(form) {
             self.bytes.clear();
             request.encode(form, fleet, &mut self.bytes);

@@ -44,7 +44,9 @@ use self::timers::{Owner, Timers};
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
-use crate::protocol::{Cause, Config, MasterId, Resource, Token};
+#[cfg(feature = "sim")]
+use crate::protocol::Resource;
+use crate::protocol::{Cause, Config, MasterId, Token};
 use crate::time::Instant;
 
 /// One lock of one machine, from [`Machine::acquire`] until it is over.

@@ -24,8 +24,10 @@ pub(crate) struct Ours {
 pub(crate) enum Place {
     /// Threads that wait, a thread for each caller.
     Threads,
-    /// All futures on one executor of this thread, with the driver if there is one.
+    /// All futures on one executor of this thread, with the driver.
     Local(LocalExecutor<'static>),
+    /// All futures on one executor of this thread, which serves the sockets while they wait.
+    Serving(LocalExecutor<'static>),
     /// Tasks of a runtime.
     #[cfg(feature = "tokio")]
     Tasks(tokio::runtime::Runtime),
@@ -56,6 +58,10 @@ impl Ours {
                 let tasks: Vec<_> = futures.map(|future| executor.spawn(future)).collect();
                 smol::block_on(executor.run(all(tasks)))
             }
+            Place::Serving(executor) => {
+                let tasks: Vec<_> = futures.map(|future| executor.spawn(future)).collect();
+                self.locker.block_on(executor.run(all(tasks))).expect("it waits until they have ended")
+            }
             #[cfg(feature = "tokio")]
             Place::Tasks(runtime) => {
                 let tasks: Vec<_> = futures.map(|future| runtime.spawn(future)).collect();
@@ -70,7 +76,7 @@ impl Ours {
     /// Lets the driver run for a while, and nothing else.
     pub(crate) fn idle(&self, span: Duration) {
         match &self.place {
-            Place::Threads => thread::sleep(span),
+            Place::Threads | Place::Serving(_) => thread::sleep(span),
             Place::Local(executor) => {
                 smol::block_on(executor.run(Timer::after(span)));
             }

@@ -88,7 +88,7 @@ pub(crate) fn ours(name: &str, addresses: &[SocketAddr]) -> Option<Ours> {
     let blocking = |config| quorlock_blocking::open(config).expect("a poll and a thread are left");
     Some(match name {
         "blocking" | "blocking-threads" => Ours::new(Place::Threads, blocking(config)),
-        "blocking-futures" => Ours::new(Place::Local(LocalExecutor::new()), blocking(config)),
+        "blocking-futures" => Ours::new(Place::Serving(LocalExecutor::new()), blocking(config)),
         "smol" => {
             let executor = LocalExecutor::new();
             let (locker, driver) = quorlock_smol::open_with_driver(config);
