@@ -103,6 +103,11 @@ impl Driver {
         self.with_port(|port| port.closed(self.ids[master], generation, Cause::Closed));
     }
 
+    /// How often this master's socket was written to.
+    pub fn writes(&self, master: usize) -> usize {
+        self.wires.lock().unwrap()[master].calls
+    }
+
     /// So many keys are held by this master.
     pub fn keys(&self, master: usize) -> usize {
         let now = self.server_time();

@@ -4,6 +4,7 @@
 
 mod driver;
 mod ending;
+mod gathering;
 mod pauses;
 mod waiting;
 mod writing;
