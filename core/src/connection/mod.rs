@@ -41,6 +41,9 @@ use crate::wire::{Dialect, Scanner, ScriptSet};
 /// on its next request says little about the master.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 
+/// A buffer of requests larger than this is given back once it has been written.
+const KEPT_OUTBOUND_BYTES: usize = 64 * 1024;
+
 /// Room for so many answers is kept when all have been taken; more is given back.
 const KEPT_ANSWERS: usize = 256;
 
@@ -296,6 +299,9 @@ impl Connection {
     pub(crate) fn next_task(&mut self, bytes: &mut BytesMut) -> Option<Task> {
         if !self.outbound.is_empty() {
             bytes.clear();
+            if bytes.capacity() > KEPT_OUTBOUND_BYTES {
+                *bytes = BytesMut::new();
+            }
             std::mem::swap(bytes, &mut self.outbound);
             return Some(Task::Write { generation: self.to_close.unwrap_or(self.generation) });
         }

@@ -21,22 +21,28 @@ pub(super) struct Slot {
 struct Inner {
     outcome: Option<Outcome>,
     loss: Option<LossCause>,
-    /// Extensions that somebody waits for, with what came of them.
-    extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     driver_ended: bool,
     /// Who waits for any of these: nearly always one, who seeks the lock or releases it.
     holder: Option<Waker>,
-    /// And those who extend it and who watch it.
-    others: Vec<(Waiter, Waker)>,
+    /// Nothing for most locks.
+    rest: Option<Box<Rest>>,
+}
+
+/// What belongs to those who extend a lock and who watch it.
+#[derive(Default)]
+struct Rest {
+    /// Extensions that somebody waits for, with what came of them.
+    extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
+    waiting: Vec<(Waiter, Waker)>,
     /// How many have ever watched it.
     watchers: u64,
 }
 
 /// What has come of the last command; nobody gives another one before he has seen that.
 enum Outcome {
-    Acquired(Result<(), AcquireError>),
+    Acquired(Result<(), Box<AcquireError>>),
     Released(ReleaseOutcome),
-    Bootstrapped(Result<(), BootstrapError>),
+    Bootstrapped(Result<(), Box<BootstrapError>>),
 }
 
 /// One future that waits. A future that is dropped takes its waker back, or those of a long hold would pile up.
@@ -51,15 +57,21 @@ pub(super) enum Waiter {
 impl Inner {
     fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         woken.extend(self.holder.take());
-        woken.extend(self.others.drain(..).map(|(_, waker)| waker));
+        let waiting = self.rest.as_mut().map(|rest| rest.waiting.drain(..));
+        woken.extend(waiting.into_iter().flatten().map(|(_, waker)| waker));
     }
 
     fn stop_waiting(&mut self, waiter: Waiter) -> Option<Waker> {
         if waiter == Waiter::Holder {
             return self.holder.take();
         }
-        let place = self.others.iter().position(|(other, _)| *other == waiter)?;
-        Some(self.others.swap_remove(place).1)
+        let waiting = &mut self.rest.as_mut()?.waiting;
+        let place = waiting.iter().position(|(other, _)| *other == waiter)?;
+        Some(waiting.swap_remove(place).1)
+    }
+
+    fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
     }
 
     /// Has this waker called for him; the one that it replaces is handed back.
@@ -68,11 +80,12 @@ impl Inner {
             let is_there = self.holder.as_ref().is_some_and(|there| there.will_wake(waker));
             return if is_there { None } else { self.holder.replace(waker.clone()) };
         }
-        match self.others.iter_mut().find(|(other, _)| *other == waiter) {
+        let waiting = &mut self.rest().waiting;
+        match waiting.iter_mut().find(|(other, _)| *other == waiter) {
             Some((_, there)) if there.will_wake(waker) => None,
             Some((_, there)) => Some(std::mem::replace(there, waker.clone())),
             None => {
-                self.others.push((waiter, waker.clone()));
+                waiting.push((waiter, waker.clone()));
                 None
             }
         }
@@ -101,7 +114,9 @@ impl Slot {
         let mut inner = self.inner();
         match event {
             Event::Granted { .. } => inner.outcome = Some(Outcome::Acquired(Ok(()))),
-            Event::NotAcquired { error, .. } => inner.outcome = Some(Outcome::Acquired(Err(error))),
+            Event::NotAcquired { error, .. } => {
+                inner.outcome = Some(Outcome::Acquired(Err(Box::new(error))));
+            }
             // What was decided before the holder let go may be delivered after it, and revives nothing.
             Event::Renewed { valid_until, .. } => {
                 if inner.loss.is_none() {
@@ -113,7 +128,8 @@ impl Slot {
                 if let (Ok(valid_until), None) = (&result, inner.loss) {
                     self.set_valid_until(*valid_until);
                 }
-                if let Some((_, outcome)) = inner.extended.iter_mut().find(|(other, _)| *other == extension) {
+                let extended = inner.rest.iter_mut().flat_map(|rest| &mut rest.extended);
+                if let Some((_, outcome)) = extended.into_iter().find(|(other, _)| *other == extension) {
                     *outcome = Some(result);
                 }
             }
@@ -123,7 +139,9 @@ impl Slot {
                 inner.loss.get_or_insert(cause);
             }
             Event::Released { outcome, .. } => inner.outcome = Some(Outcome::Released(outcome)),
-            Event::Bootstrapped { result, .. } => inner.outcome = Some(Outcome::Bootstrapped(result)),
+            Event::Bootstrapped { result, .. } => {
+                inner.outcome = Some(Outcome::Bootstrapped(result.map_err(Box::new)));
+            }
         }
         inner.wake_all(woken);
     }
@@ -145,7 +163,7 @@ impl Slot {
 
     pub(super) fn poll_acquired(&self, cx: &Context<'_>) -> Poll<Result<(), AcquireError>> {
         self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
-            Some(Outcome::Acquired(result)) => Some(result),
+            Some(Outcome::Acquired(result)) => Some(result.map_err(|error| *error)),
             _ => inner.driver_ended.then_some(Err(AcquireError::DriverEnded)),
         })
     }
@@ -159,7 +177,7 @@ impl Slot {
 
     pub(super) fn poll_bootstrapped(&self, cx: &Context<'_>) -> Poll<Result<(), BootstrapError>> {
         self.poll(Waiter::Holder, cx, |inner| match &inner.outcome {
-            Some(Outcome::Bootstrapped(result)) => Some(result.clone()),
+            Some(Outcome::Bootstrapped(result)) => Some(result.clone().map_err(|error| *error)),
             _ => inner.driver_ended.then_some(Err(BootstrapError::DriverEnded)),
         })
     }
@@ -167,8 +185,9 @@ impl Slot {
     /// A number for somebody who is going to [`Slot::poll_lost`], until [`Slot::forget`].
     pub(super) fn new_watcher(&self) -> Waiter {
         let mut inner = self.inner();
-        inner.watchers += 1;
-        Waiter::Watcher(inner.watchers)
+        let rest = inner.rest();
+        rest.watchers += 1;
+        Waiter::Watcher(rest.watchers)
     }
 
     pub(super) fn poll_lost(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<LossCause> {
@@ -183,9 +202,10 @@ impl Slot {
         cx: &Context<'_>,
     ) -> Poll<Result<Instant, ExtendError>> {
         self.poll(Waiter::Extension(id), cx, |inner| {
-            let place = inner.extended.iter().position(|(other, result)| *other == id && result.is_some());
+            let extended = &mut inner.rest().extended;
+            let place = extended.iter().position(|(other, result)| *other == id && result.is_some());
             place
-                .and_then(|place| inner.extended.swap_remove(place).1)
+                .and_then(|place| extended.swap_remove(place).1)
                 .or_else(|| inner.driver_ended.then_some(Err(ExtendError::Lost(LossCause::DriverEnded))))
         })
     }
@@ -196,12 +216,12 @@ impl Slot {
 
     /// Somebody waits for this extension.
     pub(super) fn expect_extension(&self, id: ExtensionId) {
-        self.inner().extended.push((id, None));
+        self.inner().rest().extended.push((id, None));
     }
 
     /// Forgets an extension that nobody waits for any more.
     pub(super) fn forget_extension(&self, id: ExtensionId) {
-        self.inner().extended.retain(|(other, _)| *other != id);
+        self.inner().rest().extended.retain(|(other, _)| *other != id);
         self.forget(Waiter::Extension(id));
     }
 
@@ -262,7 +282,7 @@ mod tests {
                 slot.forget(watcher);
             }
         }
-        assert_eq!(slot.inner().others.len(), 1);
+        assert_eq!(slot.inner().rest().waiting.len(), 1);
 
         let mut woken = Vec::new();
         slot.end(LossCause::Released, &mut woken);

@@ -242,14 +242,14 @@ impl Lock {
                 _ => {}
             }
         }
-        if !undecided || self.last_votes.is_none() {
-            self.last_votes = Some(votes.clone());
+        if !undecided || self.wait.last_votes.is_none() {
+            self.wait.last_votes = Some(votes.clone());
         }
-        let stale = stale.without(self.repeated);
+        let stale = stale.without(self.wait.repeated);
         // A round is lost by one vote, so a single fresh connection may win it; a wait that is over wins nothing.
         if !undecided && !stale.is_empty() {
             // Once for each master, so that it ends.
-            stale.iter().for_each(|master| self.repeated.insert(master));
+            stale.iter().for_each(|master| self.wait.repeated.insert(master));
             self.attempts -= 1;
             effects.order(self.reached, self.request(None, Action::Release, self.longest_ttl, 0));
             return self.attempt_again(now, effects);
@@ -318,7 +318,7 @@ impl Lock {
             return;
         }
         let goes_on = clearing.retry_at.is_some();
-        self.last_votes = Some(clearing.votes.clone());
+        self.wait.last_votes = Some(clearing.votes.clone());
         if goes_on {
             self.note_stand(master, answer, round == undo_round, now);
             self.plan_next_attempt(now, effects);
@@ -337,7 +337,7 @@ impl Lock {
     /// Tells the caller what the masters said last.
     pub(super) fn finish(&mut self, effects: &mut Effects<'_>) {
         self.keep_knowledge();
-        let votes = self.last_votes.take().unwrap_or_default();
+        let votes = self.wait.take_last_votes().unwrap_or_default();
         let error = AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum);
         self.fail(error, effects);
     }
@@ -360,10 +360,14 @@ impl Lock {
     pub(super) fn late_vote(&mut self, master: MasterId, answer: Answer) {
         let Phase::Held(held) = &mut self.phase else { return };
         // Who has granted it answers a raise, and who is asked to go on with a lock an extension: neither sets a key.
-        if self.resumed || held.votes.get(master.index()) == Some(&Vote::Granted) {
+        if self.resumed || held.granted.contains(master) {
             return;
         }
-        record(&mut held.votes, master, acquire_vote(answer));
+        let vote = acquire_vote(answer);
+        record(&mut held.votes, master, vote);
+        if vote == Vote::Granted {
+            held.granted.insert(master);
+        }
         if !matches!(answer, Answer::Failed { fate: Fate::Unknown | Fate::Undone, .. }) {
             held.unsettled.remove(master);
         }

@@ -20,8 +20,10 @@ pub(super) struct Held {
     /// The round in which keys are put back.
     pub(super) healing_round: u32,
     pub(super) since: Instant,
-    /// What the masters said in that round.
+    /// What the masters said in that round; nothing any more once it has been extended and nobody can ask for it.
     pub(super) votes: Vec<Vote>,
+    /// Masters that have granted it, by what they said in that round.
+    pub(super) granted: MasterSet,
     /// Masters that have not said what became of a request that sets the key: where the connection falls silent, a release is written
     /// behind it.
     pub(super) unsettled: MasterSet,
@@ -75,16 +77,31 @@ impl Held {
     ) -> Self {
         let renewal = renew_for
             .map(|longest| Renewal { next: since + renewal_pause(ttl, jitter), until: since + longest });
+        let mut granted = MasterSet::EMPTY;
+        let cast = MasterId::all(votes.len()).zip(&votes);
+        cast.filter(|(_, vote)| **vote == Vote::Granted).for_each(|(master, _)| granted.insert(master));
         Self {
             round,
             healing_round,
             since,
             votes,
+            granted,
             unsettled: MasterSet::EMPTY,
             valid_until,
             taken: false,
             renewal,
             extensions: Vec::new(),
+        }
+    }
+
+    /// A lock that is held for long keeps no room for what comes now and then.
+    fn forget_extension(&mut self, place: usize) {
+        self.extensions.swap_remove(place);
+        if self.extensions.is_empty() {
+            self.extensions = Vec::new();
+        }
+        if self.taken {
+            self.votes = Vec::new();
         }
     }
 
@@ -214,7 +231,7 @@ impl Lock {
             }
         }
         if !self.healing || !extension.votes.contains(&Vote::Outstanding) {
-            held.extensions.swap_remove(place);
+            held.forget_extension(place);
         }
         self.heal(lost, effects);
     }
@@ -226,7 +243,7 @@ impl Lock {
         let first_time = std::mem::replace(&mut extension.stage, Stage::Failed) == Stage::Open;
         let (caller, votes) = (extension.caller, extension.votes.to_vec());
         if extension.votes.tally().outstanding == 0 {
-            held.extensions.swap_remove(place);
+            held.forget_extension(place);
         }
         if !first_time {
             return;

@@ -83,8 +83,6 @@ pub(crate) struct Lock {
     claim: Claim,
     rounds: u32,
     attempts: u32,
-    /// Masters for whose sake an attempt has been repeated, because their connections had been dropped while they were quiet.
-    repeated: MasterSet,
     /// Masters that may hold the token, now or later.
     reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
@@ -96,8 +94,6 @@ pub(crate) struct Lock {
     resumed: bool,
     /// The number of the grant; zero before that, and where it is not fenced.
     fence: u64,
-    /// What the masters said in the last attempt that came to a decision.
-    last_votes: Option<Vec<Vote>>,
     wait: Wait,
     way: Way,
     phase: Phase,
@@ -165,14 +161,12 @@ impl Lock {
             claim,
             rounds: 0,
             attempts: 0,
-            repeated: MasterSet::EMPTY,
             reached: MasterSet::EMPTY,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
             healing: false,
             resumed: false,
             fence: 0,
-            last_votes: None,
             wait: Wait::default(),
             way: Way::default(),
             phase: Phase::Over,

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::protocol::{MasterId, Vote};
+use crate::protocol::{MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
 /// What a waiter knows of one master.
@@ -26,6 +26,8 @@ pub(super) struct Wait(Option<Box<Known>>);
 pub(super) struct Known {
     /// What is known of each master while the lock is waited for; empty before the first refusal.
     pub(super) stands: Vec<Stand>,
+    /// What the masters said in the last attempt that came to a decision.
+    pub(super) last_votes: Option<Vec<Vote>>,
     /// When another was last found to hold it.
     pub(super) met_others: Option<Instant>,
     /// What is left to the one behind it.
@@ -37,16 +39,20 @@ pub(super) struct Known {
     /// Who held it when it was last refused, and how many others have held it before him.
     holder: Option<u64>,
     pub(super) passed_over: u32,
+    /// Masters for whose sake an attempt has been repeated, because their connections had been dropped while they were quiet.
+    pub(super) repeated: MasterSet,
 }
 
 static NOTHING: Known = Known {
     stands: Vec::new(),
+    last_votes: None,
     met_others: None,
     knowledge: None,
     all_at: None,
     patient_until: Instant::ORIGIN,
     holder: None,
     passed_over: 0,
+    repeated: MasterSet::EMPTY,
 };
 
 impl Deref for Wait {
@@ -73,8 +79,24 @@ impl Wait {
         self.0.as_mut().map(|known| std::mem::take(&mut known.stands)).unwrap_or_default()
     }
 
+    pub(super) fn take_last_votes(&mut self) -> Option<Vec<Vote>> {
+        self.0.as_mut()?.last_votes.take()
+    }
+
     pub(super) fn take_knowledge(&mut self) -> Option<Box<Knowledge>> {
         self.0.as_mut()?.knowledge.take()
+    }
+}
+
+#[cfg(feature = "sim")]
+impl Wait {
+    /// Forgets what only others in its line are told of.
+    pub(super) fn forget_its_line(&mut self) {
+        if let Some(known) = &mut self.0 {
+            let (stands, last_votes) = (std::mem::take(&mut known.stands), known.last_votes.take());
+            let known = Known { stands, last_votes, repeated: known.repeated, ..NOTHING.clone() };
+            self.0 = (known != NOTHING).then(|| Box::new(known));
+        }
     }
 }
 

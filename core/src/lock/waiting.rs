@@ -11,9 +11,9 @@
 use std::time::Duration;
 
 use super::acquiring::{Clearing, record};
-use super::wait::{Knowledge, Stand, Turn};
 #[cfg(feature = "sim")]
-use super::wait::{Wait, Way};
+use super::wait::Way;
+use super::wait::{Knowledge, Stand, Turn};
 use super::{Effects, Lock, Phase};
 use crate::connection::Answer;
 use crate::jitter::Jitter;
@@ -57,7 +57,7 @@ impl Lock {
         let Knowledge { votes, stands, poll_at, refused_first } = knowledge;
         (self.way.is_wary, self.wait.stands, self.wait.patient_until) = (true, stands, now);
         self.wait.met_others = Some(now);
-        self.last_votes = Some(votes.clone());
+        self.wait.last_votes = Some(votes.clone());
         let [acquire_round, undo_round] = [self.next_round(), self.next_round()];
         self.phase = Phase::Clearing(Clearing {
             acquire_round,
@@ -123,11 +123,7 @@ impl Lock {
     /// Forgets what only others in its line are told of, so that locks which do the same from now on are equal.
     #[cfg(feature = "sim")]
     pub(crate) fn forget_its_line(&mut self) {
-        let stands = self.wait.take_stands();
-        self.wait = Wait::default();
-        if !stands.is_empty() {
-            self.wait.stands = stands;
-        }
+        self.wait.forget_its_line();
         self.way = Way { is_wary: self.way.is_wary, ..Way::default() };
     }
 
@@ -138,7 +134,7 @@ impl Lock {
 
     /// What the masters said last, if they were asked.
     pub(crate) fn last_votes(&self) -> Option<&[Vote]> {
-        self.last_votes.as_deref()
+        self.wait.last_votes.as_deref()
     }
 
     /// Whether a lock that stands in line has waited for as long as its caller wants.
@@ -212,9 +208,9 @@ impl Lock {
         let said = trying.votes.take();
         let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
         self.wait.met(vote);
-        let mut votes = self.last_votes.take().unwrap_or(said);
+        let mut votes = self.wait.last_votes.take().unwrap_or(said);
         record(&mut votes, first, vote);
-        self.last_votes = Some(votes.clone());
+        self.wait.last_votes = Some(votes.clone());
         self.reached = MasterSet::EMPTY;
         self.wait.met_others = Some(now);
         let undo_round = self.next_round();

@@ -88,6 +88,16 @@ pub(super) struct Freed {
 #[derive(Clone, Debug)]
 struct Line {
     ahead: Option<LockId>,
+    /// Nothing before the first release, and as long as nobody else wants the lock.
+    history: Option<Box<History>>,
+}
+
+/// What a line knows of those who had its lock here, and of those who want it, here and in other processes.
+#[derive(Clone, Debug, Default)]
+struct History {
+    waiting: VecDeque<LockId>,
+    /// So many of those have left.
+    left: usize,
     /// Grants in a row, and since when.
     run: u32,
     run_since: Instant,
@@ -96,16 +106,6 @@ struct Line {
     not_before: Instant,
     took: Duration,
     was_handed: bool,
-    /// Nothing as long as nobody else wants the lock.
-    others: Option<Box<Others>>,
-}
-
-/// What a line knows of those who want the same lock, here and in other processes.
-#[derive(Clone, Debug, Default)]
-struct Others {
-    waiting: VecDeque<LockId>,
-    /// So many of those have left.
-    left: usize,
     /// After how long it is our turn again while others want the lock, on the average.
     wait: Duration,
     /// How many others come before that, on the average, in sixteenths.
@@ -146,10 +146,10 @@ impl Lines {
         id: LockId,
         stands: impl Fn(LockId) -> bool,
     ) -> usize {
-        let others = self.by_resource.get(resource).and_then(|line| line.others.as_ref());
-        1 + others
+        let history = self.by_resource.get(resource).and_then(|line| line.history.as_ref());
+        1 + history
             .into_iter()
-            .flat_map(|others| &others.waiting)
+            .flat_map(|history| &history.waiting)
             .take_while(|other| **other != id)
             .filter(|other| stands(**other))
             .count()
@@ -157,8 +157,8 @@ impl Lines {
 
     /// How many wait behind him.
     pub(super) fn waiting(&self, resource: &Resource) -> usize {
-        let others = self.by_resource.get(resource).and_then(|line| line.others.as_ref());
-        others.map_or(0, |others| others.waiting.len() - others.left)
+        let history = self.by_resource.get(resource).and_then(|line| line.history.as_ref());
+        history.map_or(0, |history| history.waiting.len() - history.left)
     }
 
     /// Puts a lock in front of a line in which nobody stands.
@@ -179,33 +179,36 @@ impl Lines {
             }
             line.ahead = Some(id);
             // Who does not wait has no patience either.
-            return Ok(if wanted.attempts == Some(1) { line.at_once() } else { line.step_in(jitter, now) });
+            let history = line.history();
+            return Ok(if wanted.attempts == Some(1) {
+                history.at_once()
+            } else {
+                history.step_in(jitter, now)
+            });
         }
         if self.by_resource.len() >= self.tidy_at {
             self.by_resource.retain(|_, line| !line.is_forgotten(now));
             self.tidy_at = KEPT.max(2 * self.by_resource.len());
         }
-        let line = Line::new(id, now);
-        let turn = line.at_once();
-        self.by_resource.insert(resource.clone(), line);
-        Ok(turn)
+        self.by_resource.insert(resource.clone(), Line { ahead: Some(id), history: None });
+        Ok(History::default().at_once())
     }
 
     /// Puts a lock behind the others.
     pub(super) fn queue(&mut self, resource: &Resource, id: LockId) {
         if let Some(line) = self.by_resource.get_mut(resource) {
-            line.others().waiting.push_back(id);
+            line.history().waiting.push_back(id);
         }
     }
 
     /// A lock that stood behind others has left.
     pub(super) fn leave(&mut self, resource: &Resource, stands: impl Fn(LockId) -> bool) {
         let Some(line) = self.by_resource.get_mut(resource) else { return };
-        let others = line.others();
-        others.left += 1;
-        if others.left > 16 && others.left > others.waiting.len() / 2 {
-            others.waiting.retain(|id| stands(*id));
-            others.left = 0;
+        let history = line.history();
+        history.left += 1;
+        if history.left > 16 && history.left > history.waiting.len() / 2 {
+            history.waiting.retain(|id| stands(*id));
+            history.left = 0;
         }
     }
 
@@ -226,57 +229,52 @@ impl Lines {
     ) -> Option<(LockId, Turn)> {
         let line = self.by_resource.get_mut(&freed.resource)?;
         line.ahead = None;
-        if freed.met_others.is_some() {
-            let others = line.others();
-            others.met_others = others.met_others.max(freed.met_others);
+        // Where nobody was granted anything, nobody has met anybody and nobody waits, there is nothing to keep.
+        if line.history.is_none() && freed.granted_at.is_none() && freed.met_others.is_none() {
+            return None;
         }
+        let history = line.history.get_or_insert_default();
+        history.met_others = history.met_others.max(freed.met_others);
         if let Some(at) = freed.granted_at {
-            line.let_go_at = Some(now);
-            if line.run == 0 {
-                line.run_since = at;
+            history.let_go_at = Some(now);
+            if history.run == 0 {
+                history.run_since = at;
             }
-            line.took = freed.took;
-            if !line.was_handed {
-                line.learn(freed, self.longest_patience);
+            history.took = freed.took;
+            if !history.was_handed {
+                history.learn(freed, self.longest_patience);
             }
         }
-        let others = line.others.as_mut()?;
         let next = loop {
-            let next = others.waiting.pop_front()?;
+            let next = history.waiting.pop_front()?;
             if stands(next) {
                 break next;
             }
-            others.left -= 1;
+            history.left -= 1;
         };
         line.ahead = Some(next);
         // Who failed has not kept anybody out.
         let turn = if freed.granted_at.is_some() {
-            line.take_turn(LONGEST_RUN_AMONG_OTHERS, jitter, now)
+            history.take_turn(LONGEST_RUN_AMONG_OTHERS, jitter, now)
         } else {
-            line.come_anew(now)
+            history.come_anew(now)
         };
         Some((next, turn))
     }
 }
 
 impl Line {
-    fn new(id: LockId, now: Instant) -> Self {
-        Self {
-            ahead: Some(id),
-            run: 0,
-            run_since: now,
-            let_go_at: None,
-            not_before: now,
-            took: Duration::ZERO,
-            was_handed: false,
-            others: None,
-        }
+    fn history(&mut self) -> &mut History {
+        self.history.get_or_insert_default()
     }
 
-    fn others(&mut self) -> &mut Others {
-        self.others.get_or_insert_default()
+    fn is_forgotten(&self, now: Instant) -> bool {
+        let let_go_at = self.history.as_ref().and_then(|history| history.let_go_at);
+        self.ahead.is_none() && let_go_at.is_none_or(|at| now.since(at) >= REMEMBERED)
     }
+}
 
+impl History {
     /// Whoever comes back for what was released a moment ago leaves others no more time than one who is handed it. Where no others are known, who
     /// has heard of his release before he comes back has left them as much as he has himself.
     fn step_in(&mut self, jitter: &mut Jitter, now: Instant) -> Turn {
@@ -318,19 +316,15 @@ impl Line {
 
     /// One long wait makes nobody wait for much longer.
     fn learn(&mut self, freed: &Freed, longest_patience: Duration) {
-        let Some(others) = &mut self.others else { return };
-        let waited = freed.waited.min(4 * others.wait + freed.took);
-        others.wait = ((3 * others.wait + waited) / 4).min(longest_patience);
-        others.passed_over = (7 * others.passed_over + 16 * freed.passed_over.min(1 << 20)) / 8;
+        let waited = freed.waited.min(4 * self.wait + freed.took);
+        self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
+        self.passed_over = (7 * self.passed_over + 16 * freed.passed_over.min(1 << 20)) / 8;
     }
 
     /// Three quarters of the time after which it is our turn again, by experience. Who has just come would only be in the way of those who
     /// have waited for longer; and where everybody does so they are served about in the order of their coming.
     fn patience(&self, now: Instant) -> Duration {
-        match &self.others {
-            Some(others) if self.is_contended(now) => others.wait * 3 / 4,
-            _ => Duration::ZERO,
-        }
+        if self.is_contended(now) { self.wait * 3 / 4 } else { Duration::ZERO }
     }
 
     fn at_once(&self) -> Turn {
@@ -338,21 +332,15 @@ impl Line {
     }
 
     fn lets_pass(&self) -> u32 {
-        let usual = self.others.as_ref().map_or(0, |others| others.passed_over);
-        LETS_PASS.max(usual * LETS_PASS_OF_USUAL / 16)
+        LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / 16)
     }
 
     fn is_contended(&self, now: Instant) -> bool {
-        let met_others = self.others.as_ref().and_then(|others| others.met_others);
-        met_others.is_some_and(|at| now.since(at) < REMEMBERED)
+        self.met_others.is_some_and(|at| now.since(at) < REMEMBERED)
     }
 
     /// Long enough for somebody else to hear of the release and to ask.
     fn least_pause(&self) -> Duration {
         self.took.max(SHORTEST_PAUSE)
-    }
-
-    fn is_forgotten(&self, now: Instant) -> bool {
-        self.ahead.is_none() && self.let_go_at.is_none_or(|at| now.since(at) >= REMEMBERED)
     }
 }
