@@ -19,8 +19,9 @@ use crate::wire::{
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Claim {
     bytes: Arc<[u8]>,
-    key: usize,
-    keys: usize,
+    /// Where the key ends, and where all keys do: a resource's name has at most 16 KiB.
+    key: u16,
+    keys: u16,
 }
 
 impl Claim {
@@ -47,7 +48,12 @@ impl Claim {
         put_argument(&mut rest, token);
         let behind_all = rest.len();
         let [key, keys, end] = [behind_key, behind_keys, behind_all].map(|behind| whole.len() - behind);
-        Self { bytes: Arc::from(whole.get(..end).unwrap_or_default()), key, keys }
+        Self::of(whole.get(..end).unwrap_or_default(), key, keys)
+    }
+
+    fn of(bytes: &[u8], key: usize, keys: usize) -> Self {
+        let [key, keys] = [key, keys].map(|end| u16::try_from(end).unwrap_or(u16::MAX));
+        Self { bytes: Arc::from(bytes), key, keys }
     }
 
     /// Of a lock that has not asked anybody: nothing but whether it is fenced.
@@ -59,20 +65,20 @@ impl Claim {
     pub(crate) fn marker() -> Self {
         let mut bytes = BytesMut::with_capacity(32);
         put_argument(&mut bytes, Fleet::MARKER.as_bytes());
-        Self { key: bytes.len(), keys: bytes.len(), bytes: Arc::from(bytes.as_ref()) }
+        Self::of(&bytes, bytes.len(), bytes.len())
     }
 
     /// What is locked: the key without the length before it and the line's end behind it.
     pub(crate) fn resource(&self) -> &[u8] {
-        let key = self.bytes.get(..self.key).unwrap_or_default();
+        let key = self.bytes.get(..self.key.into()).unwrap_or_default();
         let length = key.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         key.get(length..key.len().saturating_sub(2)).unwrap_or_default()
     }
 
     /// Whether both are about the same key and token.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
-        let [ours, theirs] =
-            [self, other].map(|claim| (claim.bytes.get(..claim.key), claim.bytes.get(claim.keys..)));
+        let [ours, theirs] = [self, other]
+            .map(|claim| (claim.bytes.get(..claim.key.into()), claim.bytes.get(claim.keys.into()..)));
         ours == theirs
     }
 
@@ -83,7 +89,7 @@ impl Claim {
     /// Appends the keys, with `marker` as the last one, and the token.
     fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut BytesMut) {
         if with_counter {
-            out.extend_from_slice(self.bytes.get(..self.keys).unwrap_or_default());
+            out.extend_from_slice(self.bytes.get(..self.keys.into()).unwrap_or_default());
         } else {
             self.put_key(out);
         }
@@ -94,11 +100,11 @@ impl Claim {
     }
 
     fn put_key(&self, out: &mut BytesMut) {
-        out.extend_from_slice(self.bytes.get(..self.key).unwrap_or_default());
+        out.extend_from_slice(self.bytes.get(..self.key.into()).unwrap_or_default());
     }
 
     fn put_token(&self, out: &mut BytesMut) {
-        out.extend_from_slice(self.bytes.get(self.keys..).unwrap_or_default());
+        out.extend_from_slice(self.bytes.get(self.keys.into()..).unwrap_or_default());
     }
 }
 

@@ -121,6 +121,11 @@ impl Shared {
                 slot.driver_ended(&mut Vec::new());
             }
             if core.slots.len() <= id.index() {
+                if core.slots.capacity() <= id.index() {
+                    // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
+                    let more = 16 + core.slots.len() / 4;
+                    core.slots.reserve_exact(more);
+                }
                 core.slots.resize(id.index() + 1, None);
             }
             if let Some(place) = core.slots.get_mut(id.index()) {
