@@ -91,4 +91,4 @@ pub use protocol::{
     Vote,
 };
 pub use time::Instant;
-pub use wire::{Code, ServerError, WireFault};
+pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

@@ -104,9 +104,8 @@ impl Endpoint {
         self.user.as_deref()
     }
 
-    // Read by the handshake.
-    #[allow(dead_code)]
-    pub(crate) fn password(&self) -> Option<&str> {
+    /// The password to log in with, if there is one. Keep it out of logs.
+    pub fn password(&self) -> Option<&str> {
         self.password.as_deref()
     }
 

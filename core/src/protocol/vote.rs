@@ -145,6 +145,13 @@ impl Cause {
     }
 }
 
+/// Where the names of other masters are not at hand.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(&[], f)
+    }
+}
+
 /// How many votes there are of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Tally {
@@ -271,6 +278,9 @@ mod tests {
             (Cause::TooManyInFlight, "not asked: too many requests in flight"),
         ] {
             assert_eq!(Said(cause).to_string(), said);
+            if !matches!(cause, Cause::SameServer { .. }) {
+                assert_eq!(cause.to_string(), said);
+            }
         }
     }
 

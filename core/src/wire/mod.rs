@@ -24,6 +24,7 @@ pub(crate) use reply::{Dialect, Reply, common_reply, decode};
 pub(crate) use scan::Scanner;
 #[cfg(any(test, feature = "sim"))]
 pub(crate) use script::ALL;
+pub use script::RELEASE_SCRIPT;
 pub(crate) use script::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, EXTEND, EXTEND_FENCED,
     HEAL_FENCED, OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,

@@ -94,6 +94,10 @@ return 0",
     sha1_hex: "a4b2cbdaf9fda0ef20074355ba6eb478c8df67ad",
 };
 
+/// Deletes the key KEYS\[1\] on the server that runs it, if it is a string and holds ARGV\[1\]: 1 if it did, 0 if not. It is what a lock is released with,
+/// for tools that talk to masters themselves.
+pub const RELEASE_SCRIPT: &str = RELEASE.text;
+
 /// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if it holds it, 0 if not.
 ///
 /// Nothing but a release shortens a key's life: a key that lives longer already, or has no end (a PTTL of -1),
