@@ -11,6 +11,8 @@ mod conflicts;
 mod faults;
 #[path = "command/fencing.rs"]
 mod fencing;
+#[path = "command/force_release.rs"]
+mod force_release;
 #[path = "command/handing_on.rs"]
 mod handing_on;
 #[path = "command/holding.rs"]
@@ -29,5 +31,7 @@ mod running;
 mod signals;
 #[path = "command/simulating.rs"]
 mod simulating;
+#[path = "command/status.rs"]
+mod status;
 #[path = "command/usage.rs"]
 mod usage;

@@ -155,6 +155,14 @@ fn help_and_version_are_asked_for_and_fit_80_columns() {
         let widest = ended.out.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80), "{widest:?}");
     }
+    for subcommand in
+        ["run", "acquire", "extend", "release", "status", "force-release", "bootstrap", "master", "simulate"]
+    {
+        let ended = Running::of(&mut quorlock(&[subcommand, "--help"])).end();
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{subcommand}");
+        assert!(ended.out.contains(&format!("Usage: quorlock {subcommand}")), "{}", ended.out);
+        assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
+    }
     let version = Running::of(&mut quorlock(&["--version"])).end();
     assert_eq!((version.code, version.out.as_str()), (Some(0), "quorlock 0.1.0\n"));
 }

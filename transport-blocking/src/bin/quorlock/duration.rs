@@ -76,6 +76,18 @@ fn scaled(number: &str, unit: u128) -> Result<u128, String> {
     Ok(total)
 }
 
+/// A span as a person says it: `50 ms`, `8.2 s`, `3 min`, `5 h`, `12 d`.
+pub(crate) fn spoken(span: Duration) -> String {
+    let (millis, minutes) = (span.as_millis(), span.as_secs() / 60);
+    match minutes {
+        0 if millis < 1_000 => format!("{millis} ms"),
+        0..2 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        2..120 => format!("{minutes} min"),
+        120..2_880 => format!("{} h", minutes / 60),
+        _ => format!("{} d", minutes / 1_440),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -134,6 +146,21 @@ mod tests {
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn spans_are_said_as_people_say_them() {
+        for (millis, said) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (8_249, "8.2 s"),
+            (119_999, "119.9 s"),
+            (120_000, "2 min"),
+            (7_200_000, "2 h"),
+            (172_800_000, "2 d"),
+        ] {
+            assert_eq!(spoken(Duration::from_millis(millis)), said);
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) const UNWRITTEN: u8 = 74;
 pub(crate) const LOST: u8 = 75;
 /// Exit code: a simulated world broke a promise.
 pub(crate) const BROKEN: u8 = 1;
+/// Exit code: masters disagree about a lock, or have something else at its name.
+pub(crate) const SPLIT: u8 = 1;
 /// Exit code: locks may be held, so masters cannot be told that none is.
 const IN_USE: u8 = 1;
 

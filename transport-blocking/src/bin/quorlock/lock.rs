@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
     AcquireError, Acquiring, Ballot, Config, ConfigBuilder, ConfigError, Endpoint, FencingToken, Guard,
-    Locker, LossCause, MasterState, ReleaseError, Vote,
+    Locker, LossCause, MasterState, ReleaseError, Resource, Vote,
 };
 
 use crate::arguments::{Common, Seek, Wait};
@@ -77,10 +77,18 @@ pub(crate) fn open(common: &Common, client: &str) -> Result<Locker, Refusal> {
     opened(common, builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
+/// What these options say, without connecting, for what is asked about this lock.
+pub(crate) fn checked(common: &Common, resource: &[u8]) -> Result<Config, Refusal> {
+    Resource::new(resource).map_err(|error| Refusal::Configuration(error.to_string()))?;
+    built(common, configuration(common, "quorlock"))
+}
+
+fn built(common: &Common, builder: ConfigBuilder) -> Result<Config, Refusal> {
+    builder.build().map_err(|error| Refusal::Configuration(explained(&common.masters.0, &error)))
+}
+
 fn opened(common: &Common, builder: ConfigBuilder) -> Result<Locker, Refusal> {
-    let config =
-        builder.build().map_err(|error| Refusal::Configuration(explained(&common.masters.0, &error)))?;
-    quorlock_blocking::open(config)
+    quorlock_blocking::open(built(common, builder)?)
         .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
 }
 

@@ -7,7 +7,10 @@ mod bootstrap;
 mod child;
 mod duration;
 mod ending;
+mod force_release;
 mod handed_on;
+mod inspect;
+mod json;
 mod lock;
 mod master;
 mod output;
@@ -16,6 +19,7 @@ mod run;
 mod scripted;
 mod signals;
 mod simulate;
+mod status;
 mod terminal;
 mod waiting;
 
@@ -47,6 +51,10 @@ fn main() -> ExitCode {
         }
         Ok(Request::Release(arguments)) => {
             return ExitCode::from(handed_on::release(&arguments, &arguments.common.output()));
+        }
+        Ok(Request::Status(arguments)) => return ExitCode::from(status::status(&arguments)),
+        Ok(Request::ForceRelease(arguments)) => {
+            return ExitCode::from(force_release::force_release(&arguments, &arguments.common.output()));
         }
         Ok(Request::Bootstrap(arguments)) => {
             return ExitCode::from(bootstrap::bootstrap(&arguments, &arguments.common.output()));
@@ -105,6 +113,8 @@ fn help(topic: Option<Subcommand>) -> &'static str {
         Some(Subcommand::Acquire) => include_str!("help/acquire.txt"),
         Some(Subcommand::Extend) => include_str!("help/extend.txt"),
         Some(Subcommand::Release) => include_str!("help/release.txt"),
+        Some(Subcommand::Status) => include_str!("help/status.txt"),
+        Some(Subcommand::ForceRelease) => include_str!("help/force-release.txt"),
         Some(Subcommand::Bootstrap) => include_str!("help/bootstrap.txt"),
         Some(Subcommand::Master) => include_str!("help/master.txt"),
         Some(Subcommand::Simulate) => include_str!("help/simulate.txt"),

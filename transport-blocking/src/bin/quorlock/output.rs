@@ -1,11 +1,12 @@
 //! How `quorlock` speaks: on standard error only, because standard output belongs to the command that it runs.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
+use crate::ending::UNWRITTEN;
 use crate::terminal::own_group;
 
 /// How much is said.
@@ -123,24 +124,41 @@ impl Output {
     }
 }
 
+/// Prints `text` on standard output, for what a subcommand is asked for, and gives the exit code back. That nobody reads it to the end changes
+/// nothing.
+pub(crate) fn print(text: &str, code: u8) -> u8 {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let sentence = format!("standard output cannot be written: {error}");
+            Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
+            UNWRITTEN
+        }
+        _ => code,
+    }
+}
+
 /// One write for the whole line, so that lines of several processes do not mix. If nobody reads any more, there is
 /// nobody to be told.
 fn write(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// The line for people. Control characters, which a key or a server's error may hold, must not reach a terminal.
+/// The line for people.
 fn plain_line(text: &str) -> String {
-    let mut line = String::from("quorlock: ");
+    format!("quorlock: {}\n", without_control(text))
+}
+
+/// Control characters, which a key or a server's words may hold, must not reach a terminal.
+pub(crate) fn without_control(text: &str) -> String {
+    let mut plain = String::new();
     for character in text.chars() {
         if character.is_control() {
-            line.extend(character.escape_default());
+            plain.extend(character.escape_default());
         } else {
-            line.push(character);
+            plain.push(character);
         }
     }
-    line.push('\n');
-    line
+    plain
 }
 
 fn json_line(level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) -> String {
@@ -163,7 +181,7 @@ fn json_line(level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'
     line
 }
 
-fn push_json_string(line: &mut String, text: &str) {
+pub(crate) fn push_json_string(line: &mut String, text: &str) {
     line.push('"');
     for character in text.chars() {
         match character {

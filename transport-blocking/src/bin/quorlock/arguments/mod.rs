@@ -9,6 +9,7 @@ mod master;
 mod options;
 mod run;
 mod simulate;
+mod status;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -23,6 +24,7 @@ pub(crate) use self::master::MasterArguments;
 use self::options::{find, name_of, sentence};
 pub(crate) use self::run::RunArguments;
 pub(crate) use self::simulate::{SimulateArguments, Simulated, Told, WorldOptions};
+pub(crate) use self::status::{ForceReleaseArguments, StatusArguments};
 
 /// What the caller wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +41,10 @@ pub(crate) enum Request {
     Extend(Box<ExtendArguments>),
     /// Release a lock that was left held.
     Release(Box<ReleaseArguments>),
+    /// Tell what masters say about a lock.
+    Status(Box<StatusArguments>),
+    /// Delete a lock, whoever holds it.
+    ForceRelease(Box<ForceReleaseArguments>),
     /// Tell new masters that nothing can be locked yet.
     Bootstrap(Box<BootstrapArguments>),
     /// Serve embedded masters.
@@ -58,6 +64,10 @@ pub(crate) enum Subcommand {
     Extend,
     /// `release`
     Release,
+    /// `status`
+    Status,
+    /// `force-release`
+    ForceRelease,
     /// `bootstrap`
     Bootstrap,
     /// `master`
@@ -67,11 +77,13 @@ pub(crate) enum Subcommand {
 }
 
 impl Subcommand {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Run,
         Self::Acquire,
         Self::Extend,
         Self::Release,
+        Self::Status,
+        Self::ForceRelease,
         Self::Bootstrap,
         Self::Master,
         Self::Simulate,
@@ -84,6 +96,8 @@ impl Subcommand {
             Self::Acquire => "acquire",
             Self::Extend => "extend",
             Self::Release => "release",
+            Self::Status => "status",
+            Self::ForceRelease => "force-release",
             Self::Bootstrap => "bootstrap",
             Self::Master => "master",
             Self::Simulate => "simulate",
@@ -176,6 +190,8 @@ pub(crate) fn parse(
         Subcommand::Acquire => acquire::parse(parser, environment),
         Subcommand::Extend => handed_on::parse_extend(parser, environment),
         Subcommand::Release => handed_on::parse_release(parser, environment),
+        Subcommand::Status => status::parse_status(parser, environment),
+        Subcommand::ForceRelease => status::parse_force_release(parser, environment),
         Subcommand::Bootstrap => bootstrap::parse(parser, environment),
         Subcommand::Master => master::parse(parser),
         Subcommand::Simulate => simulate::parse(parser),

@@ -10,7 +10,9 @@ use lexopt::{Arg, Parser};
 use quorlock_blocking::EvictionPolicy;
 use quorlock_blocking::sim::{Fault, When};
 
-use super::Subcommand::{self, Acquire, Bootstrap, Extend, Master, Release, Run, Simulate};
+use super::Subcommand::{
+    self, Acquire, Bootstrap, Extend, ForceRelease, Master, Release, Run, Simulate, Status,
+};
 use super::{faults, joined};
 use crate::duration;
 
@@ -44,10 +46,13 @@ enum Setting {
     Timeline,
     Mermaid,
     Svg,
+    Confirmed,
 }
 
 /// The subcommands that speak of what they do.
-const SPEAKING: &[Subcommand] = &[Run, Acquire, Extend, Release, Bootstrap, Master];
+const SPEAKING: &[Subcommand] = &[Run, Acquire, Extend, Release, Status, ForceRelease, Bootstrap, Master];
+/// The subcommands that speak to masters.
+const ASKING: &[Subcommand] = &[Run, Acquire, Extend, Release, Status, ForceRelease, Bootstrap];
 
 /// An option that there is.
 pub(super) struct Known {
@@ -67,8 +72,8 @@ const fn known(
     Known { setting, short, long, of }
 }
 
-const OPTIONS: [Known; 27] = [
-    known(Setting::Masters, Some('m'), "master", &[Run, Acquire, Extend, Release, Bootstrap]),
+const OPTIONS: [Known; 28] = [
+    known(Setting::Masters, Some('m'), "master", ASKING),
     known(Setting::Ttl, None, "ttl", &[Run, Acquire, Extend, Simulate]),
     known(Setting::NoRenew, None, "no-renew", &[Run]),
     known(Setting::Wait, Some('w'), "wait", &[Run, Acquire]),
@@ -95,6 +100,7 @@ const OPTIONS: [Known; 27] = [
     known(Setting::Timeline, None, "timeline", &[Simulate]),
     known(Setting::Mermaid, None, "mermaid", &[Simulate]),
     known(Setting::Svg, None, "svg", &[Simulate]),
+    known(Setting::Confirmed, None, "yes-delete-it-whoever-holds-it", &[ForceRelease]),
 ];
 
 /// The option of this name.
@@ -136,6 +142,7 @@ pub(super) struct Collected {
     pub(super) timeline: bool,
     pub(super) mermaid: bool,
     pub(super) svg: Option<PathBuf>,
+    pub(super) confirmed: bool,
 }
 
 /// What stands next on the command line.
@@ -229,6 +236,7 @@ impl Collected {
             Setting::List => self.list = true,
             Setting::Timeline => self.timeline = true,
             Setting::Mermaid => self.mermaid = true,
+            Setting::Confirmed => self.confirmed = true,
             Setting::Svg => {
                 let file =
                     parser.value().map_err(|_| format!("{name} needs the name of a file behind it."))?;

@@ -6,7 +6,6 @@ mod world;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use quorlock_blocking::sim::Timeline;
@@ -15,7 +14,7 @@ use quorlock_blocking::sim::picture::Verdict;
 pub(crate) use self::scenarios::Scenario;
 use crate::arguments::{SimulateArguments, Simulated, Told};
 use crate::ending::{BROKEN, UNWRITTEN};
-use crate::output::{Level, Output, Verbosity};
+use crate::output::{Level, Output, Verbosity, print};
 
 /// What came of a world.
 struct Outcome {
@@ -71,16 +70,4 @@ fn draw(file: &Path, outcome: &Outcome) -> Result<(), u8> {
         Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
         UNWRITTEN
     })
-}
-
-/// Prints `text`, and gives the code back. That nobody reads it to the end changes nothing.
-fn print(text: &str, code: u8) -> u8 {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let sentence = format!("standard output cannot be written: {error}");
-            Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
-            UNWRITTEN
-        }
-        _ => code,
-    }
 }

@@ -1,0 +1,57 @@
+//! `quorlock status` and `quorlock force-release`: what masters have of a lock, whoever holds it.
+
+use lexopt::Parser;
+
+use super::common::{Common, Plain, plain, resource};
+use super::{Environment, Request, Subcommand};
+
+/// Everything that `quorlock status` was told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StatusArguments {
+    /// What other subcommands are told too.
+    pub(crate) common: Common,
+    /// The name of the lock.
+    pub(crate) resource: Vec<u8>,
+}
+
+/// Everything that `quorlock force-release` was told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ForceReleaseArguments {
+    /// What other subcommands are told too.
+    pub(crate) common: Common,
+    /// The name of the lock.
+    pub(crate) resource: Vec<u8>,
+    /// Whether it need not be asked for at the terminal.
+    pub(crate) is_confirmed: bool,
+}
+
+pub(super) fn parse_status(parser: Parser, environment: Environment) -> Result<Request, String> {
+    Ok(match parse(Subcommand::Status, parser, environment)? {
+        Parsed::Other(request) => request,
+        Parsed::Lock(common, resource, _) => Request::Status(Box::new(StatusArguments { common, resource })),
+    })
+}
+
+pub(super) fn parse_force_release(parser: Parser, environment: Environment) -> Result<Request, String> {
+    Ok(match parse(Subcommand::ForceRelease, parser, environment)? {
+        Parsed::Other(request) => request,
+        Parsed::Lock(common, resource, is_confirmed) => {
+            Request::ForceRelease(Box::new(ForceReleaseArguments { common, resource, is_confirmed }))
+        }
+    })
+}
+
+enum Parsed {
+    Other(Request),
+    Lock(Common, Vec<u8>, bool),
+}
+
+fn parse(subcommand: Subcommand, parser: Parser, environment: Environment) -> Result<Parsed, String> {
+    let beyond = format!("{subcommand} takes one RESOURCE: write quorlock {subcommand} [OPTIONS] RESOURCE.");
+    let (mut read, name) = match plain(subcommand, parser, 1, &beyond)? {
+        Plain::Other(request) => return Ok(Parsed::Other(request)),
+        Plain::Read(read, name) => (read, name),
+    };
+    let resource = resource(name, &format!("Name the lock: quorlock {subcommand} [OPTIONS] RESOURCE."))?;
+    Ok(Parsed::Lock(read.common(environment.masters)?, resource, read.confirmed))
+}

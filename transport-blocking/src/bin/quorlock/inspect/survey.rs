@@ -1,0 +1,206 @@
+//! What each master says about a lock, and about itself. Nothing is changed by asking.
+
+use std::time::Duration;
+
+use quorlock_blocking::{Cause, Endpoint, Fleet, ServerError};
+
+use super::conversation::{Conversation, Reply};
+use super::{Answer, each};
+
+/// What one master said.
+pub(crate) struct Said {
+    /// The server's kind and version, where it tells them.
+    pub(crate) server: Option<(String, String)>,
+    /// `master`, or what it is instead.
+    pub(crate) role: Option<String>,
+    /// Since its start.
+    pub(crate) uptime: Option<Duration>,
+    /// Its clock, since 1970.
+    pub(crate) clock: Option<Duration>,
+    /// New at every start of the server.
+    run_id: Option<String>,
+    /// What it has at the lock's name.
+    pub(crate) key: Key,
+    /// Whether it votes.
+    pub(crate) standing: Standing,
+    marker: Marker,
+}
+
+/// What a master has at the lock's name.
+pub(crate) enum Key {
+    /// Nothing.
+    Free,
+    /// Somebody's token.
+    Held {
+        /// The number of its holder, equal where one holder has several masters. Tokens are never told.
+        holder: usize,
+        /// How long it lives; `None` if it never ends.
+        left: Option<Duration>,
+    },
+    /// Something that is no string, and so no lock.
+    OtherType,
+}
+
+/// Whether a master votes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It does, or no restart guard is in use.
+    Votes,
+    /// It is under the restart guard, and will not vote for so long.
+    Quarantined(Duration),
+    /// It lost its data and nobody has noticed yet: from the next request under the restart guard on it will not vote for so long.
+    Unnoticed(Duration),
+    /// It is a replica.
+    Replica,
+    /// It is the server that another address, of the master with this place, leads to.
+    SameAs(usize),
+}
+
+/// The restart guard's marker.
+enum Marker {
+    /// There is none.
+    Absent,
+    /// It may not be read, or the server does not tell what it takes to judge it.
+    Unknown,
+    Present {
+        /// Whether it was written in this life of the server.
+        is_own: bool,
+        /// For how long the master does not vote yet.
+        left: Duration,
+        /// The longest TTL of the clients under the guard.
+        longest: Duration,
+    },
+}
+
+/// Asks all masters about this key.
+pub(crate) fn survey(masters: &[Endpoint], key: &[u8]) -> Vec<Answer<Said>> {
+    let key = key.to_vec();
+    let found = each(masters, move |master| ask(master, &key));
+    let mut tokens: Vec<Vec<u8>> = Vec::new();
+    let mut answers: Vec<Answer<Said>> = Vec::new();
+    for answer in found {
+        answers.push(answer.map(|(mut said, token)| {
+            if let (Key::Held { holder, .. }, Some(token)) = (&mut said.key, token) {
+                *holder = tokens.iter().position(|known| *known == token).unwrap_or(tokens.len());
+                if *holder == tokens.len() {
+                    tokens.push(token);
+                }
+            }
+            if let Some(run_id) = &said.run_id {
+                let is_same = |other: &Answer<Said>| matches!(other, Ok(other) if other.run_id.as_ref() == Some(run_id));
+                if let Some(other) = answers.iter().position(is_same) {
+                    said.standing = Standing::SameAs(other);
+                }
+            }
+            said
+        }));
+    }
+    look_for_lost_markers(&mut answers);
+    answers
+}
+
+/// A master without a marker among others that have one has lost it.
+fn look_for_lost_markers(answers: &mut [Answer<Said>]) {
+    let longest = |said: &Said| match said.marker {
+        Marker::Present { longest, .. } => Some(longest),
+        Marker::Absent | Marker::Unknown => None,
+    };
+    let Some(of_all) = answers.iter().flatten().filter_map(longest).max() else { return };
+    for said in answers.iter_mut().flatten().filter(|said| said.standing == Standing::Votes) {
+        said.standing = match said.marker {
+            Marker::Present { is_own: false, longest, .. } => Standing::Unnoticed(longest),
+            Marker::Present { left, .. } if !left.is_zero() => Standing::Quarantined(left),
+            Marker::Absent => Standing::Unnoticed(of_all),
+            Marker::Present { .. } | Marker::Unknown => Standing::Votes,
+        };
+    }
+}
+
+/// What this master says, and the token that it has.
+fn ask(master: &Endpoint, key: &[u8]) -> Answer<(Said, Option<Vec<u8>>)> {
+    let (mut master, hello) = Conversation::open(master, "quorlock-status")?;
+    master.send(&[
+        &[b"INFO", b"server"],
+        &[b"INFO", b"replication"],
+        &[b"TIME"],
+        &[b"GET", Fleet::MARKER.as_bytes()],
+        &[b"GET", key],
+        &[b"PTTL", key],
+    ])?;
+    let [server, replication, time, marker] =
+        [master.answer()?, master.answer()?, master.answer()?, master.answer()?];
+    let (value, life) = (master.answer()?, master.answer()?);
+    let (key, token) = read_key(value, &life)?;
+    let told = |name: &str| text(hello.as_ref()?.field(name)?);
+    let kind = field(&server, "server_name").or_else(|| told("server")).unwrap_or_else(|| "redis".to_owned());
+    // Valkey tells the version of Redis that it is compatible with first.
+    let version = field(&server, &format!("{kind}_version"))
+        .or_else(|| field(&server, "redis_version"))
+        .or_else(|| told("version"));
+    let role = field(&replication, "role").or_else(|| told("role"));
+    let is_replica = role.as_deref().is_some_and(|role| role != "master");
+    let clock = read_clock(&time);
+    let said = Said {
+        server: version.map(|version| (kind, version)),
+        role,
+        uptime: field(&server, "uptime_in_seconds")
+            .and_then(|seconds| seconds.parse().ok())
+            .map(Duration::from_secs),
+        clock,
+        run_id: field(&server, "run_id"),
+        key,
+        standing: if is_replica { Standing::Replica } else { Standing::Votes },
+        marker: read_marker(&marker, field(&replication, "master_replid"), clock),
+    };
+    Ok((said, token))
+}
+
+fn read_key(value: Reply, life: &Reply) -> Answer<(Key, Option<Vec<u8>>)> {
+    Ok(match (value, life) {
+        // It may end between the two.
+        (Reply::Null, _) | (Reply::Text(_), Reply::Integer(-2)) => (Key::Free, None),
+        (Reply::Text(token), Reply::Integer(-1)) => (Key::Held { holder: 0, left: None }, Some(token)),
+        (Reply::Text(token), Reply::Integer(millis)) => {
+            let left = Duration::from_millis(u64::try_from(*millis).unwrap_or(0));
+            (Key::Held { holder: 0, left: Some(left) }, Some(token))
+        }
+        (Reply::Error(ServerError::WrongType), _) => (Key::OtherType, None),
+        (Reply::Error(error), _) => return Err(Cause::Server(error)),
+        (_, Reply::Error(error)) => return Err(Cause::Server(*error)),
+        _ => return Err(Cause::UnexpectedReply),
+    })
+}
+
+fn read_clock(time: &Reply) -> Option<Duration> {
+    let Reply::Array(parts) = time else { return None };
+    let [seconds, micros] = parts.as_slice() else { return None };
+    let number = |part: &Reply| text(part)?.parse::<u64>().ok();
+    Some(Duration::from_secs(number(seconds)?) + Duration::from_micros(number(micros)?))
+}
+
+fn read_marker(marker: &Reply, replication_id: Option<String>, clock: Option<Duration>) -> Marker {
+    if matches!(marker, Reply::Null) {
+        return Marker::Absent;
+    }
+    let read = || {
+        let marker = text(marker)?;
+        let (clock, replication_id) = (clock?, replication_id?);
+        let mut parts = marker.split(' ');
+        let id = parts.next()?;
+        let mut millis = || parts.next().and_then(|part| part.parse().ok()).map(Duration::from_millis);
+        let (born, opens, longest) = (millis()?, millis()?, millis()?);
+        let is_own = id == replication_id && born <= clock;
+        Some(Marker::Present { is_own, left: opens.saturating_sub(clock), longest })
+    };
+    read().unwrap_or(Marker::Unknown)
+}
+
+fn text(reply: &Reply) -> Option<String> {
+    reply.text().map(|text| String::from_utf8_lossy(text).into_owned())
+}
+
+/// The value of `name:value` in an answer to INFO.
+fn field(info: &Reply, name: &str) -> Option<String> {
+    let info = text(info)?;
+    info.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim_end().to_owned()))
+}

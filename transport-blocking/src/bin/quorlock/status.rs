@@ -1,0 +1,208 @@
+//! `quorlock status`: what each master says about a lock, and what that amounts to. Nothing is changed.
+
+use std::time::Duration;
+
+use quorlock_blocking::{Cause, Endpoint};
+
+use crate::arguments::StatusArguments;
+use crate::duration::spoken;
+use crate::ending::{NO_QUORUM, SPLIT, USAGE};
+use crate::inspect::{Answer, Key, Said, Standing, State, Verdict, survey};
+use crate::json::Json;
+use crate::lock;
+use crate::output::{Verbosity, print, without_control};
+
+/// Tells it. The exit code.
+pub(crate) fn status(arguments: &StatusArguments) -> u8 {
+    let config = match lock::checked(&arguments.common, &arguments.resource) {
+        Ok(config) => config,
+        Err(refusal) => return refusal.tell(Some(&arguments.resource), &arguments.common.output()),
+    };
+    let masters = config.masters();
+    let answers = survey(masters, &arguments.resource);
+    let verdict = Verdict::of(&answers, config.quorum());
+    let code = match verdict.state {
+        State::Held { .. } | State::Free => 0,
+        State::Split => SPLIT,
+        State::Unknown if is_misconfigured(&answers, &verdict) => USAGE,
+        State::Unknown => NO_QUORUM,
+    };
+    let name = String::from_utf8_lossy(&arguments.resource);
+    if arguments.common.json {
+        return print(&format!("{}\n", json(&name, masters, &answers, &verdict)), code);
+    }
+    if arguments.common.verbosity == Verbosity::Quiet {
+        return code;
+    }
+    print(&text(&name, masters, &answers, &verdict), code)
+}
+
+/// Whether no quorum can answer before somebody changes a configuration.
+fn is_misconfigured(answers: &[Answer<Said>], verdict: &Verdict) -> bool {
+    let is_wrong = |answer: &&Answer<Said>| answer.as_ref().is_err_and(|cause| cause.is_configuration());
+    verdict.quorum.masters() - answers.iter().filter(is_wrong).count() < verdict.quorum.needed()
+}
+
+/// What is called `holder a`, without telling its token.
+fn label(holder: usize) -> String {
+    let letter =
+        u8::try_from(holder).ok().filter(|holder| *holder < 26).map(|holder| char::from(b'a' + holder));
+    letter.map_or_else(|| format!("a{holder}"), String::from)
+}
+
+fn left_words(left: Option<Duration>) -> String {
+    left.map_or_else(|| "never expires".to_owned(), |left| format!("{} left", spoken(left)))
+}
+
+/// What the answers amount to, in a sentence without the lock's name.
+pub(crate) fn sentence(verdict: &Verdict) -> String {
+    let (all, needed) = (verdict.quorum.masters(), verdict.quorum.needed());
+    match verdict.state {
+        State::Held { on, left, .. } => {
+            format!("held by one holder on {on} of {all} masters (quorum {needed}), {}", left_words(left))
+        }
+        State::Free => {
+            let leftover = match verdict.held.iter().sum() {
+                0 => String::new(),
+                keys => format!("; {keys} still {} a key", if keys == 1 { "has" } else { "have" }),
+            };
+            format!("free on {} of {all} masters (quorum {needed}){leftover}", verdict.free)
+        }
+        State::Split => format!("no quorum ({needed} of {all} needed), split: {}", shares(verdict)),
+        State::Unknown if verdict.answered < needed => {
+            format!("not known, too few masters answered: {} of {all} (quorum {needed})", verdict.answered)
+        }
+        State::Unknown => {
+            format!(
+                "not known, it depends on masters that did not tell: {} (quorum {needed})",
+                shares(verdict)
+            )
+        }
+    }
+}
+
+/// `holder a on 1, holder b on 1, free on 1`.
+fn shares(verdict: &Verdict) -> String {
+    let holders = verdict.held.iter().enumerate().filter(|(_, on)| **on > 0);
+    let mut shares: Vec<String> =
+        holders.map(|(holder, on)| format!("holder {} on {on}", label(holder))).collect();
+    let silent = verdict.quorum.masters() - verdict.answered.min(verdict.quorum.masters());
+    for (what, on) in [("free", verdict.free), ("not a lock", verdict.other_type), ("not told", silent)] {
+        if on > 0 {
+            shares.push(format!("{what} on {on}"));
+        }
+    }
+    shares.join(", ")
+}
+
+/// Why a master that answered has no vote, if that is so.
+fn objection(standing: Standing, masters: &[Endpoint]) -> Option<String> {
+    Some(match standing {
+        Standing::Votes => return None,
+        Standing::Quarantined(left) => format!("quarantined for {} more", spoken(left)),
+        Standing::Unnoticed(longest) => {
+            format!("came back without its data: will be quarantined for {}", spoken(longest))
+        }
+        Standing::Replica => "is a replica, and only masters vote".to_owned(),
+        Standing::SameAs(other) => {
+            let other = masters.get(other).map(ToString::to_string).unwrap_or_default();
+            format!("is the same server as {other}")
+        }
+    })
+}
+
+fn text(name: &str, masters: &[Endpoint], answers: &[Answer<Said>], verdict: &Verdict) -> String {
+    let mut text = format!("{}: {}\n", without_control(name), sentence(verdict));
+    let names: Vec<String> = masters.iter().map(ToString::to_string).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (name, answer) in names.iter().zip(answers) {
+        let words = match answer {
+            Err(cause) => cause.to_string(),
+            Ok(said) => words(said, masters),
+        };
+        let line = format!("  {name:widest$}  {words}");
+        text.push_str(&without_control(line.trim_end()));
+        text.push('\n');
+    }
+    text
+}
+
+fn words(said: &Said, masters: &[Endpoint]) -> String {
+    let key = match said.key {
+        Key::Free => "free".to_owned(),
+        Key::Held { holder, left } => format!("holder {}, {}", label(holder), left_words(left)),
+        Key::OtherType => "not a lock: the key is no string".to_owned(),
+    };
+    let key = match objection(said.standing, masters) {
+        Some(objection) => format!("{key}; {objection}"),
+        None => key,
+    };
+    let mut server = Vec::new();
+    if let Some((kind, version)) = &said.server {
+        server.push(format!("{kind} {version}"));
+    }
+    if let Some(role) = &said.role {
+        server.push(role.clone());
+    }
+    if let Some(uptime) = said.uptime {
+        // Servers tell whole seconds.
+        let up = if uptime.as_secs() < 120 { format!("{} s", uptime.as_secs()) } else { spoken(uptime) };
+        server.push(format!("up {up}"));
+    }
+    format!("{key:<24}  {}", server.join(", "))
+}
+
+fn json(name: &str, masters: &[Endpoint], answers: &[Answer<Said>], verdict: &Verdict) -> Json {
+    let (state, holder, on, left) = match verdict.state {
+        State::Held { holder, on, left } => ("held", Some(label(holder)), Some(on), left),
+        State::Free => ("free", None, None, None),
+        State::Split => ("split", None, None, None),
+        State::Unknown => ("unknown", None, None, None),
+    };
+    let each = masters.iter().zip(answers).map(|(master, answer)| json_of(master, answer, masters)).collect();
+    Json::Object(vec![
+        ("resource", Json::Text(name.to_owned())),
+        ("state", Json::Text(state.to_owned())),
+        ("text", Json::Text(sentence(verdict))),
+        ("quorum", Json::count(verdict.quorum.needed())),
+        ("answered", Json::count(verdict.answered)),
+        ("holder", Json::text(holder)),
+        ("held_on", on.map_or(Json::Null, Json::count)),
+        ("left_ms", Json::number(left.map(|left| left.as_millis()))),
+        ("masters", Json::List(each)),
+    ])
+}
+
+fn json_of(master: &Endpoint, answer: &Answer<Said>, masters: &[Endpoint]) -> Json {
+    let said = answer.as_ref().ok();
+    let (key, holder, left) = match said.map(|said| &said.key) {
+        None => (None, None, None),
+        Some(Key::Free) => (Some("free"), None, None),
+        Some(Key::Held { holder, left }) => (Some("held"), Some(label(*holder)), *left),
+        Some(Key::OtherType) => (Some("other_type"), None, None),
+    };
+    let standing = said.map(|said| said.standing);
+    let objection = standing.and_then(|standing| objection(standing, masters));
+    let error = answer.as_ref().err().map(Cause::to_string).or(objection);
+    let quarantined = match standing {
+        Some(Standing::Quarantined(left) | Standing::Unnoticed(left)) => Some(left.as_millis()),
+        _ => None,
+    };
+    let server = said.and_then(|said| said.server.clone());
+    let (kind, version) = server.unzip();
+    Json::Object(vec![
+        ("address", Json::Text(master.to_string())),
+        ("answered", Json::Flag(said.is_some())),
+        ("votes", Json::Flag(standing == Some(Standing::Votes))),
+        ("error", Json::text(error)),
+        ("key", Json::text(key)),
+        ("holder", Json::text(holder)),
+        ("left_ms", Json::number(left.map(|left| left.as_millis()))),
+        ("quarantined_ms", Json::number(quarantined)),
+        ("server", Json::text(kind)),
+        ("version", Json::text(version)),
+        ("role", Json::text(said.and_then(|said| said.role.clone()))),
+        ("uptime_s", Json::number(said.and_then(|said| said.uptime).map(|uptime| uptime.as_secs()))),
+        ("clock_ms", Json::number(said.and_then(|said| said.clock).map(|clock| clock.as_millis()))),
+    ])
+}
