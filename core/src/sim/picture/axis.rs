@@ -35,11 +35,11 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis for these times in milliseconds, of so many things.
-    pub(super) fn new(mut times: Vec<f64>, things: usize) -> Self {
+    /// An axis for these times in milliseconds, of so many things, in about so many lines if that is said.
+    pub(super) fn new(mut times: Vec<f64>, things: usize, lines: Option<usize>) -> Self {
         times.sort_by(f64::total_cmp);
         times.dedup();
-        let lines = things.div_ceil(IN_A_LINE).clamp(1, MOST_LINES);
+        let lines = lines.unwrap_or(things.div_ceil(IN_A_LINE)).clamp(1, MOST_LINES);
         let room: f64 = (0..lines).map(|_| LINE).sum();
         let mut scale = 240.0;
         let width = |scale: f64| -> f64 {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn times_keep_their_order_and_nothing_is_wider_than_a_line_much() {
-        let axis = Axis::new(vec![0.0, 3.0, 0.5, 0.6, 5_000.0, 5_000.4, 5_000.4], 5);
+        let axis = Axis::new(vec![0.0, 3.0, 0.5, 0.6, 5_000.0, 5_000.4, 5_000.4], 5, None);
         let places = [0.0, 0.5, 0.55, 0.6, 3.0, 2_000.0, 5_000.0, 5_000.4].map(|at| axis.place(at));
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
         assert!(axis.stretches.iter().any(|stretch| stretch.is_shortened));
@@ -165,8 +165,11 @@ mod tests {
 
     #[test]
     fn nothing_at_all_has_an_axis() {
-        assert_eq!(Axis::new(Vec::new(), 0).place(7.0), 0.0);
-        assert_eq!(Axis::new(vec![4.0], 1).lines(), [(-EDGE, EDGE)]);
+        let many: Vec<f64> = (0..400).map(f64::from).collect();
+        let lines = |wanted| Axis::new(many.clone(), 400, wanted).lines().len();
+        assert!(lines(Some(3)) <= 4 && lines(None) > 10, "{} and {}", lines(Some(3)), lines(None));
+        assert_eq!(Axis::new(Vec::new(), 0, None).place(7.0), 0.0);
+        assert_eq!(Axis::new(vec![4.0], 1, None).lines(), [(-EDGE, EDGE)]);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct Picture {
     pub things: Vec<Thing>,
     /// When the picture ends, if not with the last thing. What begins later is left out, and what lasts for longer goes on beyond the edge.
     pub until: Option<Duration>,
+    /// In about how many lines, if it is not for the picture to choose: fewer are an overview, more show what follows closely on something else.
+    pub lines: Option<usize>,
     /// What else a reader should know, under the legend.
     pub notes: Vec<String>,
 }

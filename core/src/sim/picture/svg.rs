@@ -55,7 +55,7 @@ pub(super) fn draw(picture: &Picture) -> String {
     things.retain(|thing| times_of(thing).0.first().is_some_and(ends));
     let times =
         things.iter().flat_map(|thing| times_of(thing).0).filter(ends).chain(picture.until).map(millis);
-    let axis = Axis::new(times.collect(), things.len());
+    let axis = Axis::new(times.collect(), things.len(), picture.lines);
     let scene = Scene { lanes: &picture.lanes, things: &things, axis: &axis, until: picture.until };
     let (mut ink, mut used) = (Ink::default(), Used::default());
     let mut y = heading(&mut ink, picture);

@@ -56,7 +56,7 @@ pub(super) fn picture(timeline: &Timeline, title: String) -> Picture {
     });
     let lanes = lanes.collect();
     let (verdict, things, until) = (Some(drawing.verdict), drawing.things, Some(time(drawing.until)));
-    Picture { title, verdict, lanes, things, until, notes }
+    Picture { title, verdict, lanes, things, until, lines: None, notes }
 }
 
 fn keys(entries: &[Entry]) -> BTreeSet<&str> {
