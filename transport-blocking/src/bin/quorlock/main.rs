@@ -5,6 +5,7 @@ mod acquire;
 mod arguments;
 mod bootstrap;
 mod child;
+mod demo;
 mod duration;
 mod ending;
 mod force_release;
@@ -64,6 +65,10 @@ fn main() -> ExitCode {
             let served = Signals::install().map(|signals| master::serve(&arguments, &signals, &output));
             (served.map(Finish::Code), output)
         }
+        Ok(Request::Demo(arguments)) => {
+            let output = Output::new(Verbosity::Normal(0), false);
+            (Signals::install().map(|signals| demo::demo(&arguments, &signals)), output)
+        }
         Ok(Request::Simulate(arguments)) => return ExitCode::from(simulate::simulate(&arguments)),
         Err(sentence) => {
             Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
@@ -117,6 +122,7 @@ fn help(topic: Option<Subcommand>) -> &'static str {
         Some(Subcommand::ForceRelease) => include_str!("help/force-release.txt"),
         Some(Subcommand::Bootstrap) => include_str!("help/bootstrap.txt"),
         Some(Subcommand::Master) => include_str!("help/master.txt"),
+        Some(Subcommand::Demo) => include_str!("help/demo.txt"),
         Some(Subcommand::Simulate) => include_str!("help/simulate.txt"),
     }
 }

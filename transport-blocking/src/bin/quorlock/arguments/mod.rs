@@ -3,6 +3,7 @@
 mod acquire;
 mod bootstrap;
 mod common;
+mod demo;
 pub(crate) mod faults;
 mod handed_on;
 mod master;
@@ -19,6 +20,7 @@ use lexopt::{Arg, Parser};
 pub(crate) use self::acquire::AcquireArguments;
 pub(crate) use self::bootstrap::BootstrapArguments;
 pub(crate) use self::common::{Common, Seek, Wait};
+pub(crate) use self::demo::DemoArguments;
 pub(crate) use self::handed_on::{ExtendArguments, ReleaseArguments};
 pub(crate) use self::master::MasterArguments;
 use self::options::{find, name_of, sentence};
@@ -49,6 +51,8 @@ pub(crate) enum Request {
     Bootstrap(Box<BootstrapArguments>),
     /// Serve embedded masters.
     Master(MasterArguments),
+    /// Show what a lock does while things go wrong.
+    Demo(DemoArguments),
     /// Run a simulated world.
     Simulate(Box<SimulateArguments>),
 }
@@ -72,12 +76,14 @@ pub(crate) enum Subcommand {
     Bootstrap,
     /// `master`
     Master,
+    /// `demo`
+    Demo,
     /// `simulate`
     Simulate,
 }
 
 impl Subcommand {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Run,
         Self::Acquire,
         Self::Extend,
@@ -86,6 +92,7 @@ impl Subcommand {
         Self::ForceRelease,
         Self::Bootstrap,
         Self::Master,
+        Self::Demo,
         Self::Simulate,
     ];
 
@@ -100,6 +107,7 @@ impl Subcommand {
             Self::ForceRelease => "force-release",
             Self::Bootstrap => "bootstrap",
             Self::Master => "master",
+            Self::Demo => "demo",
             Self::Simulate => "simulate",
         }
     }
@@ -194,6 +202,7 @@ pub(crate) fn parse(
         Subcommand::ForceRelease => status::parse_force_release(parser, environment),
         Subcommand::Bootstrap => bootstrap::parse(parser, environment),
         Subcommand::Master => master::parse(parser),
+        Subcommand::Demo => demo::parse(parser),
         Subcommand::Simulate => simulate::parse(parser),
     }
 }

@@ -11,7 +11,7 @@ use quorlock_blocking::EvictionPolicy;
 use quorlock_blocking::sim::{Fault, When};
 
 use super::Subcommand::{
-    self, Acquire, Bootstrap, Extend, ForceRelease, Master, Release, Run, Simulate, Status,
+    self, Acquire, Bootstrap, Demo, Extend, ForceRelease, Master, Release, Run, Simulate, Status,
 };
 use super::{faults, joined};
 use crate::duration;
@@ -46,6 +46,7 @@ enum Setting {
     Timeline,
     Mermaid,
     Svg,
+    NoSvg,
     Confirmed,
 }
 
@@ -72,7 +73,7 @@ const fn known(
     Known { setting, short, long, of }
 }
 
-const OPTIONS: [Known; 28] = [
+const OPTIONS: [Known; 29] = [
     known(Setting::Masters, Some('m'), "master", ASKING),
     known(Setting::Ttl, None, "ttl", &[Run, Acquire, Extend, Simulate]),
     known(Setting::NoRenew, None, "no-renew", &[Run]),
@@ -99,7 +100,8 @@ const OPTIONS: [Known; 28] = [
     known(Setting::List, None, "list", &[Simulate]),
     known(Setting::Timeline, None, "timeline", &[Simulate]),
     known(Setting::Mermaid, None, "mermaid", &[Simulate]),
-    known(Setting::Svg, None, "svg", &[Simulate]),
+    known(Setting::Svg, None, "svg", &[Demo, Simulate]),
+    known(Setting::NoSvg, None, "no-svg", &[Demo]),
     known(Setting::Confirmed, None, "yes-delete-it-whoever-holds-it", &[ForceRelease]),
 ];
 
@@ -142,6 +144,7 @@ pub(super) struct Collected {
     pub(super) timeline: bool,
     pub(super) mermaid: bool,
     pub(super) svg: Option<PathBuf>,
+    pub(super) no_svg: bool,
     pub(super) confirmed: bool,
 }
 
@@ -236,6 +239,7 @@ impl Collected {
             Setting::List => self.list = true,
             Setting::Timeline => self.timeline = true,
             Setting::Mermaid => self.mermaid = true,
+            Setting::NoSvg => self.no_svg = true,
             Setting::Confirmed => self.confirmed = true,
             Setting::Svg => {
                 let file =

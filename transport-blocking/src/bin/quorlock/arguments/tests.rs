@@ -179,7 +179,7 @@ fn outside_of_run() {
     }
     for (written, says) in [
         (&[][..], "Nothing to do"),
-        (&["redis://:hunter2@b"], "bootstrap, master and simulate"),
+        (&["redis://:hunter2@b"], "bootstrap, master, demo and simulate"),
         (&["-m", "redis://:hunter2@b", "run"], "behind run"),
         (&["--port", "1", "master"], "behind master: quorlock master --port"),
         (&["--frob"], "no option --frob"),

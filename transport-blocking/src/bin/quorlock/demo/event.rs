@@ -1,0 +1,186 @@
+//! What happens in the demonstration, and in words.
+
+use std::time::Duration;
+
+use quorlock_blocking::FencingToken;
+
+use crate::duration::spoken;
+
+/// Something that happens. Workers and masters go by their places; the numbers of grants are from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    /// A worker wants the lock.
+    Waits { worker: usize },
+    /// It has the lock.
+    Holds { worker: usize, number: usize, fence: FencingToken, waited: Duration },
+    /// The store takes what it writes.
+    Writes { worker: usize, number: usize, value: u64 },
+    /// The store refuses that, for it has seen a larger number.
+    Refused { worker: usize, number: usize, larger: usize },
+    /// It gives the lock back.
+    GivesBack { worker: usize },
+    /// It could not get the lock.
+    Fails { worker: usize },
+    /// It does not run any more.
+    StandsStill { worker: usize },
+    /// Its lock is over, which it cannot notice.
+    RunsOut { worker: usize },
+    /// It runs again.
+    GoesOn { worker: usize },
+    /// Something happens to a master.
+    Master { master: usize, change: Change },
+    /// A promise is broken.
+    Broken(Breach),
+}
+
+/// What happens to a master.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    Hangs,
+    GoesOn,
+    Dies,
+    ReturnsEmpty,
+    Quarantined { left: Duration },
+    Votes,
+}
+
+/// A promise that is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Breach {
+    TwoHolders { worker: usize },
+    SmallerNumber { worker: usize },
+    LostWrite { worker: usize },
+}
+
+/// How an event looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tone {
+    Plain,
+    Quiet,
+    Fault,
+    Alarm,
+}
+
+impl Event {
+    /// Whether the script does it to somebody.
+    pub(super) fn is_fault(self) -> bool {
+        match self {
+            Self::StandsStill { .. } => true,
+            Self::Master { change, .. } => {
+                matches!(change, Change::Hangs | Change::Dies | Change::ReturnsEmpty)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn tone(self) -> Tone {
+        match self {
+            Self::Refused { .. } | Self::Broken(_) => Tone::Alarm,
+            Self::StandsStill { .. } | Self::RunsOut { .. } | Self::GoesOn { .. } | Self::Master { .. } => {
+                Tone::Fault
+            }
+            Self::Waits { .. } | Self::GivesBack { .. } => Tone::Quiet,
+            Self::Holds { .. } | Self::Writes { .. } | Self::Fails { .. } => Tone::Plain,
+        }
+    }
+
+    /// Whom it is about.
+    pub(super) fn who(self) -> String {
+        match self {
+            Self::Waits { worker }
+            | Self::Holds { worker, .. }
+            | Self::Writes { worker, .. }
+            | Self::Refused { worker, .. }
+            | Self::GivesBack { worker }
+            | Self::Fails { worker }
+            | Self::StandsStill { worker }
+            | Self::RunsOut { worker }
+            | Self::GoesOn { worker }
+            | Self::Broken(
+                Breach::TwoHolders { worker }
+                | Breach::SmallerNumber { worker }
+                | Breach::LostWrite { worker },
+            ) => worker_name(worker),
+            Self::Master { master, .. } => master_name(master),
+        }
+    }
+
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Waits { .. } => "wants the lock".into(),
+            Self::Holds { number, waited, .. } => {
+                format!("holds the lock with fencing token #{number}, after {}", spoken(waited))
+            }
+            Self::Writes { number, value, .. } => format!("writes {value} with #{number}: taken"),
+            Self::Refused { number, larger, .. } => {
+                format!("writes late with #{number}: REFUSED, #{larger} was there")
+            }
+            Self::GivesBack { .. } => "gives it back".into(),
+            Self::Fails { .. } => "could not get the lock and tries again".into(),
+            Self::StandsStill { .. } => "STANDS STILL under the lock, as in a long collection".into(),
+            Self::RunsOut { .. } => "does not notice that its lock has run out".into(),
+            Self::GoesOn { .. } => "wakes up and goes on as if it held the lock".into(),
+            Self::Master { change, .. } => match change {
+                Change::Hangs => "HANGS: it takes connections and answers nothing".into(),
+                Change::GoesOn => "goes on".into(),
+                Change::Dies => "is KILLED".into(),
+                Change::ReturnsEmpty => "is RESTARTED EMPTY: it has forgotten every lock".into(),
+                Change::Quarantined { left } => {
+                    format!("quarantined by the restart guard: no vote for {}", spoken(left))
+                }
+                Change::Votes => "votes again".into(),
+            },
+            Self::Broken(breach) => match breach {
+                Breach::TwoHolders { .. } => "BROKEN PROMISE: it holds the lock while another does".into(),
+                Breach::SmallerNumber { .. } => "BROKEN PROMISE: its fencing token is no larger".into(),
+                Breach::LostWrite { .. } => "BROKEN PROMISE: it undid the write of another".into(),
+            },
+        }
+    }
+}
+
+pub(super) fn worker_name(worker: usize) -> String {
+    format!("worker-{}", worker + 1)
+}
+
+pub(super) fn master_name(master: usize) -> String {
+    format!("master-{}", master + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_fits_a_line_of_80_columns() {
+        let fence = FencingToken::MAX;
+        let (worker, number, waited) = (3, 99, Duration::from_millis(99_900));
+        let changes = [
+            Change::Hangs,
+            Change::GoesOn,
+            Change::Dies,
+            Change::ReturnsEmpty,
+            Change::Quarantined { left: Duration::from_millis(1_999) },
+            Change::Votes,
+        ];
+        let breaches =
+            [Breach::TwoHolders { worker }, Breach::SmallerNumber { worker }, Breach::LostWrite { worker }];
+        let events = [
+            Event::Waits { worker },
+            Event::Holds { worker, number, fence, waited },
+            Event::Writes { worker, number, value: 99 },
+            Event::Refused { worker, number, larger: 99 },
+            Event::GivesBack { worker },
+            Event::Fails { worker },
+            Event::StandsStill { worker },
+            Event::RunsOut { worker },
+            Event::GoesOn { worker },
+        ];
+        let masters = changes.into_iter().map(|change| Event::Master { master: 4, change });
+        for event in events.into_iter().chain(masters).chain(breaches.map(Event::Broken)) {
+            // Behind the time and the name.
+            assert!(event.words().chars().count() <= 79 - 21, "{}", event.words());
+            assert!(event.who().chars().count() <= 8, "{}", event.who());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A worker: takes the lock, counts the store up, gives the lock back, again and again.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorlock_blocking::{FencingToken, Guard, Locker};
+
+use super::event::Event;
+use super::stage::Stage;
+use super::{LONGEST_PAUSE, PAUSE, RESOURCE};
+
+/// How long its work under the lock takes, by turns.
+const WORK: [Duration; 4] = [
+    Duration::from_millis(600),
+    Duration::from_millis(850),
+    Duration::from_millis(500),
+    Duration::from_millis(700),
+];
+/// How long it does something else then.
+const REST: Duration = Duration::from_millis(1_300);
+/// How often somebody who stands still is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Works until the end.
+pub(super) fn work(stage: &Stage, worker: usize, locker: &Locker) {
+    // They do not come all at once.
+    thread::sleep(REST / 4 * u32::try_from(worker).unwrap_or(0));
+    for turn in worker.. {
+        if stage.scene().is_closing {
+            return;
+        }
+        stage.tell(Event::Waits { worker });
+        let begun = Instant::now();
+        let granted = locker.lock(RESOURCE).fenced().within(None::<Duration>).wait();
+        if stage.scene().is_closing {
+            return;
+        }
+        match granted.map(|guard| (guard.fencing_token(), guard)) {
+            Ok((Some(fence), guard)) => {
+                let span = WORK.get(turn % WORK.len()).copied().unwrap_or_default();
+                hold(stage, worker, guard, fence, begun.elapsed(), span);
+            }
+            Ok((None, _)) | Err(_) => stage.tell(Event::Fails { worker }),
+        }
+        thread::sleep(REST);
+    }
+}
+
+fn hold(stage: &Stage, worker: usize, guard: Guard, fence: FencingToken, waited: Duration, work: Duration) {
+    let stops = stage.granted(worker, &guard, fence, waited);
+    let read = stage.scene().store.value;
+    thread::sleep(work / 2);
+    if stops {
+        stand_still(stage, worker, &guard, fence);
+    } else {
+        thread::sleep(work / 2);
+    }
+    // It asked its guard before it stood still. Nothing is asked again here: a real pause can always come behind the last question.
+    stage.write(worker, fence, read);
+    if guard.is_valid() {
+        stage.tell(Event::GivesBack { worker });
+    }
+    // After a loss there is nothing left to release; what matters is that the store did not take the write.
+    let _ = guard.release().wait();
+}
+
+/// As a process that is not run: nothing renews its lock, and it sees no clock.
+fn stand_still(stage: &Stage, worker: usize, guard: &Guard, fence: FencingToken) {
+    stage.tell(Event::StandsStill { worker });
+    let begun = Instant::now();
+    // Told to whoever watches; the worker itself does not run.
+    let _ = guard.lost().wait();
+    stage.tell(Event::RunsOut { worker });
+    loop {
+        thread::sleep(LOOK);
+        let is_overtaken = stage.scene().store.largest.is_some_and(|largest| largest > fence);
+        if begun.elapsed() >= PAUSE && is_overtaken || begun.elapsed() >= LONGEST_PAUSE {
+            break;
+        }
+    }
+    stage.tell(Event::GoesOn { worker });
+}
