@@ -7,6 +7,8 @@
 mod binary;
 #[path = "command/conflicts.rs"]
 mod conflicts;
+#[path = "command/demo.rs"]
+mod demo;
 #[path = "command/faults.rs"]
 mod faults;
 #[path = "command/fencing.rs"]

@@ -155,9 +155,18 @@ fn help_and_version_are_asked_for_and_fit_80_columns() {
         let widest = ended.out.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80), "{widest:?}");
     }
-    for subcommand in
-        ["run", "acquire", "extend", "release", "status", "force-release", "bootstrap", "master", "simulate"]
-    {
+    for subcommand in [
+        "run",
+        "acquire",
+        "extend",
+        "release",
+        "status",
+        "force-release",
+        "bootstrap",
+        "master",
+        "demo",
+        "simulate",
+    ] {
         let ended = Running::of(&mut quorlock(&[subcommand, "--help"])).end();
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{subcommand}");
         assert!(ended.out.contains(&format!("Usage: quorlock {subcommand}")), "{}", ended.out);

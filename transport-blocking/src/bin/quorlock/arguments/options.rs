@@ -52,6 +52,8 @@ enum Setting {
 
 /// The subcommands that speak of what they do.
 const SPEAKING: &[Subcommand] = &[Run, Acquire, Extend, Release, Status, ForceRelease, Bootstrap, Master];
+/// Those of them that can say more.
+const TELLING: &[Subcommand] = &[Run, Acquire, Extend, Release, ForceRelease, Bootstrap, Master];
 /// The subcommands that speak to masters.
 const ASKING: &[Subcommand] = &[Run, Acquire, Extend, Release, Status, ForceRelease, Bootstrap];
 
@@ -89,7 +91,7 @@ const OPTIONS: [Known; 29] = [
     known(Setting::Port, None, "port", &[Master]),
     known(Setting::Bind, None, "bind", &[Master]),
     known(Setting::Quiet, Some('q'), "quiet", SPEAKING),
-    known(Setting::Verbose, Some('v'), "verbose", SPEAKING),
+    known(Setting::Verbose, Some('v'), "verbose", TELLING),
     known(Setting::Json, None, "json", SPEAKING),
     known(Setting::Seed, None, "seed", &[Simulate]),
     known(Setting::MastersCount, None, "masters", &[Simulate]),

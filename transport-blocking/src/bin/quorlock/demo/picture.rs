@@ -94,7 +94,7 @@ impl Drawing {
                     Change::ReturnsEmpty => self.mark(lane, at, MarkKind::Fault, "back, empty"),
                     Change::Quarantined { .. } => {
                         let ends = next(&|event| is(event, Change::Votes));
-                        self.span(lane, at, ends, SpanKind::Way, "quarantined");
+                        self.span(lane, at, ends, SpanKind::Fault, "quarantined");
                     }
                     Change::GoesOn | Change::Votes => {}
                 }
