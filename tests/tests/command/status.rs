@@ -1,5 +1,6 @@
 //! `quorlock status`: what masters say about a lock, and what they never say.
 
+use std::fmt::Display;
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ fn verdict(masters: &Fleet) -> (Option<i32>, String) {
 
 /// The line about a master.
 #[track_caller]
-fn line(ended: &Ended, address: impl ToString) -> String {
-    let address = format!("  {} ", address.to_string());
+fn line(ended: &Ended, address: impl Display) -> String {
+    let address = format!("  {address} ");
     let line = ended.out.lines().find(|line| line.starts_with(&address));
     line.unwrap_or_else(|| panic!("nothing about {address}: {}", ended.out)).to_owned()
 }
@@ -231,6 +232,21 @@ fn a_replica_has_no_vote_and_one_server_has_one() {
 }
 
 #[test]
+fn a_master_that_answers_byte_by_byte_delays_nobody() {
+    let masters = masters(2);
+    let dripping = FakeMaster::start(|peer, _| {
+        while peer.write_all(b"$").is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let words = ["status", "-m", &masters[0].url(), "-m", &masters[1].url(), "-m", &dripping.url(), JOB];
+    let told = Running::of(&mut quorlock(&words)).end();
+    assert_eq!(told.code, Some(0), "{}", told.out);
+    assert!(line(&told, dripping.address()).contains("no answer in 1 s"), "{}", told.out);
+    assert!(told.took < BOUNDED, "{:?}", told.took);
+}
+
+#[test]
 fn what_does_not_speak_the_protocol_is_told() {
     let masters = masters(2);
     let fake = FakeMaster::start(|peer, _| {
@@ -243,6 +259,23 @@ fn what_does_not_speak_the_protocol_is_told() {
     let told = Running::of(&mut quorlock(&words)).end();
     assert_eq!(told.code, Some(0), "{}", told.out);
     assert!(line(&told, fake.address()).contains("does not speak Redis's protocol"), "{}", told.out);
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn the_smallest_permissions_are_enough() {
+    let rules =
+        "app on >hunter2 ~job +set +get +del +pttl +pexpire +evalsha +eval +script|load +info +select";
+    let master = ServerOptions::new().acl_user(rules).start();
+    let url = format!("redis://app:hunter2@{}", master.address());
+    let ask = |words: &[&str]| Running::of(&mut quorlock(&[words, &["-m", &url, JOB]].concat())).end();
+    assert!(master.set_nx(JOB, "somebody's"));
+    let told = ask(&["status"]);
+    assert_eq!(told.code, Some(0), "{}{}", told.out, told.err);
+    assert!(told.out.contains("holder a, never expires") && told.out.contains("master, up "), "{}", told.out);
+    let told = ask(&["force-release", "--yes-delete-it-whoever-holds-it"]);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert!(!master.exists(JOB));
 }
 
 #[test]

@@ -165,7 +165,7 @@ impl Screen {
             let _ = write!(text, "\x1b[{}A\r", self.drawn);
         }
         for line in &lines {
-            let _ = write!(text, "{}\x1b[K\n", line.text);
+            let _ = writeln!(text, "{}\x1b[K", line.text);
         }
         self.drawn = lines.len();
         self.out.write_all(text.as_bytes())?;

@@ -159,10 +159,12 @@ impl Conversation {
         let most = u64::try_from(*budget).unwrap_or(u64::MAX);
         (&mut self.stream).take(most).read_until(b'\n', &mut line).map_err(|error| unanswered(&error))?;
         *budget -= line.len();
-        if line.pop() == Some(b'\n') && line.pop() == Some(b'\r') {
-            return Ok(line);
+        match line.as_slice() {
+            [text @ .., b'\r', b'\n'] => Ok(text.to_vec()),
+            [.., b'\n'] => Err(Cause::Garbage(WireFault::LineEnding)),
+            _ if *budget == 0 => Err(Cause::Garbage(WireFault::TooLong)),
+            _ => Err(Cause::Closed),
         }
-        Err(if *budget == 0 { Cause::Garbage(WireFault::TooLong) } else { Cause::Closed })
     }
 
     fn bytes(&mut self, length: usize, budget: &mut usize) -> Result<Vec<u8>, Cause> {

@@ -204,3 +204,77 @@ fn field(info: &Reply, name: &str) -> Option<String> {
     let info = text(info)?;
     info.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim_end().to_owned()))
 }
+
+#[cfg(test)]
+impl Said {
+    /// A master that says so.
+    pub(super) fn of(key: Key, standing: Standing) -> Self {
+        Self {
+            server: None,
+            role: None,
+            uptime: None,
+            clock: None,
+            run_id: None,
+            key,
+            standing,
+            marker: Marker::Absent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {
+        let seconds = Duration::from_secs;
+        let read = |marker: &str, clock| {
+            let marker = Reply::Text(marker.as_bytes().to_vec());
+            match read_marker(&marker, Some("ab12".to_owned()), clock) {
+                Marker::Present { is_own, left, longest } => Some((is_own, left, longest)),
+                Marker::Absent | Marker::Unknown => None,
+            }
+        };
+        let marker = "ab12 5000 65000 60000 3";
+        assert_eq!(read(marker, Some(seconds(25))), Some((true, seconds(40), seconds(60))));
+        assert_eq!(read(marker, Some(seconds(70))), Some((true, Duration::ZERO, seconds(60))));
+        // From a former life, or from a time that has not come yet.
+        assert_eq!(read("cd34 5000 5000 60000 3", Some(seconds(70))).map(|read| read.0), Some(false));
+        assert_eq!(read(marker, Some(seconds(4))).map(|read| read.0), Some(false));
+        assert_eq!(read(marker, None), None);
+        for strange in ["", "ab12", "ab12 x y z 3"] {
+            assert_eq!(read(strange, Some(seconds(1))), None);
+        }
+    }
+
+    #[test]
+    fn who_lost_the_marker_that_others_have_is_found() {
+        let longest = Duration::from_secs(60);
+        let with = |marker| Said { marker, ..Said::of(Key::Free, Standing::Votes) };
+        let present =
+            |is_own, left| with(Marker::Present { is_own, left: Duration::from_secs(left), longest });
+        let standings = |answers: Vec<Said>| {
+            let mut answers: Vec<_> = answers.into_iter().map(Ok).collect();
+            look_for_lost_markers(&mut answers);
+            answers.into_iter().flatten().map(|said| said.standing).collect::<Vec<_>>()
+        };
+        assert_eq!(standings(vec![with(Marker::Absent), with(Marker::Absent)]), [Standing::Votes; 2]);
+        assert_eq!(
+            standings(vec![
+                present(true, 0),
+                present(true, 7),
+                present(false, 0),
+                with(Marker::Absent),
+                with(Marker::Unknown)
+            ]),
+            [
+                Standing::Votes,
+                Standing::Quarantined(Duration::from_secs(7)),
+                Standing::Unnoticed(longest),
+                Standing::Unnoticed(longest),
+                Standing::Votes,
+            ]
+        );
+    }
+}

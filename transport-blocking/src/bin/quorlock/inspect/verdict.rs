@@ -83,3 +83,73 @@ impl Verdict {
         Self { state, quorum, answered, free, held, other_type }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorlock_blocking::{Cause, Config};
+
+    use super::*;
+
+    /// What masters with these letters amount to: a holder's letter for its key, `.` for none, `?` for silence, `q` for a quarantine, `r` for a
+    /// replica without the key, `x` for another type. The first of a holder's keys lives for a second, the next for two, and so on.
+    fn verdict(masters: &str) -> Verdict {
+        let config = Config::new((0..masters.len()).map(|place| format!("redis://m{place}"))).unwrap();
+        let mut lives = [0, 0, 0];
+        let answers: Vec<Answer<Said>> = masters
+            .bytes()
+            .map(|letter| {
+                Ok(match letter {
+                    b'?' => return Err(Cause::Closed),
+                    b'.' => Said::of(Key::Free, Standing::Votes),
+                    b'q' => Said::of(Key::Free, Standing::Quarantined(Duration::from_secs(1))),
+                    b'r' => Said::of(Key::Free, Standing::Replica),
+                    b'x' => Said::of(Key::OtherType, Standing::Votes),
+                    _ => {
+                        let holder = usize::from(letter - b'a');
+                        lives[holder] += 1;
+                        let left = Some(Duration::from_secs(lives[holder]));
+                        Said::of(Key::Held { holder, left }, Standing::Votes)
+                    }
+                })
+            })
+            .collect();
+        Verdict::of(&answers, config.quorum())
+    }
+
+    #[test]
+    fn a_quorum_decides() {
+        // It is held while the third of four keys lives.
+        let left = Some(Duration::from_secs(2));
+        assert_eq!(verdict("aaaa.").state, State::Held { holder: 0, on: 4, left });
+        assert_eq!(
+            verdict("abb").state,
+            State::Held { holder: 1, on: 2, left: Some(Duration::from_secs(1)) }
+        );
+        for masters in ["...", "a..", ".?.", "ab...", "q.."] {
+            assert_eq!(verdict(masters).state, State::Free, "{masters}");
+        }
+    }
+
+    #[test]
+    fn nobody_has_a_quorum_only_where_nobody_can_have_one() {
+        for masters in ["ab.", "abc", "aabb.", "xx.", "abx", "aabc."] {
+            assert_eq!(verdict(masters).state, State::Split, "{masters}");
+        }
+        for masters in ["a.?", "a?q", "ab?", "??.", "aabb?", "aq.", "arr", "???"] {
+            assert_eq!(verdict(masters).state, State::Unknown, "{masters}");
+        }
+    }
+
+    #[test]
+    fn one_key_that_never_ends_does_not_make_a_quorum_that_never_ends() {
+        let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
+        let key = |left| Ok(Said::of(Key::Held { holder: 0, left }, Standing::Votes));
+        let second = Some(Duration::from_secs(1));
+        let left = |lives: [Option<Duration>; 3]| match Verdict::of(&lives.map(key), config.quorum()).state {
+            State::Held { left, .. } => left,
+            state => panic!("{state:?}"),
+        };
+        assert_eq!(left([None, second, second]), second);
+        assert_eq!(left([None, None, second]), None);
+    }
+}
