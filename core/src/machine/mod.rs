@@ -40,7 +40,7 @@ pub use output::{Event, MasterState, Output, Wake, WakeReason};
 use self::line::{Freed, Lines, Place};
 use self::slab::Slab;
 use self::task::Task;
-use self::timers::{Owner, Timers};
+use self::timers::Timers;
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
@@ -130,7 +130,9 @@ pub struct Machine<E> {
 #[derive(Clone)]
 struct Link {
     connection: Connection,
-    armed: Option<Instant>,
+    /// When the connection has something to do. There are few connections and their deadlines move with each request, so they are compared and
+    /// not sorted.
+    deadline: Option<Instant>,
     is_busy: bool,
 }
 
@@ -163,7 +165,7 @@ impl<E: Entropy> Machine<E> {
                 let spread = Jitter::new(jitter.next());
                 Link {
                     connection: Connection::new(Arc::clone(&config), id, spread, now),
-                    armed: None,
+                    deadline: None,
                     is_busy: false,
                 }
             })
@@ -227,19 +229,20 @@ impl<E: Entropy> Machine<E> {
         loop {
             // All connections first: masters that have been silent for equally long are found out together, and a
             // lock that tries again does not meet one of them.
-            while let Some((at, owner)) = self.timers.first().filter(|(at, _)| *at <= now) {
-                self.timers.drop_first();
-                match owner {
-                    Owner::Master(master) => {
-                        let Some(link) = self.connections.get_mut(master.index()) else { continue };
-                        if link.armed == Some(at) {
-                            link.armed = None;
-                            link.connection.time_passed(now, &mut self.answers);
-                            self.touched(master);
-                        }
+            for master in MasterId::all(self.connections.len()) {
+                while let Some(link) = self.connections.get_mut(master.index()) {
+                    let Some(at) = link.deadline.filter(|at| *at <= now) else { break };
+                    link.connection.time_passed(now, &mut self.answers);
+                    self.touched(master);
+                    // One that is due at the same instant again has had its turn.
+                    if self.connections.get(master.index()).is_some_and(|link| link.deadline == Some(at)) {
+                        break;
                     }
-                    Owner::Lock(lock) => due.push((at, lock)),
                 }
+            }
+            while let Some((at, lock)) = self.timers.first().filter(|(at, _)| *at <= now) {
+                self.timers.drop_first();
+                due.push((at, lock));
             }
             self.settle(now);
             if due.is_empty() {

@@ -8,8 +8,6 @@ use crate::connection::{Task, Warning};
 use crate::protocol::{AcquireError, Cause, ExtendError, LossCause, MasterId, ReleaseOutcome};
 use crate::time::Instant;
 
-use super::timers::Owner;
-
 /// One thing that a driver is to do or to pass on.
 pub enum Output<'a> {
     /// Open a connection to a master, then call [`Machine::connected`] or [`Machine::closed`] with the same generation.
@@ -191,33 +189,29 @@ impl<E: Entropy> Machine<E> {
         Output::Event(event)
     }
 
-    /// Looks past the entries whose owners have gone or have moved their deadlines.
     fn next_wake(&mut self) -> Option<Wake> {
-        while let Some((at, owner)) = self.timers.first() {
-            let (deadline, armed) = match owner {
-                Owner::Master(master) => match self.connections.get_mut(master.index()) {
-                    Some(link) => (link.connection.deadline(), Some(&mut link.armed)),
-                    None => (None, None),
-                },
-                Owner::Lock(lock) => match self.locks.get_mut(lock) {
-                    Some(slot) => (slot.task.deadline(), Some(&mut slot.armed)),
-                    None => (None, None),
-                },
+        let masters = MasterId::all(self.connections.len()).zip(&self.connections);
+        let masters = masters.filter_map(|(master, link)| Some((link.deadline?, WakeReason::Master(master))));
+        let master = masters.min_by_key(|(at, _)| *at);
+        let lock = self.next_lock().map(|(at, lock)| (at, WakeReason::Lock(lock)));
+        let (at, reason) = master.into_iter().chain(lock).min_by_key(|(at, _)| *at)?;
+        Some(Wake { at, reason })
+    }
+
+    /// Looks past the entries whose locks have gone or have moved their deadlines.
+    fn next_lock(&mut self) -> Option<(Instant, LockId)> {
+        while let Some((at, lock)) = self.timers.first() {
+            let Some(slot) = self.locks.get_mut(lock).filter(|slot| slot.armed == Some(at)) else {
+                self.timers.drop_first();
+                continue;
             };
-            if let Some(armed) = armed.filter(|armed| **armed == Some(at)) {
-                if deadline == Some(at) {
-                    let reason = match owner {
-                        Owner::Master(master) => WakeReason::Master(master),
-                        Owner::Lock(lock) => WakeReason::Lock(lock),
-                    };
-                    return Some(Wake { at, reason });
-                }
-                *armed = None;
-                self.timers.drop_first();
-                self.timers.arm(owner, deadline, armed);
-            } else {
-                self.timers.drop_first();
+            let deadline = slot.task.deadline();
+            if deadline == Some(at) {
+                return Some((at, lock));
             }
+            slot.armed = None;
+            self.timers.drop_first();
+            self.timers.arm(lock, deadline, &mut slot.armed);
         }
         None
     }

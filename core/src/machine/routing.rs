@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use super::line::{Freed, Place, Standing};
 use super::slab::Slab;
 use super::task::Task;
-use super::timers::Owner;
 use super::{Acquire, Entropy, LockId, Machine, Slot};
 use crate::connection::{Answers, Connection, News, RunId, Upward};
 use crate::lock::Effects;
@@ -23,7 +22,7 @@ impl<E: Entropy> Machine<E> {
                     let Some(link) = self.connections.get_mut(master.index()) else { continue };
                     link.connection.submit(&order.request, &mut self.wording, now, &mut self.answers);
                     // Behind others that the driver has yet to write, a request makes nothing due that is not due by then.
-                    let is_due = link.armed.is_some_and(|at| at <= now + self.config.request_timeout);
+                    let is_due = link.deadline.is_some_and(|at| at <= now + self.config.request_timeout);
                     if !link.is_busy || !is_due {
                         self.touched(master);
                     }
@@ -66,7 +65,7 @@ impl<E: Entropy> Machine<E> {
         let left = slot.leave_place(&mut self.freed);
         let is_over = slot.task.is_over();
         if !is_over {
-            self.timers.arm(Owner::Lock(id), slot.task.deadline(), &mut slot.armed);
+            self.timers.arm(id, slot.task.deadline(), &mut slot.armed);
         }
         if let Some(resource) = left {
             let locks = &self.locks;
@@ -79,13 +78,9 @@ impl<E: Entropy> Machine<E> {
 
     pub(super) fn forget(&mut self, id: LockId) {
         self.locks.remove(id);
-        let owners = self.locks.len() + self.connections.len();
-        self.timers.tidy(owners, |at, owner| match owner {
-            Owner::Master(master) => {
-                self.connections.get(master.index()).is_some_and(|link| link.armed == Some(at))
-            }
-            Owner::Lock(lock) => self.locks.get(lock).is_some_and(|slot| slot.armed == Some(at)),
-        });
+        let locks = &self.locks;
+        let is_armed = |at, lock| locks.get(lock).is_some_and(|slot| slot.armed == Some(at));
+        self.timers.tidy(locks.len(), is_armed);
     }
 
     pub(super) fn with_connection(
@@ -111,7 +106,7 @@ impl<E: Entropy> Machine<E> {
             link.is_busy = true;
             self.busy.push_back(master);
         }
-        self.timers.arm(Owner::Master(master), link.connection.deadline(), &mut link.armed);
+        link.deadline = link.connection.deadline();
     }
 
     // Lines.

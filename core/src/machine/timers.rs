@@ -4,26 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::LockId;
-use crate::protocol::MasterId;
 use crate::time::Instant;
-
-/// Whose deadline it is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum Owner {
-    Master(MasterId),
-    Lock(LockId),
-}
 
 /// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is dropped when it
 /// comes up. So a lock that is taken and released costs one push, and nothing is searched.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    heap: BinaryHeap<Reverse<(Instant, Owner)>>,
+    heap: BinaryHeap<Reverse<(Instant, LockId)>>,
 }
 
 impl Timers {
-    /// Makes sure that `owner` comes up no later than at `deadline`. `armed` is its earliest entry, kept with the owner.
-    pub(super) fn arm(&mut self, owner: Owner, deadline: Option<Instant>, armed: &mut Option<Instant>) {
+    /// Makes sure that `lock` comes up no later than at `deadline`. `armed` is its earliest entry, kept with the owner.
+    pub(super) fn arm(&mut self, lock: LockId, deadline: Option<Instant>, armed: &mut Option<Instant>) {
         let Some(deadline) = deadline else { return };
         if armed.is_none_or(|at| deadline < at) {
             *armed = Some(deadline);
@@ -31,19 +23,19 @@ impl Timers {
                 // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
                 self.heap.reserve_exact(16 + self.heap.len() / 4);
             }
-            self.heap.push(Reverse((deadline, owner)));
+            self.heap.push(Reverse((deadline, lock)));
         }
     }
 
-    pub(super) fn first(&self) -> Option<(Instant, Owner)> {
+    pub(super) fn first(&self) -> Option<(Instant, LockId)> {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
-    /// Drops the entries that are left behind once there are far more of them than owners: a lock with a long TTL that
+    /// Drops the entries that are left behind once there are far more of them than locks: a lock with a long TTL that
     /// is released at once would otherwise leave one until the TTL has passed.
-    pub(super) fn tidy(&mut self, owners: usize, is_armed: impl Fn(Instant, Owner) -> bool) {
-        if self.heap.len() > 64 + 4 * owners {
-            self.heap.retain(|Reverse((at, owner))| is_armed(*at, *owner));
+    pub(super) fn tidy(&mut self, locks: usize, is_armed: impl Fn(Instant, LockId) -> bool) {
+        if self.heap.len() > 64 + 4 * locks {
+            self.heap.retain(|Reverse((at, lock))| is_armed(*at, *lock));
         }
     }
 
@@ -58,7 +50,7 @@ mod tests {
 
     use super::*;
     use crate::machine::{Acquire, Entropy, EntropyFailed, Machine};
-    use crate::protocol::{Config, Resource, Ttl};
+    use crate::protocol::{Config, MasterId, Resource, Ttl};
 
     fn nanos(nanos: u64) -> Instant {
         Instant::from_nanos(nanos)
@@ -67,7 +59,7 @@ mod tests {
     #[test]
     fn an_owner_has_one_entry_as_long_as_its_deadline_does_not_come_nearer() {
         let (mut timers, mut armed) = (Timers::default(), None);
-        let owner = Owner::Master(MasterId::all(1).next().unwrap());
+        let owner = LockId { index: 0, generation: 0 };
         for deadline in [Some(nanos(5)), Some(nanos(5)), Some(nanos(6)), None] {
             timers.arm(owner, deadline, &mut armed);
             assert_eq!((timers.heap.len(), armed), (1, Some(nanos(5))));
@@ -79,7 +71,7 @@ mod tests {
     #[test]
     fn entries_that_are_left_behind_are_dropped_when_there_are_far_more_than_owners() {
         let mut timers = Timers::default();
-        let owner = Owner::Master(MasterId::all(1).next().unwrap());
+        let owner = LockId { index: 0, generation: 0 };
         for at in 1..=104 {
             timers.arm(owner, Some(nanos(at)), &mut None);
             timers.tidy(10, |_, _| false);
@@ -117,13 +109,7 @@ mod tests {
         // And those that are alive have theirs.
         for slot in (0..100).map(|index| LockId { index, generation: 0 }) {
             let armed = machine.locks.get(slot).unwrap().armed;
-            assert!(
-                machine
-                    .timers
-                    .heap
-                    .iter()
-                    .any(|entry| Some(entry.0.0) == armed && entry.0.1 == Owner::Lock(slot))
-            );
+            assert!(machine.timers.heap.iter().any(|entry| Some(entry.0.0) == armed && entry.0.1 == slot));
         }
     }
 
