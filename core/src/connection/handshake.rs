@@ -6,6 +6,7 @@
 //! gets a second flight with `AUTH` and `CLIENT SETNAME`, and RESP2 from then on.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::BytesMut;
 
@@ -61,6 +62,8 @@ pub(crate) struct Handshake {
     native_release: Option<NativeRelease>,
     warnings: Vec<Warning>,
     loaded: ScriptSet,
+    /// For how long the master does not vote yet.
+    quarantine: Option<Duration>,
     /// The marker is yet to be looked at.
     to_attend: Option<Fleet>,
 }
@@ -94,6 +97,7 @@ impl Handshake {
             native_release: None,
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
+            quarantine: None,
             to_attend: None,
         };
         handshake.ask_the_rest(config, endpoint, out);
@@ -118,6 +122,11 @@ impl Handshake {
     /// The scripts that the server has by now.
     pub(crate) fn loaded(&self) -> ScriptSet {
         self.loaded
+    }
+
+    /// For how long the master does not vote yet, if it said so.
+    pub(crate) fn quarantine(&self) -> Option<Duration> {
+        self.quarantine
     }
 
     /// What the server denied.
@@ -176,7 +185,7 @@ impl Handshake {
             (Step::Attend(_), Reply::Error(text)) => return Err(Cause::Server(ServerError::classify(text))),
             (Step::Attend(_), Reply::Integer(1)) => {}
             (Step::Attend(fleet), Reply::Array(fields)) => match read_quarantine(fields, fleet) {
-                Some(Cause::Quarantined { .. }) => {}
+                Some(Cause::Quarantined { remaining }) => self.quarantine = Some(remaining),
                 cause => return Err(cause.unwrap_or(Cause::UnexpectedReply)),
             },
             (

@@ -121,6 +121,8 @@ pub(crate) struct Connection {
     /// The server's own command for a release, until it has turned out not to be there for us.
     native_release: Option<NativeRelease>,
     warnings: Vec<Warning>,
+    /// Until when the master does not vote, by what it said last.
+    quarantined_until: Option<Instant>,
     flight: Flight,
     /// Requests for the connection that is being opened.
     queued: VecDeque<Request>,
@@ -149,6 +151,7 @@ impl Connection {
             known: ScriptSet::default(),
             native_release: None,
             warnings: Vec::new(),
+            quarantined_until: None,
             flight: Flight::default(),
             queued: VecDeque::new(),
             debts: VecDeque::new(),
@@ -186,6 +189,11 @@ impl Connection {
     /// What the server denied to the present connection.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Until when the master does not vote, because locks may be held that it has forgotten.
+    pub(crate) fn quarantined_until(&self) -> Option<Instant> {
+        self.quarantined_until.filter(|_| self.is_ready())
     }
 
     /// Whether replies are awaited, or requests wait for a connection that there is hope for.

@@ -188,6 +188,7 @@ impl Connection {
                 self.warnings = handshake.take_warnings();
                 self.known = handshake.loaded();
                 self.native_release = handshake.native_release();
+                self.quarantined_until = handshake.quarantine().map(|remaining| now + remaining);
                 self.become_ready(now, answers);
             }
             return Ok(());
@@ -231,6 +232,14 @@ impl Connection {
         };
         self.proven = true;
         self.backoff.reset();
+        match meaning {
+            Answer::Failed { cause: Cause::Quarantined { remaining }, .. } => {
+                self.quarantined_until = Some(now + remaining);
+            }
+            // It may have been told that nothing is locked yet.
+            Answer::Yes | Answer::Counted(_) if request.action.creates() => self.quarantined_until = None,
+            _ => {}
+        }
         answer(answers, self.id, &request, meaning);
         if request.action == Action::Release && meaning == Answer::Yes && self.is_tracked() {
             // The server does not tell us of our own changes, and this one may have taken long to come about.

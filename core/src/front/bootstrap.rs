@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::observe::Subject;
 use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
@@ -40,7 +41,7 @@ impl Future for Bootstrap {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.slot.is_none() {
-            match self.handle.0.begin(|machine, now| machine.bootstrap(now)) {
+            match self.handle.0.begin(Subject::none(), |core, now| core.machine.bootstrap(now)) {
                 Ok((_, slot)) => self.slot = Some(slot),
                 Err(error) => return Poll::Ready(Err(error)),
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::figures::Figures;
 use super::release::Release;
 use super::request::wait;
 use super::shared::Handle;
@@ -143,7 +144,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if !self.released {
             self.watch.end(LossCause::Released);
-            self.watch.handle.0.cancel(self.id);
+            self.watch.handle.0.cancel(self.id, Figures::dropped);
         }
     }
 }

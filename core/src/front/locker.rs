@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
+use super::observe::Subject;
 use super::release::Release;
+use super::report::Report;
 use super::request::{Request, wait};
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
@@ -53,7 +55,10 @@ impl Locker {
     /// [`RequestError`], and nothing was sent.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
         let resource = Resource::new(resource)?;
-        let (id, slot) = self.handle.0.begin(|machine, now| machine.release_token(&resource, token, now))?;
+        let (id, slot) = self
+            .handle
+            .0
+            .begin(Subject::of(&resource), |core, now| core.machine.release_token(&resource, token, now))?;
         Ok(Release::new(self.handle.clone(), slot, id, None))
     }
 
@@ -92,6 +97,15 @@ impl Locker {
     pub fn masters(&self) -> Vec<(Endpoint, MasterState)> {
         let core = self.handle.0.core();
         self.config.masters.iter().cloned().zip(core.machine.masters().map(|(_, state)| state)).collect()
+    }
+
+    /// What this locker and its clones have done since it was opened, in numbers, and how it stands: for metrics.
+    ///
+    /// Counting costs next to nothing and is always on. A report allocates the list of the masters, and holds up other callers for as long as it takes to copy it.
+    pub fn report(&self) -> Report {
+        let shared = &self.handle.0;
+        let core = shared.core();
+        core.figures.report(&self.config, &core.machine, shared.host.now())
     }
 
     /// The configuration.

@@ -9,11 +9,19 @@
 //! bytes, and wakers are called and dropped under none.
 
 mod bootstrap;
+mod core;
+mod figures;
 mod guard;
 mod host;
 mod locker;
+#[cfg(feature = "tracing")]
+mod observe;
+#[cfg(not(feature = "tracing"))]
+#[path = "unobserved.rs"]
+mod observe;
 mod port;
 mod release;
+mod report;
 mod request;
 mod shared;
 mod slot;
@@ -25,4 +33,5 @@ pub use host::Host;
 pub use locker::Locker;
 pub use port::{Demand, Port};
 pub use release::{Release, ReleaseError};
+pub use report::{Acquisitions, Extensions, Latency, Losses, MasterReport, Refusals, Releases, Report};
 pub use request::{Acquiring, Request, ScopeError};

@@ -73,7 +73,11 @@ impl Port {
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         self.shared.with_writer(|writer| writer.open(master, generation, Box::new(sink)));
         let now = self.shared.host.now();
-        self.shared.core().machine.connected(master, generation, now);
+        {
+            let mut core = self.shared.core();
+            core.figures.opened(master);
+            core.machine.connected(master, generation, now);
+        }
         self.shared.flush_now();
     }
 

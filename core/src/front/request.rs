@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::core::Taken;
+use super::figures::Figures;
 use super::guard::{Guard, Watch};
-use super::shared::Handle;
+use super::observe::Acquisition;
+use super::shared::{Handle, Shared};
 use super::slot::Slot;
 use crate::machine::{Acquire, LockId, Resumption};
 use crate::protocol::{AcquireError, Config, ConfigError, LossCause, RequestError, Resource, Ttl};
+use crate::time::Instant;
 
 /// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.
 #[must_use = "a request does nothing until it is awaited or waited for"]
@@ -203,7 +207,7 @@ pub struct Acquiring {
 
 enum State {
     Start(Result<Acquire, ConfigError>),
-    Seeking { id: LockId, slot: Arc<Slot>, resource: Resource },
+    Seeking { id: LockId, slot: Arc<Slot>, resource: Resource, since: Instant, seen: Acquisition },
     Done,
 }
 
@@ -212,28 +216,26 @@ impl Future for Acquiring {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if let State::Start(wanted) = &mut this.state {
-            let started = match wanted {
-                Ok(wanted) => {
-                    this.handle.0.acquire(wanted).map(|(id, slot)| (id, slot, wanted.resource.clone()))
-                }
-                Err(error) => Err(AcquireError::Request(RequestError::Invalid(error.clone()))),
-            };
-            match started {
-                Ok((id, slot, resource)) => this.state = State::Seeking { id, slot, resource },
+        if let State::Start(wanted) = &this.state {
+            match wanted.as_ref().map_err(invalid).and_then(|wanted| this.handle.0.seek(wanted)) {
+                Ok(seeking) => this.state = seeking,
                 Err(error) => {
+                    this.handle.0.core().figures.refused_at_once(&error);
                     this.state = State::Done;
                     return Poll::Ready(Err(error));
                 }
             }
         }
-        let State::Seeking { id, slot, resource } = &this.state else { return Poll::Pending };
+        let State::Seeking { id, slot, resource, since, seen } = &mut this.state else {
+            return Poll::Pending;
+        };
         loop {
             match slot.poll_acquired(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => {
+                    seen.refused(&error);
                     if error == AcquireError::DriverEnded {
-                        this.handle.0.cancel(*id);
+                        this.handle.0.cancel(*id, Figures::driver_ended);
                     }
                     this.state = State::Done;
                     return Poll::Ready(Err(error));
@@ -244,14 +246,11 @@ impl Future for Acquiring {
             let taken = {
                 let mut core = this.handle.0.core();
                 let now = this.handle.0.host.now();
-                let taken = core.machine.hand_over(*id, now).zip(core.machine.resumption(*id));
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                taken.map(|(valid_until, proof)| {
-                    slot.set_valid_until(valid_until);
-                    proof
-                })
+                core.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
             };
-            if let Some(proof) = taken {
+            if let Some(Taken { proof, grant, .. }) = taken {
+                seen.granted(&grant);
                 let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), proof);
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));
@@ -261,10 +260,22 @@ impl Future for Acquiring {
     }
 }
 
+fn invalid(error: &ConfigError) -> AcquireError {
+    AcquireError::Request(RequestError::Invalid(error.clone()))
+}
+
+impl Shared {
+    fn seek(&self, wanted: &Acquire) -> Result<State, AcquireError> {
+        let mut seen = Acquisition::begin(wanted);
+        let (id, slot, since) = self.acquire(wanted).inspect_err(|error| seen.refused(error))?;
+        Ok(State::Seeking { id, slot, resource: wanted.resource.clone(), since, seen })
+    }
+}
+
 impl Drop for Acquiring {
     fn drop(&mut self) {
         if let State::Seeking { id, .. } = &self.state {
-            self.handle.0.cancel(*id);
+            self.handle.0.cancel(*id, Figures::abandoned);
         }
     }
 }

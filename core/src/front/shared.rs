@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
+use super::core::Core;
+use super::figures::Figures;
 use super::host::{Host, HostEntropy};
+use super::observe::{Notices, Subject};
 use super::port::Demand;
 use super::slot::Slot;
 use super::writer::Writer;
-use crate::machine::{Acquire, Event, LockId, Machine, Output, Resumption};
-#[cfg(feature = "sim")]
-use crate::protocol::Resource;
+use crate::machine::{Acquire, LockId, Machine, Output, Resumption};
 use crate::protocol::{AcquireError, Config, MasterId, MasterSet};
 use crate::time::Instant;
 
@@ -30,13 +31,6 @@ pub(super) struct Shared {
     driver: Mutex<DriverSide>,
     /// Lockers, guards and futures; without any the driver ends.
     pub(super) users: AtomicUsize,
-}
-
-pub(super) struct Core {
-    pub(super) machine: Machine<HostEntropy>,
-    /// By [`LockId::index`], with the id, as an index is used again.
-    slots: Vec<Option<(LockId, Arc<Slot>)>>,
-    pub(super) driver_ended: bool,
 }
 
 /// What the driver is to learn the next time that it looks.
@@ -64,9 +58,10 @@ impl Shared {
     pub(super) fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Arc<Self> {
         let masters = config.masters.len();
         let machine = Machine::new(config, HostEntropy(Arc::clone(&host)), host.now());
+        let core = Core::new(machine, masters);
         let shared = Arc::new(Self {
             host,
-            core: Mutex::new(Core { machine, slots: Vec::new(), driver_ended: false }),
+            core: Mutex::new(core),
             writer: Mutex::new(Writer::new(masters)),
             dirty: AtomicBool::new(false),
             gathers: AtomicBool::new(false),
@@ -100,50 +95,42 @@ impl Shared {
         MasterSet::from_bits(self.blocked.load(Ordering::SeqCst)).contains(master)
     }
 
-    /// Starts to seek a lock.
-    pub(super) fn acquire(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>), AcquireError> {
-        if self.core().driver_ended {
-            return Err(AcquireError::DriverEnded);
-        }
-        self.begin(|machine, now| machine.acquire(wanted, now)).map_err(AcquireError::Request)
+    /// Starts to seek a lock, and tells since when.
+    pub(super) fn acquire(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>, Instant), AcquireError> {
+        let mut since = Instant::ORIGIN;
+        let sought = self.begin(Subject::of(&wanted.resource), |core, now| {
+            since = now;
+            core.acquire(wanted, now)
+        });
+        sought.map(|(id, slot)| (id, slot, since))
     }
 
     /// Starts what ends with an event.
     pub(super) fn begin<E>(
         &self,
-        start: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> Result<LockId, E>,
+        subject: Subject,
+        start: impl FnOnce(&mut Core, Instant) -> Result<LockId, E>,
     ) -> Result<(LockId, Arc<Slot>), E> {
-        let slot = Arc::new(Slot::new());
+        let slot = Arc::new(Slot::new(subject));
         let id = {
             let mut core = self.core();
-            let id = start(&mut core.machine, self.host.now())?;
-            if core.driver_ended {
-                slot.driver_ended(&mut Vec::new());
-            }
-            if core.slots.len() <= id.index() {
-                if core.slots.capacity() <= id.index() {
-                    // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
-                    let more = 16 + core.slots.len() / 4;
-                    core.slots.reserve_exact(more);
-                }
-                core.slots.resize(id.index() + 1, None);
-            }
-            if let Some(place) = core.slots.get_mut(id.index()) {
-                *place = Some((id, Arc::clone(&slot)));
-            }
+            let id = start(&mut core, self.host.now())?;
+            core.insert(id, &slot);
             id
         };
         self.flush();
         Ok((id, slot))
     }
 
-    /// Gives a lock up without waiting for what the masters say.
-    pub(super) fn cancel(&self, id: LockId) {
+    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not ended before.
+    pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
         {
             let mut core = self.core();
             let now = self.host.now();
             core.machine.cancel(id, now);
-            core.forget(id);
+            if core.forget(id) {
+                count(&mut core.figures);
+            }
         }
         // The process may end with this.
         self.flush_now();
@@ -157,6 +144,7 @@ impl Shared {
             let handed = core.machine.hand_on(id, now);
             if handed.is_some() {
                 core.forget(id);
+                core.figures.handed_on();
             }
             handed
         };
@@ -230,10 +218,12 @@ impl Shared {
                 Err(TryLockError::WouldBlock) => return has_woken,
             };
             let mut woken = Vec::new();
+            let mut notices = Notices::gather();
             while self.dirty.swap(false, Ordering::SeqCst) {
-                has_woken |= self.drain(&mut writer, &mut woken);
+                has_woken |= self.drain(&mut writer, &mut woken, &mut notices);
             }
             drop(writer);
+            notices.tell(&*self.host);
             for waker in woken {
                 waker.wake();
             }
@@ -243,23 +233,24 @@ impl Shared {
     }
 
     /// Returns whether callers are to be woken, besides the driver.
-    fn drain(&self, writer: &mut Writer, woken: &mut Vec<Waker>) -> bool {
+    fn drain(&self, writer: &mut Writer, woken: &mut Vec<Waker>, notices: &mut Notices) -> bool {
         let before = woken.len();
         let mut demands = Vec::new();
         let deadline = {
             let mut core = self.core();
-            let Core { machine, slots, .. } = &mut *core;
+            core.observe(notices);
             loop {
-                match machine.poll_output() {
+                match core.machine.poll_output() {
                     Output::Write { master, generation, bytes } => writer.append(master, generation, bytes),
                     Output::Connect { master, generation } => {
                         demands.push(Demand::Connect { master, generation });
+                        core.figures.opening(master);
                     }
                     Output::Close { master, generation } => {
                         writer.close(master, generation);
                         demands.push(Demand::Close { master, generation });
                     }
-                    Output::Event(event) => deliver(slots, event, woken),
+                    Output::Event(event) => core.deliver(event, woken, notices),
                     Output::Wake(wake) => break wake.map(|wake| wake.at),
                 }
             }
@@ -328,46 +319,11 @@ impl Shared {
         let mut woken = Vec::new();
         {
             let mut core = self.core();
-            core.driver_ended = true;
-            for (_, slot) in core.slots.iter().flatten() {
-                slot.driver_ended(&mut woken);
-            }
+            core.driver_ends(&mut woken);
         }
         for waker in woken {
             waker.wake();
         }
-    }
-}
-
-impl Core {
-    #[cfg(feature = "sim")]
-    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Resource, Resumption, Instant)) {
-        for (id, slot) in self.slots.iter().flatten() {
-            let valid_until = slot.valid_until();
-            if valid_until > Instant::ORIGIN {
-                if let Some((resource, proof)) = self.machine.claim(*id) {
-                    look(*id, resource, proof, valid_until);
-                }
-            }
-        }
-    }
-
-    pub(super) fn forget(&mut self, id: LockId) {
-        if let Some(place) = self.slots.get_mut(id.index()) {
-            if place.as_ref().is_some_and(|(other, _)| *other == id) {
-                *place = None;
-            }
-        }
-    }
-}
-
-fn deliver(slots: &mut [Option<(LockId, Arc<Slot>)>], event: Event, woken: &mut Vec<Waker>) {
-    let (lock, is_last) = (event.lock(), event.is_last());
-    let Some(place) = slots.get_mut(lock.index()) else { return };
-    let Some((_, slot)) = place.as_ref().filter(|(id, _)| *id == lock) else { return };
-    slot.deliver(event, woken);
-    if is_last {
-        *place = None;
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use super::observe::Subject;
 use crate::bootstrap::BootstrapError;
 use crate::machine::{Event, ExtensionId};
 use crate::protocol::{AcquireError, ExtendError, LossCause, ReleaseOutcome};
@@ -15,6 +16,8 @@ pub(super) struct Slot {
     /// with one reading of the clock.
     valid_until: AtomicU64,
     inner: Mutex<Inner>,
+    /// What it is about, for whoever observes.
+    pub(super) subject: Subject,
 }
 
 #[derive(Default)]
@@ -93,8 +96,8 @@ impl Inner {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
-        Self { valid_until: AtomicU64::new(0), inner: Mutex::default() }
+    pub(super) fn new(subject: Subject) -> Self {
+        Self { valid_until: AtomicU64::new(0), inner: Mutex::default(), subject }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_no_more_leaves_no_waker_behind() {
-        let slot = Slot::new();
+        let slot = Slot::new(Subject::none());
         let stays = Arc::new(Flag::default());
         let waker = Waker::from(Arc::clone(&stays));
         let watcher = slot.new_watcher();
@@ -293,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_future_that_moves_to_another_task_is_woken_there() {
-        let slot = Slot::new();
+        let slot = Slot::new(Subject::none());
         let watcher = slot.new_watcher();
         let flags = [Arc::new(Flag::default()), Arc::new(Flag::default())];
         for flag in &flags {

@@ -127,6 +127,19 @@ impl Held {
 }
 
 impl Lock {
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Votes for the grant that have come, while the lock is held.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn votes_granted(&self) -> usize {
+        match &self.phase {
+            Phase::Held(held) => crate::protocol::Tally::of(&held.votes).granted,
+            _ => 0,
+        }
+    }
+
     pub(super) fn holding_goes_on(&mut self, now: Instant, effects: &mut Effects<'_>) {
         let Phase::Held(held) = &self.phase else { return };
         if now + NOTICE >= held.valid_until {

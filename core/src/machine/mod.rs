@@ -292,14 +292,28 @@ impl<E: Entropy> Machine<E> {
 
     /// How each master stands, in the order of the configuration.
     pub fn masters(&self) -> impl Iterator<Item = (MasterId, MasterState)> {
-        self.connections.iter().zip(MasterId::all(self.connections.len())).map(|(link, master)| {
-            let state = match (link.connection.is_ready(), link.connection.fault()) {
-                (true, _) => MasterState::Ready { warnings: link.connection.warnings().to_vec() },
-                (false, Some(cause)) => MasterState::Down(cause),
-                (false, None) => MasterState::Opening,
-            };
-            (master, state)
-        })
+        self.connections().map(|(master, connection)| (master, MasterState::of(connection)))
+    }
+
+    /// Each master's connection, in the order of the configuration.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (MasterId, &Connection)> {
+        MasterId::all(self.connections.len()).zip(self.connections.iter().map(|link| &link.connection))
+    }
+
+    /// Attempts at a lock that have been made.
+    pub(crate) fn attempts(&self, lock: LockId) -> u32 {
+        self.lock(lock).map_or(0, Lock::attempts)
+    }
+
+    /// Votes for a lock that have come in the attempt that was granted.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn votes_granted(&self, lock: LockId) -> usize {
+        self.lock(lock).map_or(0, Lock::votes_granted)
+    }
+
+    /// How many locks are held.
+    pub(crate) fn held(&self) -> usize {
+        self.held
     }
 
     /// Whether no lock is alive, no reply is awaited and no release waits for a connection that is being opened with

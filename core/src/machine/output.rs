@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Entropy, ExtensionId, LockId, Machine};
 use crate::bootstrap::BootstrapError;
-use crate::connection::{Task, Warning};
+use crate::connection::{Connection, Task, Warning};
 use crate::protocol::{AcquireError, Cause, ExtendError, LossCause, MasterId, ReleaseOutcome};
 use crate::time::Instant;
 
@@ -161,6 +161,16 @@ pub enum MasterState {
     },
     /// It has no vote, for this reason; the connection is tried again by and by.
     Down(Cause),
+}
+
+impl MasterState {
+    pub(crate) fn of(connection: &Connection) -> Self {
+        match (connection.is_ready(), connection.fault()) {
+            (true, _) => Self::Ready { warnings: connection.warnings().to_vec() },
+            (false, Some(cause)) => Self::Down(cause),
+            (false, None) => Self::Opening,
+        }
+    }
 }
 
 impl<E: Entropy> Machine<E> {

@@ -1,6 +1,7 @@
 //! A driver whose sockets are values, with model masters behind them.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -42,6 +43,8 @@ struct Wire {
 pub struct Driver {
     now: Mutex<Instant>,
     has_entropy: bool,
+    /// So many times random bytes were drawn.
+    drawn: AtomicU8,
     wires: Mutex<Vec<Wire>>,
     port: Mutex<Option<Port>>,
     ids: Vec<MasterId>,
@@ -55,6 +58,11 @@ impl Driver {
 
     pub fn with(masters: usize, has_entropy: bool) -> (Locker, Arc<Self>) {
         let config = Config::new((0..masters).map(|number| format!("redis://master{number}"))).unwrap();
+        Self::over(config, has_entropy)
+    }
+
+    pub fn over(config: Config, has_entropy: bool) -> (Locker, Arc<Self>) {
+        let masters = config.masters().len();
         let wire = |number| Wire {
             manner: Manner::Whole,
             calls: 0,
@@ -66,6 +74,7 @@ impl Driver {
         let driver = Arc::new(Self {
             now: Mutex::new(Instant::from_nanos(1_000_000_000)),
             has_entropy,
+            drawn: AtomicU8::new(7),
             wires: Mutex::new((0..masters as u64).map(wire).collect()),
             port: Mutex::new(None),
             ids: config.master_ids().collect(),
@@ -106,6 +115,11 @@ impl Driver {
     /// How often this master's socket was written to.
     pub fn writes(&self, master: usize) -> usize {
         self.wires.lock().unwrap()[master].calls
+    }
+
+    /// Changes what stands behind a socket.
+    pub fn with_master<R>(&self, master: usize, change: impl FnOnce(&mut Master) -> R) -> R {
+        change(&mut self.wires.lock().unwrap()[master].master)
     }
 
     /// So many keys are held by this master.
@@ -173,7 +187,7 @@ impl Host for Driver {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
-        bytes.fill(7);
+        bytes.fill(self.drawn.fetch_add(1, Ordering::Relaxed));
         if self.has_entropy { Ok(()) } else { Err(EntropyFailed) }
     }
 

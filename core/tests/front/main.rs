@@ -5,6 +5,9 @@
 mod driver;
 mod ending;
 mod gathering;
+#[cfg(feature = "tracing")]
+mod observing;
 mod pauses;
+mod reporting;
 mod waiting;
 mod writing;

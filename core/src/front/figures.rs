@@ -1,0 +1,143 @@
+//! Counts what becomes of locks, under the mutex that is held for that anyway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::report::{Acquisitions, Extensions, Losses, MasterReport, Releases, Report};
+use crate::machine::{Event, Machine, MasterState};
+use crate::protocol::{AcquireError, Ballot, Config, LossCause, MasterId, ReleaseOutcome};
+use crate::time::Instant;
+
+#[derive(Default)]
+pub(super) struct Figures {
+    acquisitions: Acquisitions,
+    extensions: Extensions,
+    releases: Releases,
+    losses: Losses,
+    renewals: u64,
+    waiting: u64,
+    /// Of each master.
+    connections: Vec<Connections>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Connections {
+    asked_for: u64,
+    stood: u64,
+}
+
+impl Figures {
+    pub(super) fn new(masters: usize) -> Self {
+        Self { connections: vec![Connections::default(); masters], ..Self::default() }
+    }
+
+    // Acquisitions.
+
+    pub(super) fn sought(&mut self) {
+        self.waiting += 1;
+    }
+
+    pub(super) fn granted(&mut self, attempts: u32, took: Duration) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.acquisitions.granted += 1;
+        self.acquisitions.attempts += u64::from(attempts);
+        self.acquisitions.latency.record(took);
+    }
+
+    /// Refused before it was sought.
+    pub(super) fn refused_at_once(&mut self, error: &AcquireError) {
+        self.acquisitions.refused.count(error);
+        self.acquisitions.attempts += u64::from(error.ballot().map_or(0, Ballot::attempts));
+    }
+
+    fn refused(&mut self, error: &AcquireError) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.refused_at_once(error);
+    }
+
+    /// The driver ended while it was sought.
+    pub(super) fn driver_ended(&mut self) {
+        self.refused(&AcquireError::DriverEnded);
+    }
+
+    /// Its future was dropped while it was sought.
+    pub(super) fn abandoned(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.acquisitions.abandoned += 1;
+    }
+
+    // Holding.
+
+    /// A guard was dropped.
+    pub(super) fn dropped(&mut self) {
+        self.releases.dropped += 1;
+    }
+
+    pub(super) fn handed_on(&mut self) {
+        self.releases.handed_on += 1;
+    }
+
+    /// Counts an event. Whoever is not told of a refusal any more has been counted as one who gave up.
+    pub(super) fn count(&mut self, event: &Event, is_told: bool) {
+        match event {
+            Event::NotAcquired { error, .. } if is_told => self.refused(error),
+            Event::Renewed { .. } => self.renewals += 1,
+            Event::Extended { result: Ok(_), .. } => self.extensions.granted += 1,
+            Event::Extended { result: Err(_), .. } => self.extensions.failed += 1,
+            Event::Lost { cause: LossCause::NotHeld, .. } => self.losses.not_held += 1,
+            Event::Lost { .. } => self.losses.expired += 1,
+            Event::Released { outcome, .. } => match outcome {
+                ReleaseOutcome::StillOurs => self.releases.still_ours += 1,
+                ReleaseOutcome::NotOurs => self.releases.not_ours += 1,
+                ReleaseOutcome::Unknown(_) => self.releases.unknown += 1,
+            },
+            Event::NotAcquired { .. } | Event::Granted { .. } | Event::Bootstrapped { .. } => {}
+        }
+    }
+
+    // Masters.
+
+    /// A connection is asked for.
+    pub(super) fn opening(&mut self, master: MasterId) {
+        if let Some(connections) = self.connections.get_mut(master.index()) {
+            connections.asked_for += 1;
+        }
+    }
+
+    /// A connection stands.
+    pub(super) fn opened(&mut self, master: MasterId) {
+        if let Some(connections) = self.connections.get_mut(master.index()) {
+            connections.stood += 1;
+        }
+    }
+
+    /// All of it, with how things stand now.
+    pub(super) fn report<E: crate::machine::Entropy>(
+        &self,
+        config: &Arc<Config>,
+        machine: &Machine<E>,
+        now: Instant,
+    ) -> Report {
+        let masters = config.masters.iter().zip(&self.connections).zip(machine.connections());
+        let masters = masters.map(|((endpoint, connections), (_, connection))| MasterReport {
+            endpoint: endpoint.clone(),
+            state: MasterState::of(connection),
+            quarantine: connection
+                .quarantined_until()
+                .map(|until| until.since(now))
+                .filter(|remaining| !remaining.is_zero()),
+            connections_asked_for: connections.asked_for,
+            reconnects: connections.stood.saturating_sub(1),
+        });
+        Report {
+            acquisitions: self.acquisitions,
+            extensions: self.extensions,
+            releases: self.releases,
+            losses: self.losses,
+            renewals: self.renewals,
+            held: machine.held(),
+            waiting: self.waiting,
+            masters: masters.collect(),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Spans and events for `tracing`. `core/docs/observability.md` names them all.
+//!
+//! Subscribers are called under no mutex: what comes about under one is gathered as notices and told behind it. No token and no password is ever
+//! in what is told.
+
+use std::fmt;
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::field::{Empty, display};
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Span, event, info_span};
+
+use super::host::Host;
+use super::report::Refusals;
+use crate::connection::Warning;
+use crate::endpoint::{Address, Endpoint};
+use crate::machine::{Acquire, Entropy, Event, LockId, Machine};
+use crate::protocol::{AcquireError, Cause, Config, LossCause, MasterId, ReleaseOutcome, Resource};
+use crate::time::Instant;
+
+const TARGET: &str = "quorlock";
+
+/// What a lock's events are about.
+pub(super) struct Subject(Option<Resource>);
+
+impl Subject {
+    /// The first use of the masters, of which nothing is told.
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn of(resource: &Resource) -> Self {
+        Self(Some(resource.clone()))
+    }
+}
+
+/// The span from a request to its grant or failure. Nobody is inside of it: it is open while others run.
+pub(super) struct Acquisition {
+    span: Span,
+    is_settled: bool,
+}
+
+/// What the span says of a grant.
+pub(super) struct Grant {
+    attempts: u32,
+    votes: usize,
+    needed: usize,
+    masters: usize,
+    validity: Duration,
+}
+
+impl Grant {
+    pub(super) fn of<E: Entropy>(machine: &Machine<E>, id: LockId, validity: Duration) -> Self {
+        let quorum = machine.config().quorum;
+        Self {
+            attempts: machine.attempts(id),
+            votes: machine.votes_granted(id),
+            needed: quorum.needed(),
+            masters: quorum.masters(),
+            validity,
+        }
+    }
+}
+
+impl Acquisition {
+    pub(super) fn begin(wanted: &Acquire) -> Self {
+        let span = info_span!(
+            target: TARGET,
+            "quorlock.acquire",
+            otel.kind = "client",
+            db.system.name = "redis",
+            db.operation.name = if wanted.resumption.is_some() { "resume" } else { "lock" },
+            quorlock.resource = %wanted.resource,
+            quorlock.outcome = Empty,
+            quorlock.attempts = Empty,
+            quorlock.votes.granted = Empty,
+            quorlock.votes.needed = Empty,
+            quorlock.masters = Empty,
+            quorlock.validity_ms = Empty,
+            quorlock.error = Empty,
+            error.type = Empty,
+        );
+        Self { span, is_settled: false }
+    }
+
+    pub(super) fn granted(&mut self, grant: &Grant) {
+        self.is_settled = true;
+        self.span.record("quorlock.outcome", "granted");
+        self.span.record("quorlock.attempts", grant.attempts);
+        self.span.record("quorlock.votes.granted", grant.votes);
+        self.span.record("quorlock.votes.needed", grant.needed);
+        self.span.record("quorlock.masters", grant.masters);
+        self.span.record("quorlock.validity_ms", millis(grant.validity));
+    }
+
+    pub(super) fn refused(&mut self, error: &AcquireError) {
+        self.is_settled = true;
+        let reason = Refusals::reason(error);
+        self.span.record("quorlock.outcome", reason);
+        self.span.record("error.type", reason);
+        self.span.record("quorlock.error", display(error));
+        let Some(ballot) = error.ballot() else { return };
+        self.span.record("quorlock.attempts", ballot.attempts());
+        self.span.record("quorlock.votes.granted", ballot.granted());
+        self.span.record("quorlock.votes.needed", ballot.needed());
+        self.span.record("quorlock.masters", ballot.votes().count());
+    }
+}
+
+impl Drop for Acquisition {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.span.record("quorlock.outcome", "abandoned");
+        }
+    }
+}
+
+/// What has come about under the machine's mutex and is worth telling.
+pub(super) struct Notices {
+    notices: Vec<Notice>,
+    /// What nobody listens to is not gathered.
+    level: LevelFilter,
+}
+
+enum Notice {
+    Renewed { resource: Resource, valid_until: Instant },
+    Extended { resource: Resource, valid_until: Option<Instant> },
+    Lost { resource: Resource, cause: LossCause },
+    Released { resource: Resource, outcome: &'static str },
+    Master { config: Arc<Config>, master: MasterId, change: Change },
+}
+
+enum Change {
+    Reconnecting,
+    Up { warnings: Vec<Warning> },
+    Down(Cause),
+    Quarantined { until: Instant },
+}
+
+/// How each master stood when that was told.
+pub(super) struct Told(Vec<Standing>);
+
+impl Told {
+    pub(super) fn nothing() -> Self {
+        Self(Vec::new())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Standing {
+    place: Place,
+    quarantined_until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    #[default]
+    Opening,
+    Ready,
+    /// The same cause with another number is no news.
+    Down(Discriminant<Cause>),
+}
+
+/// Each answer of a master tells the end of its quarantine to the millisecond, and comes at some time after it was given.
+const SAME_QUARANTINE: Duration = Duration::from_secs(1);
+
+impl Notices {
+    pub(super) fn gather() -> Self {
+        Self { notices: Vec::new(), level: LevelFilter::current() }
+    }
+
+    pub(super) fn event(&mut self, subject: &Subject, event: &Event) {
+        let Some(resource) = subject.0.as_ref().filter(|_| self.level >= Level::WARN) else { return };
+        let resource = || resource.clone();
+        let notice = match event {
+            Event::Lost { cause, .. } => Notice::Lost { resource: resource(), cause: *cause },
+            _ if self.level < Level::DEBUG => return,
+            Event::Renewed { valid_until, .. } => {
+                Notice::Renewed { resource: resource(), valid_until: *valid_until }
+            }
+            Event::Extended { result, .. } => {
+                Notice::Extended { resource: resource(), valid_until: result.as_ref().ok().copied() }
+            }
+            Event::Released { outcome, .. } => {
+                let outcome = match outcome {
+                    ReleaseOutcome::StillOurs => "still_ours",
+                    ReleaseOutcome::NotOurs => "not_ours",
+                    ReleaseOutcome::Unknown(_) => "unknown",
+                };
+                Notice::Released { resource: resource(), outcome }
+            }
+            // These the span tells.
+            Event::Granted { .. } | Event::NotAcquired { .. } | Event::Bootstrapped { .. } => return,
+        };
+        self.notices.push(notice);
+    }
+
+    pub(super) fn masters<E: Entropy>(&mut self, machine: &Machine<E>, told: &mut Told) {
+        if self.level < Level::WARN {
+            return;
+        }
+        told.0.resize(machine.config().masters.len(), Standing::default());
+        for ((master, connection), told) in machine.connections().zip(&mut told.0) {
+            let quarantined_until = connection.quarantined_until();
+            let place = match (connection.is_ready(), connection.fault()) {
+                (true, _) => Place::Ready,
+                (false, Some(cause)) => Place::Down(discriminant(&cause)),
+                (false, None) => Place::Opening,
+            };
+            let before = std::mem::replace(told, Standing { place, quarantined_until });
+            if *told == before {
+                continue;
+            }
+            let config = machine.config();
+            let mut push = |change| {
+                self.notices.push(Notice::Master { config: Arc::clone(config), master, change });
+            };
+            if place != before.place {
+                push(match connection.fault() {
+                    _ if connection.is_ready() => Change::Up { warnings: connection.warnings().to_vec() },
+                    Some(cause) => Change::Down(cause),
+                    None => Change::Reconnecting,
+                });
+            }
+            let is_news = |until| before.quarantined_until.is_none_or(|told| until > told + SAME_QUARANTINE);
+            if let Some(until) = quarantined_until.filter(|until| is_news(*until)) {
+                push(Change::Quarantined { until });
+            }
+        }
+    }
+
+    pub(super) fn tell(self, host: &dyn Host) {
+        for notice in self.notices {
+            notice.tell(host);
+        }
+    }
+}
+
+/// An event of its own: whoever carries it out has nothing to do with whom it concerns.
+macro_rules! tell {
+    ($level:ident, $name:literal, $message:literal, { $($fields:tt)* }) => {
+        event!(name: $name, target: TARGET, parent: None, Level::$level, { db.system.name = "redis", $($fields)* }, $message)
+    };
+}
+
+impl Notice {
+    fn tell(self, host: &dyn Host) {
+        match self {
+            Self::Renewed { resource, valid_until } => {
+                let validity = millis(valid_until.since(host.now()));
+                tell!(DEBUG, "quorlock.renewed", "renewed", { quorlock.resource = %resource, quorlock.validity_ms = validity });
+            }
+            Self::Extended { resource, valid_until } => {
+                let validity = valid_until.map(|until| millis(until.since(host.now())));
+                let outcome = if validity.is_some() { "granted" } else { "failed" };
+                tell!(DEBUG, "quorlock.extended", "extension ended", {
+                    quorlock.resource = %resource, quorlock.outcome = outcome, quorlock.validity_ms = validity
+                });
+            }
+            Self::Lost { resource, cause } => {
+                let reason = if cause == LossCause::NotHeld { "not_held" } else { "expired" };
+                tell!(WARN, "quorlock.lost", "lock lost", { quorlock.resource = %resource, quorlock.cause = reason });
+            }
+            Self::Released { resource, outcome } => {
+                tell!(DEBUG, "quorlock.released", "released", { quorlock.resource = %resource, quorlock.outcome = outcome });
+            }
+            Self::Master { config, master, change } => {
+                if let Some(endpoint) = config.masters.get(master.index()) {
+                    change.tell(endpoint, &config.masters, host);
+                }
+            }
+        }
+    }
+}
+
+impl Change {
+    fn tell(self, endpoint: &Endpoint, masters: &[Endpoint], host: &dyn Host) {
+        let (address, port) = match endpoint.address() {
+            Address::Tcp { host, port } => (host.into(), Some(*port)),
+            Address::Unix(path) => (path.to_string_lossy(), None),
+        };
+        let address = &*address;
+        match self {
+            Self::Reconnecting => {
+                tell!(INFO, "quorlock.master.reconnecting", "connection to master ended, another one is opened", { server.address = address, server.port = port });
+            }
+            Self::Up { warnings } => {
+                tell!(INFO, "quorlock.master.up", "master up", { server.address = address, server.port = port });
+                for warning in warnings {
+                    tell!(WARN, "quorlock.master.denied", "master denies what can be done without", {
+                        server.address = address, server.port = port, quorlock.warning = ?warning
+                    });
+                }
+            }
+            Self::Down(cause) => {
+                tell!(WARN, "quorlock.master.down", "master down", {
+                    server.address = address, server.port = port, quorlock.cause = %Described(cause, masters)
+                });
+            }
+            Self::Quarantined { until } => {
+                tell!(WARN, "quorlock.master.quarantined", "master has lost its data, or may have, and does not vote yet", {
+                    server.address = address, server.port = port, quorlock.quarantine_ms = millis(until.since(host.now()))
+                });
+            }
+        }
+    }
+}
+
+/// A cause with the names of the masters at hand.
+struct Described<'a>(Cause, &'a [Endpoint]);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.describe(self.1, f)
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

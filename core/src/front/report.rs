@@ -1,0 +1,279 @@
+//! What a locker has done, in numbers.
+
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::machine::MasterState;
+use crate::protocol::AcquireError;
+
+/// What a locker, with all its clones, has done since it was opened, and how it stands: see [`Locker::report`](super::Locker::report).
+///
+/// Counts only grow; [`Report::held`], [`Report::waiting`] and [`Report::masters`] are of this moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Locks that were asked for.
+    pub acquisitions: Acquisitions,
+    /// Extensions that callers asked for.
+    pub extensions: Extensions,
+    /// How holding ended by the holder's will.
+    pub releases: Releases,
+    /// Held locks that were lost.
+    pub losses: Losses,
+    /// Renewals in the background that moved the end of a lock's validity.
+    pub renewals: u64,
+    /// Locks that are held now.
+    pub held: usize,
+    /// Callers that wait for a lock now.
+    pub waiting: u64,
+    /// Each master, in the order of the configuration.
+    pub masters: Vec<MasterReport>,
+}
+
+/// Locks that were asked for, and are not waited for any more.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Acquisitions {
+    /// Those that were granted.
+    pub granted: u64,
+    /// Those that were not, by reason.
+    pub refused: Refusals,
+    /// Those whose future was dropped before it was ready.
+    pub abandoned: u64,
+    /// Rounds of requests that were made for the granted and the refused ones.
+    pub attempts: u64,
+    /// How long it took from the first poll until the caller had the granted lock.
+    pub latency: Latency,
+}
+
+/// Acquisitions that ended with an [`AcquireError`], by its kind.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Refusals {
+    /// [`AcquireError::HeldByAnother`].
+    pub held_by_another: u64,
+    /// [`AcquireError::NoQuorum`].
+    pub no_quorum: u64,
+    /// [`AcquireError::Misconfigured`].
+    pub misconfigured: u64,
+    /// [`AcquireError::TooLate`].
+    pub too_late: u64,
+    /// [`AcquireError::NotHeld`].
+    pub not_held: u64,
+    /// [`AcquireError::BehindOthers`].
+    pub behind_others: u64,
+    /// [`AcquireError::Request`].
+    pub request: u64,
+    /// [`AcquireError::DriverEnded`].
+    pub driver_ended: u64,
+}
+
+impl Refusals {
+    /// Each reason by name, as in the field `quorlock.outcome` of the span.
+    pub fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("held_by_another", self.held_by_another),
+            ("no_quorum", self.no_quorum),
+            ("misconfigured", self.misconfigured),
+            ("too_late", self.too_late),
+            ("not_held", self.not_held),
+            ("behind_others", self.behind_others),
+            ("request", self.request),
+            ("driver_ended", self.driver_ended),
+        ]
+        .into_iter()
+    }
+
+    /// The name of an error's kind.
+    #[cfg(feature = "tracing")]
+    pub(super) fn reason(error: &AcquireError) -> &'static str {
+        let mut one = Self::default();
+        one.count(error);
+        one.by_reason().find(|(_, count)| *count > 0).map_or("", |(reason, _)| reason)
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.by_reason().map(|(_, count)| count).sum()
+    }
+
+    pub(super) fn count(&mut self, error: &AcquireError) {
+        *match error {
+            AcquireError::HeldByAnother(_) => &mut self.held_by_another,
+            AcquireError::NoQuorum(_) => &mut self.no_quorum,
+            AcquireError::Misconfigured(_) => &mut self.misconfigured,
+            AcquireError::TooLate(_) => &mut self.too_late,
+            AcquireError::NotHeld(_) => &mut self.not_held,
+            AcquireError::BehindOthers { .. } => &mut self.behind_others,
+            AcquireError::Request(_) => &mut self.request,
+            AcquireError::DriverEnded => &mut self.driver_ended,
+        } += 1;
+    }
+}
+
+/// Extensions that callers asked for ([`Guard::extend`](super::Guard::extend)).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Extensions {
+    /// Those that a quorum granted.
+    pub granted: u64,
+    /// The others.
+    pub failed: u64,
+}
+
+/// How holding ended by the holder's will.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Releases {
+    /// Releases after which a quorum said that it had held the lock until then.
+    pub still_ours: u64,
+    /// Releases after which too many masters said that they did not hold it any more.
+    pub not_ours: u64,
+    /// Releases to which too few masters answered.
+    pub unknown: u64,
+    /// Guards that were dropped, so that nobody has asked.
+    pub dropped: u64,
+    /// Locks that were handed on.
+    pub handed_on: u64,
+}
+
+impl Releases {
+    /// Each outcome by name; the first three as in the event `quorlock.released`.
+    pub fn by_outcome(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("still_ours", self.still_ours),
+            ("not_ours", self.not_ours),
+            ("unknown", self.unknown),
+            ("dropped", self.dropped),
+            ("handed_on", self.handed_on),
+        ]
+        .into_iter()
+    }
+}
+
+/// Held locks that were lost, by cause.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Losses {
+    /// Their validity ran out.
+    pub expired: u64,
+    /// So many masters no longer held them that a quorum was impossible.
+    pub not_held: u64,
+}
+
+impl Losses {
+    /// Each cause by name, as in the event `quorlock.lost`.
+    pub fn by_cause(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("expired", self.expired), ("not_held", self.not_held)].into_iter()
+    }
+}
+
+/// One master.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MasterReport {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// How it stands.
+    pub state: MasterState,
+    /// For how long it does not vote yet under the restart guard, by what it said last.
+    pub quarantine: Option<Duration>,
+    /// Connections that were asked for, the first one and those that never stood included.
+    pub connections_asked_for: u64,
+    /// Connections that stood, but for the first one.
+    pub reconnects: u64,
+}
+
+/// A histogram of spans of time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Latency {
+    buckets: [u64; BUCKETS],
+    sum: Duration,
+    shortest: Option<Duration>,
+    longest: Duration,
+}
+
+const BUCKETS: usize = Latency::BOUNDS.len() + 1;
+
+impl Latency {
+    /// The buckets' upper bounds, which belong to them; above the last one there is one bucket more.
+    pub const BOUNDS: [Duration; 16] = [
+        Duration::from_micros(100),
+        Duration::from_micros(250),
+        Duration::from_micros(500),
+        Duration::from_millis(1),
+        Duration::from_micros(2_500),
+        Duration::from_millis(5),
+        Duration::from_millis(10),
+        Duration::from_millis(25),
+        Duration::from_millis(50),
+        Duration::from_millis(100),
+        Duration::from_millis(250),
+        Duration::from_millis(500),
+        Duration::from_secs(1),
+        Duration::from_millis(2_500),
+        Duration::from_secs(5),
+        Duration::from_secs(10),
+    ];
+
+    pub(super) fn record(&mut self, span: Duration) {
+        if let Some(bucket) = self.buckets.get_mut(Self::BOUNDS.partition_point(|bound| *bound < span)) {
+            *bucket += 1;
+        }
+        self.sum = self.sum.saturating_add(span);
+        self.shortest = Some(self.shortest.map_or(span, |shortest| shortest.min(span)));
+        self.longest = self.longest.max(span);
+    }
+
+    /// Each bucket's upper bound, `None` for the last one, and how many spans are in this bucket and in none before.
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
+        Self::BOUNDS.into_iter().map(Some).chain([None]).zip(self.buckets)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// All together.
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+
+    /// The mean, if there are any.
+    pub fn mean(&self) -> Option<Duration> {
+        let nanos = self.sum.as_nanos().checked_div(self.count().into())?;
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// The shortest one, if there are any.
+    pub fn shortest(&self) -> Option<Duration> {
+        self.shortest
+    }
+
+    /// The longest one, if there are any.
+    pub fn longest(&self) -> Option<Duration> {
+        self.shortest.map(|_| self.longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_counted_in_the_bucket_whose_bound_they_do_not_exceed() {
+        let mut latency = Latency::default();
+        assert_eq!((latency.mean(), latency.shortest(), latency.longest()), (None, None, None));
+        for micros in [1, 100, 101, 10_000_000, 10_000_001] {
+            latency.record(Duration::from_micros(micros));
+        }
+        let filled: Vec<_> = latency.buckets().filter(|(_, count)| *count > 0).collect();
+        let [hundred, quarter] = [100, 250].map(|micros| Some(Duration::from_micros(micros)));
+        assert_eq!(filled, [(hundred, 2), (quarter, 1), (Some(Duration::from_secs(10)), 1), (None, 1)]);
+        assert_eq!((latency.count(), latency.sum()), (5, Duration::from_micros(20_000_203)));
+        assert_eq!(latency.mean(), Some(Duration::from_nanos(4_000_040_600)));
+        assert_eq!(latency.shortest(), Some(Duration::from_micros(1)));
+        assert_eq!(latency.longest(), Some(Duration::from_micros(10_000_001)));
+    }
+}

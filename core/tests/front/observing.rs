@@ -1,0 +1,265 @@
+//! What a subscriber of `tracing` is told, and that no secret is in it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+
+use quorlock_core::Config;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::with_default;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use super::driver::{Driver, ms};
+
+/// A span or an event, with its fields as text.
+#[derive(Clone, Debug)]
+struct Told {
+    name: &'static str,
+    level: Level,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl Told {
+    fn new(metadata: &'static Metadata<'static>) -> Self {
+        assert_eq!(metadata.target(), "quorlock");
+        Self { name: metadata.name(), level: *metadata.level(), fields: BTreeMap::new() }
+    }
+
+    fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.fields.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+}
+
+/// Keeps everything: spans by number, and events.
+#[derive(Clone, Default)]
+struct Capture(Arc<Mutex<(Vec<Told>, Vec<Told>)>>);
+
+impl Capture {
+    fn spans(&self) -> Vec<Told> {
+        self.0.lock().unwrap().0.clone()
+    }
+
+    /// The events of this name.
+    fn events(&self, name: &str) -> Vec<Told> {
+        self.0.lock().unwrap().1.iter().filter(|event| event.name == name).cloned().collect()
+    }
+}
+
+impl Subscriber for Capture {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "quorlock"
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut told = Told::new(attributes.metadata());
+        attributes.record(&mut told);
+        let spans = &mut self.0.lock().unwrap().0;
+        spans.push(told);
+        Id::from_u64(spans.len() as u64)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let place = usize::try_from(span.into_u64()).unwrap() - 1;
+        values.record(&mut self.0.lock().unwrap().0[place]);
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut told = Told::new(event.metadata());
+        event.record(&mut told);
+        self.0.lock().unwrap().1.push(told);
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn observed(act: impl FnOnce(&Capture)) {
+    let capture = Capture::default();
+    with_default(capture.clone(), || act(&capture));
+}
+
+#[test]
+fn each_acquisition_has_a_span_with_its_outcome() {
+    observed(|capture| {
+        let (locker, driver) = Driver::start(3);
+        driver.settle();
+        let guard = locker.lock("invoice:42").ttl(ms(10_000)).wait().unwrap();
+        assert!(locker.try_lock("invoice:42").wait().is_err());
+        assert!(
+            pin!(locker.lock("other").into_future())
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
+        let handed = guard.hand_on().unwrap();
+        let resumed = locker.resume("invoice:42", handed).wait().unwrap();
+        let [granted, refused, abandoned, resumption]: [Told; 4] = capture.spans().try_into().unwrap();
+
+        for (name, value) in [
+            ("otel.kind", "client"),
+            ("db.system.name", "redis"),
+            ("db.operation.name", "lock"),
+            ("quorlock.resource", "invoice:42"),
+            ("quorlock.outcome", "granted"),
+            ("quorlock.attempts", "1"),
+            ("quorlock.votes.needed", "2"),
+            ("quorlock.masters", "3"),
+        ] {
+            assert_eq!(granted.field(name), value, "{name}");
+        }
+        assert_eq!((granted.name, granted.level), ("quorlock.acquire", Level::INFO));
+        assert!(granted.field("quorlock.votes.granted").parse::<u8>().unwrap() >= 2);
+        let validity: u64 = granted.field("quorlock.validity_ms").parse().unwrap();
+        assert!((9_000..10_000).contains(&validity), "{validity}");
+        assert_eq!(granted.field("error.type"), "");
+
+        assert_eq!(refused.field("quorlock.outcome"), "held_by_another");
+        assert_eq!(refused.field("error.type"), "held_by_another");
+        assert_eq!(refused.field("quorlock.votes.granted"), "0");
+        let error = refused.field("quorlock.error");
+        assert!(
+            error.starts_with("invoice:42 not acquired: 0 of 3 votes, 2 needed (master0:6379 held"),
+            "{error}"
+        );
+        assert_eq!(abandoned.field("quorlock.outcome"), "abandoned");
+        assert_eq!(resumption.field("db.operation.name"), "resume");
+        assert_eq!(resumption.field("quorlock.outcome"), "granted");
+        drop(resumed);
+    });
+}
+
+#[test]
+fn losses_are_warnings_and_what_goes_well_is_for_debugging() {
+    observed(|capture| {
+        let (locker, driver) = Driver::start(3);
+        driver.settle();
+        let renewed = locker.lock("renewed").ttl(ms(3_000)).renew().wait().unwrap();
+        let lost = locker.lock("lost").ttl(ms(1_000)).wait().unwrap();
+        renewed.extend(ms(3_000)).wait().unwrap();
+        driver.pass(ms(1_000));
+        driver.settle();
+        renewed.release().wait().unwrap();
+        assert!(lost.release().wait().is_err());
+
+        let levels = [("lost", Level::WARN), ("renewed", Level::DEBUG), ("extended", Level::DEBUG)];
+        for (name, level) in levels {
+            let events = capture.events(&format!("quorlock.{name}"));
+            assert_eq!((events.len(), events[0].level), (1, level), "{name}");
+            assert_eq!(events[0].field("db.system.name"), "redis");
+        }
+        let lost = &capture.events("quorlock.lost")[0];
+        assert_eq!((lost.field("quorlock.resource"), lost.field("quorlock.cause")), ("lost", "expired"));
+        let renewed = &capture.events("quorlock.renewed")[0];
+        assert_eq!(renewed.field("quorlock.resource"), "renewed");
+        assert!(renewed.field("quorlock.validity_ms").parse::<u64>().unwrap() > 2_000);
+        assert_eq!(capture.events("quorlock.extended")[0].field("quorlock.outcome"), "granted");
+        let released = capture.events("quorlock.released");
+        let released: Vec<_> = released
+            .iter()
+            .map(|event| (event.level, event.field("quorlock.resource"), event.field("quorlock.outcome")))
+            .collect();
+        let expected = [(Level::DEBUG, "renewed", "still_ours"), (Level::DEBUG, "lost", "not_ours")];
+        assert_eq!(released, expected);
+    });
+}
+
+#[test]
+fn masters_are_told_as_they_come_and_go_and_when_they_do_not_vote() {
+    observed(|capture| {
+        let urls = ["redis://:mistaken@master0", "redis://master1", "redis://master2:7000"];
+        let config = Config::builder(urls).restart_guard(ms(30_000)).build().unwrap();
+        let (locker, driver) = Driver::over(config, true);
+        driver.with_master(0, |master| master.set_password(Some("right")));
+        driver.settle();
+        let addresses = |events: &[Told]| -> Vec<String> {
+            let address =
+                |event: &Told| format!("{}:{}", event.field("server.address"), event.field("server.port"));
+            events.iter().map(address).collect()
+        };
+        let up = capture.events("quorlock.master.up");
+        assert_eq!(addresses(&up), ["master1:6379", "master2:7000"]);
+        assert!(up.iter().all(|event| event.level == Level::INFO));
+        let down = capture.events("quorlock.master.down");
+        assert_eq!((addresses(&down), down[0].level), (vec!["master0:6379".to_owned()], Level::WARN));
+        assert!(down[0].field("quorlock.cause").contains("password"), "{down:?}");
+        let quarantined = capture.events("quorlock.master.quarantined");
+        assert_eq!((quarantined.len(), quarantined[0].level), (2, Level::WARN));
+        let remaining: u64 = quarantined[0].field("quorlock.quarantine_ms").parse().unwrap();
+        assert!((29_000..=31_000).contains(&remaining), "{remaining}");
+
+        // Asked for again and again, a master that does not vote is told once, and so is one that stays down.
+        for _ in 0..3 {
+            assert!(locker.try_lock("job").wait().is_err());
+            driver.pass(ms(2_000));
+            driver.settle();
+        }
+        assert_eq!(capture.events("quorlock.master.quarantined").len(), 2);
+        assert_eq!(capture.events("quorlock.master.down").len(), 1);
+
+        driver.pass(ms(40_000));
+        driver.settle();
+        locker.lock("job").wait().unwrap().release().wait().unwrap();
+        driver.lose(1);
+        driver.settle();
+        let reconnecting = capture.events("quorlock.master.reconnecting");
+        assert_eq!(
+            (addresses(&reconnecting), reconnecting[0].level),
+            (vec!["master1:6379".to_owned()], Level::INFO)
+        );
+        assert_eq!(capture.events("quorlock.master.up").len(), 3);
+    });
+}
+
+#[test]
+fn what_a_master_denies_is_told() {
+    observed(|capture| {
+        let config = Config::new(["redis://master0"]).unwrap();
+        let (_locker, driver) = Driver::over(config, true);
+        driver.with_master(0, |master| master.fail("INFO", Some("NOPERM this user has no permissions")));
+        driver.settle();
+        let denied = capture.events("quorlock.master.denied");
+        assert_eq!((denied[0].level, denied[0].field("quorlock.warning")), (Level::WARN, "InfoDenied"));
+    });
+}
+
+#[test]
+fn no_token_and_no_password_is_told() {
+    observed(|capture| {
+        let urls = (0..3).map(|number| format!("redis://someone:geheim@master{number}"));
+        let (locker, driver) = Driver::over(Config::new(urls).unwrap(), true);
+        for master in 0..2 {
+            driver.with_master(master, |master| master.add_user("someone", "geheim"));
+        }
+        driver.settle();
+        let guard = locker.lock("job").fenced().heal().renew().wait().unwrap();
+        let token = guard.token().expose();
+        assert!(locker.try_lock("job").wait().is_err());
+        driver.pass(ms(5_000));
+        driver.settle();
+        guard.extend(ms(20_000)).wait().unwrap();
+        let resumed = locker.resume("job", guard.hand_on().unwrap()).wait().unwrap();
+        resumed.release().wait().unwrap();
+        assert!(
+            locker.release("job", quorlock_core::Token::from_hex(&token).unwrap()).unwrap().wait().is_err()
+        );
+        let told = format!("{:?}", capture.0.lock().unwrap());
+        assert!(told.contains("quorlock.master.down") && told.contains("quorlock.released"), "{told}");
+        for secret in [token.as_str(), &token[..8], "geheim", "someone"] {
+            assert!(!told.contains(secret), "{secret} in {told}");
+        }
+    });
+}
