@@ -1,0 +1,81 @@
+//! A job that must run once although every machine starts it: three machines, here threads with a locker each, come to the same hour. One runs
+//! the job under a lock that is renewed and numbered, and the others skip it. On embedded masters.
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use quorlock_blocking::embedded::Masters;
+use quorlock_blocking::{AcquireError, FencingToken, Locker};
+
+/// Where the reports go. It takes none whose number is smaller than one before, so that a machine which stood still writes nothing late.
+#[derive(Default)]
+struct Archive {
+    largest: Option<FencingToken>,
+    reports: Vec<String>,
+}
+
+impl Archive {
+    fn write(&mut self, number: FencingToken, report: String) -> Result<(), &'static str> {
+        if self.largest.is_some_and(|largest| number < largest) {
+            return Err("the archive has heard from a later holder");
+        }
+        self.largest = Some(number);
+        self.reports.push(report);
+        Ok(())
+    }
+}
+
+/// Whether this machine ran the job.
+fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>) -> Result<bool, String> {
+    // The name says which run it is, so that the run of the next hour is free at once. Not `try_lock`: if several ask in the same millisecond the
+    // votes may be split, and with one attempt each all of them would skip.
+    let wanted = locker.lock(format!("nightly-report/{hour}")).within(Duration::from_secs(1));
+    let guard = match wanted.ttl(Duration::from_secs(5)).renew().fenced().wait() {
+        Ok(guard) => guard,
+        Err(AcquireError::HeldByAnother(_) | AcquireError::BehindOthers { .. }) => {
+            println!("{machine}: another machine runs it, or has run it");
+            return Ok(false);
+        }
+        // Nobody can say whether it runs: a person should know.
+        Err(error) => return Err(format!("{machine}: {error}")),
+    };
+    let number = guard.fencing_token().ok_or("it was asked for a number")?;
+    println!("{machine}: runs it, as number {number}");
+    // The work; renewal goes on meanwhile.
+    thread::sleep(Duration::from_millis(300));
+    // What must not happen without the lock: look at the clock first, and let the archive have the last word.
+    guard.check().map_err(|cause| format!("{machine}: {cause}"))?;
+    let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
+    archive.write(number, format!("report of {hour} by {machine}"))?;
+    // Not released: the key stays for its TTL, for a machine whose clock is a little behind.
+    guard.hand_on().map_err(|cause| format!("{machine}: {cause}"))?;
+    Ok(true)
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let masters = Masters::start(3)?;
+    let archive = Mutex::default();
+    let machines = ["ariel", "belinda", "cordelia"];
+    let mut lockers = Vec::new();
+    for _ in machines {
+        lockers.push(quorlock_blocking::open(masters.config()?)?);
+    }
+    let runs = thread::scope(|scope| {
+        let started: Vec<_> = machines
+            .iter()
+            .zip(&lockers)
+            .map(|(machine, locker)| scope.spawn(|| nightly(machine, "03:00", locker, &archive)))
+            .collect();
+        let ended =
+            started.into_iter().map(|machine| machine.join().map_err(|_| "a machine has panicked")?);
+        ended.collect::<Result<Vec<_>, String>>()
+    })?;
+    let archive = archive.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("in the archive: {:?}", archive.reports);
+    let is_right = runs.iter().filter(|ran| **ran).count() == 1 && archive.reports.len() == 1;
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
