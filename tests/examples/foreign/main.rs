@@ -1,0 +1,210 @@
+//! Quorlock beside clients of other languages on the same three masters: whoever holds a resource excludes the others, in both directions, and nobody
+//! deletes what another holds.
+//!
+//! `cargo run --release -p quorlock-tests --example foreign`, with a redis-server, node with npm, and python3. The clients are installed into a directory
+//! that goes away afterwards. With `--features peers` other crates are looked at, too.
+#![allow(clippy::print_stdout)]
+
+use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorlock_blocking::{AcquireError, Config, Guard, Locker, ReleaseError};
+use quorlock_tests::{Fleet, Servers, masters};
+
+use crate::client::{Client, Foreign};
+
+mod client;
+#[cfg(feature = "peers")]
+mod crates;
+mod install;
+
+const TTL: Duration = Duration::from_secs(20);
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(failures) => {
+            println!("{failures} failed");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How many checks failed.
+fn run() -> Result<usize, String> {
+    if Servers::chosen() == Servers::Embedded {
+        return Err("there is no redis-server on PATH; install it (apt-get install redis-server)".into());
+    }
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (node, python) = (directory.path().join("node"), directory.path().join("python"));
+    std::fs::create_dir(&node).map_err(|error| error.to_string())?;
+    install::node(&node)?;
+    install::python(&python)?;
+
+    let fleet = masters(3);
+    let config = Config::new(fleet.urls()).map_err(|error| error.to_string())?;
+    let locker = quorlock_blocking::open(config).map_err(|error| error.to_string())?;
+    let addresses: Vec<_> = fleet.iter().map(|server| server.address().to_string()).collect();
+    let program = |interpreter: &std::path::Path, script: &std::path::Path, name: &str| {
+        let mut command = Command::new(interpreter);
+        command.arg(script).arg(name).args(&addresses);
+        command
+    };
+    let (javascript, interpreter) = (node.join("redlock.js"), python.join("bin/python"));
+    let script = python.join("redlock_clients.py");
+    let mut failures = 0;
+    for (mut command, resource) in [
+        (program("node".as_ref(), &javascript, "redlock"), "invoice:1"),
+        (program("node".as_ref(), &javascript, "redlock5"), "invoice:2"),
+        (program(&interpreter, &script, "redlock-py"), "invoice:3"),
+        // It puts this before the names of its locks.
+        (program(&interpreter, &script, "pottery"), "redlock:invoice:4"),
+    ] {
+        let client = Box::new(Client::start(&mut command)?);
+        failures += look(client, resource, &fleet, &locker)?;
+    }
+    #[cfg(feature = "peers")]
+    for client in crates::all(&fleet.urls())? {
+        failures += look(client, "invoice:5", &fleet, &locker)?;
+    }
+    Ok(failures)
+}
+
+fn look(client: Box<dyn Foreign>, resource: &str, fleet: &Fleet, locker: &Locker) -> Result<usize, String> {
+    println!("{}", client.name());
+    let mut checks = Checks { client, fleet, locker, resource, failures: 0 };
+    checks.ours_excludes_theirs()?;
+    checks.theirs_excludes_ours()?;
+    checks.who_waits_gets_it()?;
+    checks.nobody_deletes_what_another_holds()?;
+    Ok(checks.failures)
+}
+
+struct Checks<'a> {
+    client: Box<dyn Foreign>,
+    fleet: &'a Fleet,
+    locker: &'a Locker,
+    resource: &'a str,
+    failures: usize,
+}
+
+impl Checks<'_> {
+    fn check(&mut self, what: &str, is_so: bool) {
+        println!("  {}  {what}", if is_so { "ok    " } else { "FAILED" });
+        self.failures += usize::from(!is_so);
+    }
+
+    fn ours(&self, fenced: bool) -> Result<Guard, String> {
+        let wanted = self.locker.lock(self.resource).ttl(TTL).within(Duration::from_secs(5));
+        let wanted = if fenced { wanted.fenced() } else { wanted };
+        wanted.wait().map_err(|error| error.to_string())
+    }
+
+    fn theirs(&mut self) -> Result<Result<String, String>, String> {
+        self.client.lock(self.resource, TTL)
+    }
+
+    fn keys_are(&self, value: &str) -> bool {
+        self.comes_and_stays(|| self.fleet.get(self.resource).iter().all(|key| key.as_deref() == Some(value)))
+    }
+
+    fn nothing_is_left(&self) -> bool {
+        self.comes_and_stays(|| self.fleet.holding(self.resource) == 0)
+    }
+
+    /// Clients do not wait for the last master, so that what it does may be seen a moment later.
+    fn comes_and_stays(&self, is_so: impl Fn() -> bool) -> bool {
+        let start = Instant::now();
+        while !is_so() && start.elapsed() < Duration::from_secs(1) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(50));
+        is_so()
+    }
+
+    fn ours_excludes_theirs(&mut self) -> Result<(), String> {
+        for (kind, fenced) in [("a lock", false), ("a fenced lock", true)] {
+            let guard = self.ours(fenced)?;
+            let refused = self.theirs()?;
+            self.check(&format!("while we hold {kind}, they do not get it"), refused.is_err());
+            let token = guard.token().expose();
+            let is_untouched = guard.is_valid() && self.keys_are(&token);
+            self.check("and their attempt leaves our keys as they are", is_untouched);
+            let released = guard.release().wait();
+            let theirs = self.theirs()?;
+            self.check("after our release they get it", released.is_ok() && theirs.is_ok());
+            let released = self.client.unlock()?;
+            self.check("and release it", released && self.nothing_is_left());
+        }
+        Ok(())
+    }
+
+    fn theirs_excludes_ours(&mut self) -> Result<(), String> {
+        let value = self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
+        let shown = if value.contains(char::REPLACEMENT_CHARACTER) { "random bytes" } else { &value };
+        let what = format!("while they hold it, its key is {} = {shown}", self.resource);
+        self.check(&what, self.keys_are(&value));
+        let refused = self.locker.try_lock(self.resource).wait();
+        self.check(
+            "our try_lock says HeldByAnother",
+            matches!(&refused, Err(AcquireError::HeldByAnother(_))),
+        );
+        if let Err(error) = refused {
+            println!("          {error}");
+        }
+        self.check("and leaves their keys as they are", self.keys_are(&value));
+        let released = self.client.unlock()?;
+        let ours = self.ours(false)?;
+        self.check("after their release we get it", released);
+        ours.release().wait().map_err(|error| error.to_string())
+    }
+
+    /// Theirs poll; who waits here is told by the masters.
+    fn who_waits_gets_it(&mut self) -> Result<(), String> {
+        self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
+        let (locker, resource) = (self.locker.clone(), self.resource.to_owned());
+        let waiting = thread::spawn(move || {
+            let guard = locker.lock(resource).within(Duration::from_secs(10)).wait();
+            (guard.map(drop), Instant::now())
+        });
+        thread::sleep(Duration::from_millis(300));
+        self.client.unlock()?;
+        let unlocked = Instant::now();
+        let (granted, at) = waiting.join().map_err(|_| "the waiting thread has panicked")?;
+        let took = at.saturating_duration_since(unlocked);
+        let is_soon = granted.is_ok() && took < Duration::from_millis(100);
+        self.check("who waits with us has it within 100 ms of their release", is_soon);
+        Ok(())
+    }
+
+    fn nobody_deletes_what_another_holds(&mut self) -> Result<(), String> {
+        self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
+        self.delete();
+        let ours = self.ours(false)?;
+        let said = if self.client.unlock()? { "released" } else { "not released" };
+        let token = ours.token().expose();
+        let what = format!("their release of a lock that is ours by now deletes nothing (they say: {said})");
+        self.check(&what, self.keys_are(&token));
+        self.delete();
+        let theirs = self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
+        let released = ours.release().wait();
+        let is_told = matches!(released, Err(ReleaseError::NotOurs(_)));
+        self.check("our release of a lock that is theirs by now says NotOurs", is_told);
+        self.check("and deletes nothing", self.keys_are(&theirs));
+        self.client.unlock()?;
+        self.check("and nothing is left", self.nothing_is_left());
+        Ok(())
+    }
+
+    /// By hand, as if the TTL had run out.
+    fn delete(&self) {
+        for server in self.fleet.iter() {
+            server.del(self.resource);
+        }
+    }
+}
