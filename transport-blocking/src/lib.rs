@@ -24,6 +24,9 @@
 //!
 //! With the feature `embedded` the module `embedded` has masters inside of your process, for tests and examples.
 //!
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
+//! events (`core/docs/observability.md` names them).
+//!
 //! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod connect;

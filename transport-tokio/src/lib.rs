@@ -22,6 +22,9 @@
 //!
 //! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
 //!
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
+//! events (`core/docs/observability.md` names them).
+//!
 //! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod driver;
