@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use quorlock_core::Config;
+use quorlock_core::front::Locker;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::with_default;
@@ -46,11 +47,23 @@ impl Visit for Told {
 
 /// Keeps everything: spans by number, and events.
 #[derive(Clone, Default)]
-struct Capture(Arc<Mutex<(Vec<Told>, Vec<Told>)>>);
+struct Capture(Arc<Mutex<(Vec<Told>, Vec<Told>)>>, Arc<Mutex<Option<Locker>>>);
 
 impl Capture {
     fn spans(&self) -> Vec<Told> {
         self.0.lock().unwrap().0.clone()
+    }
+
+    /// From now on it asks this locker whenever it is told something.
+    fn ask(&self, locker: Option<Locker>) {
+        let before = std::mem::replace(&mut *self.1.lock().unwrap(), locker);
+        drop(before);
+    }
+
+    fn is_told(&self) {
+        let locker = self.1.lock().unwrap().clone();
+        // It hangs where it is told something under the machine's mutex.
+        let _ = locker.map(|locker| locker.report());
     }
 
     /// The events of this name.
@@ -65,6 +78,7 @@ impl Subscriber for Capture {
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        self.is_told();
         let mut told = Told::new(attributes.metadata());
         attributes.record(&mut told);
         let spans = &mut self.0.lock().unwrap().0;
@@ -73,11 +87,13 @@ impl Subscriber for Capture {
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
+        self.is_told();
         let place = usize::try_from(span.into_u64()).unwrap() - 1;
         values.record(&mut self.0.lock().unwrap().0[place]);
     }
 
     fn event(&self, event: &Event<'_>) {
+        self.is_told();
         let mut told = Told::new(event.metadata());
         event.record(&mut told);
         self.0.lock().unwrap().1.push(told);
@@ -233,6 +249,25 @@ fn what_a_master_denies_is_told() {
         driver.settle();
         let denied = capture.events("quorlock.master.denied");
         assert_eq!((denied[0].level, denied[0].field("quorlock.warning")), (Level::WARN, "InfoDenied"));
+    });
+}
+
+#[test]
+fn a_subscriber_may_use_the_locker() {
+    observed(|capture| {
+        let (locker, driver) = Driver::start(3);
+        capture.ask(Some(locker.clone()));
+        driver.settle();
+        let guard = locker.lock("job").ttl(ms(1_000)).wait().unwrap();
+        assert!(locker.try_lock("job").wait().is_err());
+        drop(locker.lock("job").into_future());
+        driver.pass(ms(2_000));
+        driver.lose(0);
+        driver.settle();
+        drop(guard);
+        capture.ask(None);
+        assert_eq!((capture.spans().len(), capture.events("quorlock.lost").len()), (2, 1));
+        assert_eq!(capture.events("quorlock.master.reconnecting").len(), 1);
     });
 }
 
