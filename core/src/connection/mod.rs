@@ -6,6 +6,7 @@
 //! whose release comes while it still waits for a connection is dropped, and the release is answered for both. What is to be written, closed and opened is kept as tasks until somebody takes them.
 //! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
 
+mod answers;
 mod backoff;
 mod flight;
 mod handshake;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+pub(crate) use answers::{Answers, Upward};
 pub(crate) use handshake::RunId;
 pub use handshake::Warning;
 pub(crate) use request::{Action, Answer, Claim, Fate, Request, Ticket, Wording};
@@ -43,38 +45,6 @@ const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 /// A buffer of requests larger than this is given back once it has been written.
 const KEPT_OUTBOUND_BYTES: usize = 64 * 1024;
-
-/// Room for so many answers is kept when all have been taken; more is given back.
-const KEPT_ANSWERS: usize = 256;
-
-/// What is on its way up, in the order in which it came.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
-
-/// One thing that a connection tells.
-#[derive(Clone, Debug)]
-pub(crate) enum Upward {
-    Answer(Ticket, Answer),
-    News(News),
-}
-
-impl Answers {
-    fn answer(&mut self, master: MasterId, ticket: Ticket, answer: Answer) {
-        self.0.push_back((master, Upward::Answer(ticket, answer)));
-    }
-
-    pub(crate) fn tell(&mut self, master: MasterId, news: News) {
-        self.0.push_back((master, Upward::News(news)));
-    }
-
-    pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
-        let next = self.0.pop_front();
-        if next.is_none() {
-            self.0.shrink_to(KEPT_ANSWERS);
-        }
-        next
-    }
-}
 
 /// What the driver is to do for a master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,38 @@
+//! What connections tell the machine.
+
+use std::collections::VecDeque;
+
+use super::{Answer, News, Ticket};
+use crate::protocol::MasterId;
+
+/// Room for so many answers is kept when all have been taken; more is given back.
+const KEPT_ANSWERS: usize = 256;
+
+/// What is on its way up, in the order in which it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
+
+/// One thing that a connection tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Upward {
+    Answer(Ticket, Answer),
+    News(News),
+}
+
+impl Answers {
+    pub(super) fn answer(&mut self, master: MasterId, ticket: Ticket, answer: Answer) {
+        self.0.push_back((master, Upward::Answer(ticket, answer)));
+    }
+
+    pub(crate) fn tell(&mut self, master: MasterId, news: News) {
+        self.0.push_back((master, Upward::News(news)));
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
+        let next = self.0.pop_front();
+        if next.is_none() {
+            self.0.shrink_to(KEPT_ANSWERS);
+        }
+        next
+    }
+}
