@@ -48,6 +48,8 @@ pub enum Demand {
 /// [`retry_write`](Self::retry_write)), the waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
 /// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait in a socket would count as silence.
 ///
+/// The page `docs/driving.md` in this crate's folder tells why it is so, with a whole transport.
+///
 /// When a port is dropped, everybody who waits is told that the driver has ended.
 pub struct Port {
     shared: Arc<Shared>,
