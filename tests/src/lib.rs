@@ -45,7 +45,21 @@ pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
 pub use transport::{Pause, Transport};
 
-/// The README's examples, compiled by the test run.
+/// The examples of the README and of the pages for users, compiled by the test run. That none is forgotten is a test of the command's.
 #[cfg(all(doctest, feature = "tokio"))]
-#[doc = include_str!("../../README.md")]
-pub struct Readme;
+mod documented {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../core/docs/beyond.md")]
+    struct Beyond;
+
+    #[doc = include_str!("../../core/docs/choosing.md")]
+    struct Choosing;
+
+    #[doc = include_str!("../../core/docs/driving.md")]
+    struct Driving;
+
+    #[doc = include_str!("../../core/docs/waiting.md")]
+    struct Waiting;
+}

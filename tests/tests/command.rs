@@ -9,6 +9,8 @@ mod binary;
 mod conflicts;
 #[path = "command/demo.rs"]
 mod demo;
+#[path = "command/documented.rs"]
+mod documented;
 #[path = "command/faults.rs"]
 mod faults;
 #[path = "command/fencing.rs"]

@@ -240,22 +240,3 @@ fn every_subcommand_has_a_help_that_fits_80_columns() {
         }
     }
 }
-
-#[test]
-fn the_scripts_of_the_readme_run() {
-    let readme = include_str!("../../../README.md");
-    let (_, section) = readme.split_once("\n## The command\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
-    let scripts: Vec<_> =
-        section.split("\n```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(scripts.len(), 2);
-    let masters = masters(3);
-    for (script, says) in scripts.into_iter().zip(["job is ours, number ", "runs\n"]) {
-        let script =
-            format!("set -e\nquorlock() {{ \"$QUORLOCK\" \"$@\"; }}\n{script}").replace("deploy", JOB);
-        let ended = shell(&masters, &script, "");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{script}");
-        assert!(ended.out.starts_with(says), "{script}: {}", ended.out);
-    }
-    assert_free(&masters);
-}

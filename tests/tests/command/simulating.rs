@@ -1,7 +1,6 @@
-//! `quorlock simulate`: scenarios with and without their defence, worlds of one's own, pictures, and the page about them.
+//! `quorlock simulate`: scenarios with and without their defence, worlds of one's own, and pictures.
 
 use std::fs;
-use std::path::Path;
 
 use crate::running::{Ended, Running, quorlock};
 
@@ -189,43 +188,5 @@ fn help_and_list_fit_80_columns_and_name_all() {
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
         assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
         assert!(SCENARIOS.iter().all(|scenario| ended.out.contains(scenario)), "{}", ended.out);
-    }
-}
-
-/// The commands of the page, and what it says that they end with.
-#[test]
-fn the_commands_in_the_documentation_do_what_it_says() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/docs");
-    let page = fs::read_to_string(docs.join("simulate.md")).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let mut commands = 0;
-    for line in page.lines() {
-        let Some(command) = line.strip_prefix("$ quorlock ") else { continue };
-        let (command, code) = command.split_once("  # exit code ").unwrap_or((command, "0"));
-        let words: Vec<_> = command.split_whitespace().collect();
-        let ended = Running::of(quorlock(&words).current_dir(directory.path())).end_by_itself();
-        assert_eq!(ended.code.map(|code| code.to_string()).as_deref(), Some(code), "{line}: {}", ended.err);
-        commands += 1;
-    }
-    assert!(commands >= 2 * SCENARIOS.len(), "{commands} commands");
-    for entry in fs::read_dir(&docs).unwrap() {
-        let file = entry.unwrap().file_name();
-        if Path::new(&file).extension().is_some_and(|extension| extension == "svg") {
-            let drawn = fs::read_to_string(directory.path().join(&file)).unwrap_or_default();
-            let kept = fs::read_to_string(docs.join(&file)).unwrap();
-            assert!(drawn == kept, "{} is not what its command in simulate.md draws now", file.display());
-        }
-    }
-    // What they print, or how that begins.
-    for (_, printed) in
-        page.match_indices("```text\n").map(|(place, start)| page.split_at(place + start.len()))
-    {
-        let (printed, _) = printed.split_once("```").unwrap();
-        let (command, printed) = printed.split_once('\n').unwrap();
-        let command = command.strip_prefix("$ quorlock ").unwrap();
-        let command = command.split_once("  # ").map_or(command, |(command, _)| command);
-        let words: Vec<_> = command.split_whitespace().collect();
-        let ended = Running::of(quorlock(&words).current_dir(directory.path())).end_by_itself();
-        assert!(ended.out.starts_with(printed), "{command} prints\n{}and not\n{printed}", ended.out);
     }
 }

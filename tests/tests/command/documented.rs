@@ -1,0 +1,278 @@
+//! Every command in the README and in the pages of `core/docs`, run as it stands there, with what the page says that it ends with.
+//!
+//! A block of a page is one of these, by its language:
+//!
+//! * `text` that begins with `$ quorlock …`: that command, with `  # exit code N` behind it unless that is 0. What follows is what it prints, which
+//!   is compared where it is the same each time: `quorlock simulate`.
+//! * `sh` with a line that begins with `quorlock` or takes its output: the whole block, as a script of a POSIX shell that ends at the
+//!   first failure.
+//! * `crontab`: each line behind its five fields, with the variables above it.
+//!
+//! The hosts `a`, `b` and `c` are masters that the test starts, anew for each page; ports that a page names are free ones. What can
+//! not be run is in [`LEFT_OUT`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use quorlock_tests::{Fleet, masters};
+
+use crate::binary;
+use crate::running::{Ended, Running};
+
+/// What pages tell and nothing here runs, and why.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("cargo install --path transport-blocking --features cli", "it changes what is installed"),
+    ("cargo demo", "it builds; what it runs, quorlock demo, has tests of its own"),
+];
+
+/// Programs that pages run under a lock.
+const PROGRAMS: [&str; 1] = ["report.sh"];
+
+/// The hosts that pages name.
+const HOSTS: [&str; 3] = ["a", "b", "c"];
+
+/// The ports that pages name.
+const PORTS: [&str; 3] = ["7001", "7002", "7003"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The README and all pages, each with its name.
+fn pages() -> Vec<(String, String)> {
+    let docs = root().join("core/docs");
+    let mut files: Vec<_> = fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
+    files.push(root().join("README.md"));
+    files.sort();
+    files
+        .into_iter()
+        .map(|file| {
+            (file.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(file).unwrap())
+        })
+        .collect()
+}
+
+/// The fenced blocks of a page: their language, and their text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let (mut blocks, mut open) = (Vec::new(), None);
+    for line in page.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(language), None) => open = Some((language.to_owned(), String::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some((_, text))) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block has no end");
+    blocks
+}
+
+fn is_command(line: &str) -> bool {
+    line.starts_with("quorlock ") || line.contains("$(quorlock ")
+}
+
+fn is_left_out(line: &str) -> bool {
+    LEFT_OUT.iter().any(|(left, _)| *left == line)
+}
+
+/// What is run of a page: a script, the exit code that the page tells, and what it prints if that is known.
+struct Step {
+    script: String,
+    code: i32,
+    printed: Option<String>,
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (language, text) in blocks(page) {
+        match language.as_str() {
+            "text" => {
+                let Some((line, printed)) = text.strip_prefix("$ ").and_then(|text| text.split_once('\n'))
+                else {
+                    continue;
+                };
+                let (command, code) = line.split_once("  # exit code ").unwrap_or((line, "0"));
+                let is_same = command.starts_with("quorlock simulate ");
+                steps.push(Step {
+                    script: command.to_owned(),
+                    code: code.parse().unwrap(),
+                    printed: is_same.then(|| printed.to_owned()),
+                });
+            }
+            "sh" if text.lines().any(is_command) => {
+                let lines: Vec<_> = text.lines().filter(|line| !is_left_out(line)).collect();
+                steps.push(Step { script: lines.join("\n"), code: 0, printed: None });
+            }
+            "crontab" => {
+                let mut script = String::new();
+                for line in text.lines().filter(|line| !line.starts_with('#')) {
+                    if line.split_whitespace().next().is_some_and(|word| word.contains('=')) {
+                        script += &format!("export {line}\n");
+                    } else {
+                        let command =
+                            (0..5).fold(line, |rest, _| rest.split_once(' ').unwrap().1.trim_start());
+                        steps.push(Step { script: format!("{script}{command}"), code: 0, printed: None });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// The script with the masters that there are in place of the hosts that a page names, and free ports in place of its ports.
+fn with_masters(script: &str, urls: &[String]) -> String {
+    let mut script = script.to_owned();
+    let listeners: Vec<_> = PORTS.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    for (port, listener) in PORTS.iter().zip(&listeners) {
+        let free = listener.local_addr().unwrap().port();
+        for before in [":", " "] {
+            script = script.replace(&format!("{before}{port}"), &format!("{before}{free}"));
+        }
+    }
+    for (host, url) in HOSTS.iter().zip(urls) {
+        for end in [" ", ",", "\n"] {
+            script = script.replace(&format!("redis://{host}{end}"), &format!("{url}{end}"));
+        }
+    }
+    script
+}
+
+/// Runs it where the page's programs are.
+#[track_caller]
+fn run(script: &str, masters: &Fleet, directory: &Path) -> Ended {
+    let script = with_masters(&format!("{script}\n"), &masters.urls());
+    // What a script that fails has left in the background ends with it.
+    let begin =
+        "set -e\nPATH=\"$PWD/bin:$PATH\"\ntrap 'test -z \"$!\" || kill \"$!\" 2>/dev/null || true' EXIT\n";
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{begin}{script}")]).current_dir(directory);
+    command.env("QUORLOCK_MASTERS", masters.urls().join(","));
+    Running::of(&mut command).end()
+}
+
+fn run_page(name: &str) -> usize {
+    let (_, page) = pages().into_iter().find(|(page, _)| page == name).unwrap();
+    let (masters, directory) = (masters(HOSTS.len()), tempfile::tempdir().unwrap());
+    // The command itself and not a function of the shell: a script that ends what it has started in the background ends that.
+    fs::create_dir(directory.path().join("bin")).unwrap();
+    symlink(binary::quorlock(), directory.path().join("bin/quorlock")).unwrap();
+    for program in PROGRAMS {
+        let file = directory.path().join(program);
+        fs::write(&file, "#!/bin/sh\necho \"$QUORLOCK_RESOURCE is reported\"\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let steps = steps(&page);
+    for Step { script, code, printed } in &steps {
+        let ended = run(script, &masters, directory.path());
+        assert_eq!(ended.code, Some(*code), "{name}: {script}\n{}{}", ended.out, ended.err);
+        if let Some(printed) = printed {
+            assert!(ended.out.starts_with(printed), "{script} prints\n{}and not\n{printed}", ended.out);
+        }
+        // Pictures that are the same each time, drawn again.
+        if let Some((_, picture)) =
+            script.split_once("quorlock simulate ").and_then(|(_, rest)| rest.split_once("--svg "))
+        {
+            let picture = picture.split_whitespace().next().unwrap();
+            let drawn = fs::read_to_string(directory.path().join(picture)).unwrap();
+            let kept = fs::read_to_string(root().join("core/docs").join(picture)).unwrap();
+            assert!(drawn == kept, "{picture} is not what its command in {name} draws now");
+        }
+    }
+    steps.len()
+}
+
+#[test]
+fn the_commands_of_the_readme_do_what_it_says() {
+    assert!(run_page("README.md") >= 3);
+}
+
+#[test]
+fn the_commands_of_the_pages_do_what_they_say() {
+    let mut commands = 0;
+    for (name, _) in pages().iter().filter(|(name, _)| name != "README.md") {
+        commands += run_page(name);
+    }
+    assert!(commands >= 18, "{commands} commands");
+}
+
+#[test]
+fn every_line_with_a_command_is_in_a_block_that_is_run_or_left_out_with_a_reason() {
+    for (name, page) in pages() {
+        let run: Vec<_> = steps(&page).into_iter().map(|step| step.script).collect();
+        let (mut language, mut is_open) = ("", false);
+        for line in page.lines() {
+            if let Some(begun) = line.strip_prefix("```") {
+                is_open = !is_open;
+                language = if is_open { begun } else { "" };
+                continue;
+            }
+            let command = line.strip_prefix("$ ").unwrap_or(line);
+            let command = command.split_once("  # exit code ").map_or(command, |(command, _)| command);
+            let is_crontab = language == "crontab" && command.contains(" quorlock ");
+            if !is_open || !(is_command(command) || is_crontab) || is_left_out(command) {
+                continue;
+            }
+            let is_run = run.iter().any(|script| {
+                script.lines().any(|line| line == command || is_crontab && command.ends_with(line))
+            });
+            assert!(is_run, "{name}: nothing runs {line:?}");
+        }
+    }
+    let all: String = pages().into_iter().map(|(_, page)| page).collect();
+    for (line, why) in LEFT_OUT {
+        assert!(all.contains(line), "{line} is left out ({why}), and nowhere");
+    }
+}
+
+/// A page with Rust that no crate includes for its doc tests would not be compiled.
+#[test]
+fn every_page_with_rust_is_compiled() {
+    let crates = ["tests", "core", "transport-tokio", "transport-smol", "transport-blocking"];
+    let sources: String = crates
+        .iter()
+        .map(|folder| fs::read_to_string(root().join(folder).join("src/lib.rs")).unwrap())
+        .collect();
+    for (name, page) in pages() {
+        let languages: BTreeSet<_> = blocks(&page).into_iter().map(|(language, _)| language).collect();
+        if languages.iter().any(|language| language.starts_with("rust")) {
+            assert!(sources.contains(&format!("{name}\")]")), "no crate's src/lib.rs includes {name}");
+        }
+        for language in languages {
+            let language = language.split(',').next().unwrap().to_owned();
+            let known = ["rust", "toml", "text", "sh", "crontab", "mermaid"];
+            assert!(known.contains(&language.as_str()), "{name}: nothing looks into blocks of {language:?}");
+        }
+    }
+}
+
+/// Pages and pictures that a page links to are there.
+#[test]
+fn every_link_to_a_file_leads_somewhere() {
+    let mut pages: Vec<_> = pages()
+        .into_iter()
+        .map(|(name, page)| (if name == "README.md" { root() } else { root().join("core/docs") }, page))
+        .collect();
+    for file in ["ARCHITECTURE.md", "tests/README.md", "tests/PROOFS.md"] {
+        let file = root().join(file);
+        pages.push((file.parent().unwrap().to_owned(), fs::read_to_string(file).unwrap()));
+    }
+    for (folder, page) in pages {
+        for (_, link) in page.match_indices("](").map(|(place, _)| page.split_at(place + 2)) {
+            let (link, _) = link.split_once(')').unwrap();
+            let (file, _) = link.split_once('#').unwrap_or((link, ""));
+            if !file.is_empty() && !file.contains("://") {
+                assert!(folder.join(file).exists(), "{} leads nowhere", folder.join(file).display());
+            }
+        }
+    }
+}
