@@ -5,8 +5,6 @@
 mod driver;
 mod ending;
 mod gathering;
-#[cfg(feature = "tracing")]
-mod observing;
 mod pauses;
 mod reporting;
 mod waiting;

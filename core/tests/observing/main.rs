@@ -1,20 +1,32 @@
 //! What a subscriber of `tracing` is told, and that no secret is in it.
+//!
+//! In a program of its own, in which nothing is told before there is a subscriber: what `tracing` finds out about a place in the code it
+//! keeps, and a subscriber that comes at the same moment in another thread may be left out of it.
 
+#![cfg(feature = "tracing")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
+
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Waker};
 
 use quorlock_core::Config;
 use quorlock_core::front::Locker;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::with_default;
+use tracing::subscriber::set_global_default;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use super::driver::{Driver, ms};
+use driver::{Driver, ms};
+
+// Most of it is for other tests.
+#[allow(dead_code)]
+#[path = "../front/driver.rs"]
+mod driver;
 
 /// A span or an event, with its fields as text.
 #[derive(Clone, Debug)]
@@ -72,11 +84,7 @@ impl Capture {
     }
 }
 
-impl Subscriber for Capture {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "quorlock"
-    }
-
+impl Capture {
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         self.is_told();
         let mut told = Told::new(attributes.metadata());
@@ -98,6 +106,39 @@ impl Subscriber for Capture {
         event.record(&mut told);
         self.0.lock().unwrap().1.push(told);
     }
+}
+
+thread_local! {
+    /// What the test of this thread captures with.
+    static HERE: RefCell<Option<Capture>> = const { RefCell::new(None) };
+}
+
+/// The program's subscriber, which passes everything on to the capture of the thread.
+struct Everywhere;
+
+impl Everywhere {
+    fn here<R>(&self, tell: impl FnOnce(&Capture) -> R) -> Option<R> {
+        let capture = HERE.with_borrow(Clone::clone)?;
+        Some(tell(&capture))
+    }
+}
+
+impl Subscriber for Everywhere {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "quorlock"
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        self.here(|capture| capture.new_span(attributes)).unwrap_or(Id::from_u64(u64::MAX))
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.here(|capture| capture.record(span, values));
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.here(|capture| capture.event(event));
+    }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn enter(&self, _: &Id) {}
@@ -105,8 +146,12 @@ impl Subscriber for Capture {
 }
 
 fn observed(act: impl FnOnce(&Capture)) {
+    static SUBSCRIBED: OnceLock<()> = OnceLock::new();
+    SUBSCRIBED.get_or_init(|| set_global_default(Everywhere).unwrap());
     let capture = Capture::default();
-    with_default(capture.clone(), || act(&capture));
+    HERE.set(Some(capture.clone()));
+    act(&capture);
+    HERE.set(None);
 }
 
 #[test]
