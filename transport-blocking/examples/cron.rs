@@ -36,7 +36,7 @@ fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>)
     let wanted = locker.lock(format!("nightly-report/{hour}")).within(Duration::from_secs(1));
     let guard = match wanted.ttl(Duration::from_secs(5)).renew().fenced().wait() {
         Ok(guard) => guard,
-        Err(AcquireError::HeldByAnother(_) | AcquireError::BehindOthers { .. }) => {
+        Err(AcquireError::HeldByAnother(_)) => {
             println!("{machine}: another machine runs it, or has run it");
             return Ok(false);
         }

@@ -32,9 +32,7 @@ async fn check_out(
 /// What an error means to a client. In a service of your own the text, which names the masters, belongs into the log.
 fn status(error: &ScopeError) -> StatusCode {
     match error {
-        ScopeError::NotAcquired(AcquireError::HeldByAnother(_) | AcquireError::BehindOthers { .. }) => {
-            StatusCode::CONFLICT
-        }
+        ScopeError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
         // A name that cannot be one: too long, or empty.
         ScopeError::NotAcquired(AcquireError::Request(_)) => StatusCode::BAD_REQUEST,
         // Nobody knows who holds it, or it was lost half-way: try again later.

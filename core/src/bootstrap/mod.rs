@@ -105,6 +105,7 @@ impl Bootstrap {
             masters: Arc::clone(&effects.config.masters),
             votes: std::mem::take(&mut self.votes),
             attempts: 1,
+            callers_ahead: 0,
         };
         self.end(Err(BootstrapError::Unreached(Box::new(ballot))), effects);
     }

@@ -75,6 +75,14 @@ struct Debt {
     until: Instant,
 }
 
+/// A request for the connection that is being opened.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Queued {
+    request: Request,
+    /// Follows an acquisition whose round is over, and is awaited: what the master says to the two of them still counts for the caller's error.
+    undo: Option<Request>,
+}
+
 /// One master as the machine sees it.
 #[derive(Clone)]
 pub(crate) struct Connection {
@@ -94,8 +102,7 @@ pub(crate) struct Connection {
     /// Until when the master does not vote, by what it said last.
     quarantined_until: Option<Instant>,
     flight: Flight,
-    /// Requests for the connection that is being opened.
-    queued: VecDeque<Request>,
+    queued: VecDeque<Queued>,
     debts: VecDeque<Debt>,
     tracking: Tracking,
     backoff: Backoff,

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::handshake::Progress;
 use super::request::{Form, Wording};
 use super::tracking::News;
-use super::{Action, Answer, Answers, Connection, Debt, Fate, Request, State};
+use super::{Action, Answer, Answers, Connection, Debt, Fate, Queued, Request, State};
 use crate::protocol::{Cause, FencingToken, Fleet, MasterId, Ttl};
 use crate::time::Instant;
 use crate::wire::{self, Reply, ServerError};
@@ -53,17 +53,24 @@ impl Connection {
     /// Keeps a request for the connection that is being opened.
     pub(super) fn queue(&mut self, request: &Request, now: Instant, answers: &mut Answers) {
         if request.action.clears() {
-            let acquires =
-                |other: &Request| other.action == Action::Acquire && other.claim.is_of(&request.claim);
+            let acquires = |other: &Queued| {
+                other.request.action == Action::Acquire && other.request.claim.is_of(&request.claim)
+            };
             if let Some(place) = self.queued.iter().position(acquires) {
-                // Its acquisition has not left, so there is nothing to release.
-                self.queued.remove(place);
-                answer(answers, self.id, request, Answer::No);
+                if request.action == Action::Undo {
+                    if let Some(queued) = self.queued.get_mut(place) {
+                        queued.undo = Some(request.clone());
+                    }
+                } else {
+                    // Its acquisition has not left, so there is nothing to release.
+                    let undo = self.queued.remove(place).and_then(|queued| queued.undo);
+                    undo.iter().chain([request]).for_each(|it| answer(answers, self.id, it, Answer::No));
+                }
                 return;
             }
         }
         if self.queued.len() < self.config.max_in_flight_requests {
-            self.queued.push_back(request.clone());
+            self.queued.push_back(Queued { request: request.clone(), undo: None });
         } else {
             self.refuse(request, Cause::TooManyInFlight, now, answers);
         }
@@ -113,8 +120,17 @@ impl Connection {
 
     pub(super) fn fail_queued(&mut self, now: Instant, answers: &mut Answers) {
         let Some(cause) = self.fault else { return };
-        for request in std::mem::take(&mut self.queued) {
+        for Queued { request, undo } in std::mem::take(&mut self.queued) {
             self.refuse(&request, cause, now, answers);
+            if let Some(undo) = undo {
+                // Nothing has left that it could undo, so it is not owed.
+                answer(
+                    answers,
+                    self.id,
+                    &undo,
+                    Answer::Failed { cause, fate: Fate::NotSent, stale: false },
+                );
+            }
         }
     }
 
@@ -256,8 +272,10 @@ impl Connection {
         self.state = State::Ready;
         self.fault = None;
         self.pay_debts(now, answers);
-        for request in std::mem::take(&mut self.queued) {
-            self.submit(&request, &mut Wording::default(), now, answers);
+        for Queued { request, undo } in std::mem::take(&mut self.queued) {
+            for request in std::iter::once(request).chain(undo) {
+                self.submit(&request, &mut Wording::default(), now, answers);
+            }
         }
     }
 }

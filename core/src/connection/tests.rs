@@ -224,9 +224,9 @@ fn a_release_takes_back_only_its_own_acquisition_while_both_wait_for_the_connect
     alone.submit(Action::Extend, 2);
     alone.submit(Action::Acquire, 2);
     alone.submit(Action::Undo, 2);
-    let left: Vec<_> = alone.connection.queued.iter().map(|request| request.action).collect();
+    let left: Vec<_> = alone.connection.queued.iter().map(|queued| queued.request.action).collect();
     assert_eq!(left, [Action::Acquire, Action::Extend]);
-    assert_eq!(alone.connection.queued[0].claim, request(Action::Acquire, 1).claim);
+    assert_eq!(alone.connection.queued[0].request.claim, request(Action::Acquire, 1).claim);
     assert_eq!(alone.answered(), [Answer::No]);
 }
 

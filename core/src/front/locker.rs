@@ -64,8 +64,8 @@ impl Locker {
 
     /// Seeks a lock with one attempt.
     ///
-    /// It never goes ahead of those who wait for it in this process: while there are some it ends with
-    /// [`BehindOthers`](crate::AcquireError::BehindOthers), and nothing was sent.
+    /// It never goes ahead of callers of this process that wait for the lock: while there are some it ends with
+    /// [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing was sent.
     ///
     /// An attempt that found only connections which something in between had dropped while they were quiet is made once more, on
     /// fresh ones: it has not asked anybody yet.

@@ -60,8 +60,6 @@ pub struct Refusals {
     pub too_late: u64,
     /// [`AcquireError::NotHeld`].
     pub not_held: u64,
-    /// [`AcquireError::BehindOthers`].
-    pub behind_others: u64,
     /// [`AcquireError::Request`].
     pub request: u64,
     /// [`AcquireError::DriverEnded`].
@@ -77,7 +75,6 @@ impl Refusals {
             ("misconfigured", self.misconfigured),
             ("too_late", self.too_late),
             ("not_held", self.not_held),
-            ("behind_others", self.behind_others),
             ("request", self.request),
             ("driver_ended", self.driver_ended),
         ]
@@ -104,7 +101,6 @@ impl Refusals {
             AcquireError::Misconfigured(_) => &mut self.misconfigured,
             AcquireError::TooLate(_) => &mut self.too_late,
             AcquireError::NotHeld(_) => &mut self.not_held,
-            AcquireError::BehindOthers { .. } => &mut self.behind_others,
             AcquireError::Request(_) => &mut self.request,
             AcquireError::DriverEnded => &mut self.driver_ended,
         } += 1;

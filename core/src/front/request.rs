@@ -60,7 +60,8 @@ impl Request {
         self
     }
 
-    /// How long to go on trying; the configuration's span unless set, `None` for as long as it takes.
+    /// How long to go on trying; the configuration's span unless set, `None` for as long as it takes. Zero is a single try, as with
+    /// [`Locker::try_lock`](super::Locker::try_lock): its one round is not cut short.
     pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.within = limit.into();
         self

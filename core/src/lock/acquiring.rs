@@ -1,6 +1,7 @@
 //! Attempts: one round each, the clearing behind a lost one, and the pause before the next.
 
 use super::fencing::Numbers;
+use super::settling::settling_pause;
 use super::{Effects, Lock, NOTICE, Phase};
 use crate::connection::{Action, Answer, Claim, Fate, Request};
 use crate::protocol::{
@@ -17,7 +18,7 @@ const HEAD_START: u32 = 4;
 pub(super) struct Trying {
     pub(super) round: u32,
     /// Before the first send: elapsed time counts from here.
-    since: Instant,
+    pub(super) since: Instant,
     pub(super) votes: Votes,
     /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
     stale: MasterSet,
@@ -90,7 +91,7 @@ impl Lock {
         effects.order(masters, Request { watch, ..request });
     }
 
-    fn may_try_again(&self) -> bool {
+    pub(super) fn may_try_again(&self) -> bool {
         self.attempts_allowed.is_none_or(|allowed| self.attempts < allowed)
     }
 
@@ -130,6 +131,9 @@ impl Lock {
         if is_alone {
             if vote.is_refusal() && self.may_try_again() {
                 return self.turned_away(master, now, effects);
+            }
+            if vote.is_refusal() && self.is_settling() {
+                return self.look_around(now, effects);
             }
             self.ask_the_rest(effects);
         }
@@ -257,8 +261,13 @@ impl Lock {
         let watch = !tally.is_misconfigured(quorum) && self.may_try_again();
         let undo = self.request(Some(undo_round), Action::Undo, self.longest_ttl, 0);
         effects.order(self.reached, Request { watch, ..undo });
-        let poll_at = now + effects.jitter.within(&effects.config.retry_delay);
-        self.note_votes(&votes, watch, now);
+        let may_settle = !watch && effects.config.settles_splits;
+        let poll_at = if may_settle {
+            now + settling_pause(now.since(since), effects)
+        } else {
+            now + effects.jitter.within(&effects.config.retry_delay)
+        };
+        self.note_votes(&votes, watch, may_settle, now);
         self.phase = Phase::Clearing(Clearing {
             acquire_round,
             undo_round,
@@ -269,7 +278,7 @@ impl Lock {
             refused_first: None,
         });
         self.plan_next_attempt(now, effects);
-        self.finish_if_nothing_is_awaited(effects);
+        self.conclude(now, effects);
     }
 
     pub(super) fn clearing_answered(
@@ -319,19 +328,13 @@ impl Lock {
         }
         let goes_on = clearing.retry_at.is_some();
         self.wait.last_votes = Some(clearing.votes.clone());
-        if goes_on {
+        if goes_on || effects.config.settles_splits {
             self.note_stand(master, answer, round == undo_round, now);
+        }
+        if goes_on {
             self.plan_next_attempt(now, effects);
         }
-        self.finish_if_nothing_is_awaited(effects);
-    }
-
-    pub(super) fn finish_if_nothing_is_awaited(&mut self, effects: &mut Effects<'_>) {
-        if let Phase::Clearing(clearing) = &self.phase {
-            if clearing.retry_at.is_none() && clearing.awaited.is_empty() {
-                self.finish(effects);
-            }
-        }
+        self.conclude(now, effects);
     }
 
     /// Tells the caller what the masters said last.

@@ -22,6 +22,7 @@ mod healing;
 mod holding;
 mod releasing;
 mod resuming;
+mod settling;
 mod wait;
 mod waiting;
 
@@ -130,8 +131,9 @@ impl Lock {
         let is_fenced =
             wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
         let mut lock = Self::unasked(id, &wanted.resource, NO_TOKEN, Claim::none(is_fenced), wanted.ttl);
-        lock.give_up_at = wanted.within.map(|limit| now + limit);
-        lock.attempts_allowed = wanted.attempts;
+        let (within, attempts) = wanted.limits();
+        lock.give_up_at = within.map(|limit| now + limit);
+        lock.attempts_allowed = attempts;
         lock.renew_for = wanted.renew_for;
         lock.healing = wanted.healing;
         lock.phase = Phase::Queued { begins: None };
@@ -395,6 +397,7 @@ impl Lock {
             masters: Arc::clone(&effects.config.masters),
             votes,
             attempts: self.attempts,
+            callers_ahead: 0,
         }
     }
 }

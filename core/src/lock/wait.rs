@@ -13,13 +13,21 @@ pub(super) enum Stand {
     Unknown,
     /// Nobody holds the key, or it has changed since.
     Open,
-    /// Another held it when it was read. It ends then, if it is not renewed; its change is told if it is watched.
-    Held { until: Option<Instant>, watched: bool },
+    /// Another held it when it was read: `by` is the fingerprint of its token. It ends then, if it is not renewed; its change is told if it is
+    /// watched.
+    Held { by: u64, until: Option<Instant>, watched: bool },
 }
 
 /// What a lock knows and remembers because others want it, too. Nothing, for most locks, and then it takes no room.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Wait(Option<Box<Known>>);
+
+/// How long a split may be settled: see `settling.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Settling {
+    pub(super) until: Instant,
+    pub(super) rounds_left: u8,
+}
 
 /// See [`Wait`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -34,6 +42,8 @@ pub(super) struct Known {
     pub(super) knowledge: Option<Box<Knowledge>>,
     /// When all masters are to be asked, whatever the first one says.
     pub(super) all_at: Option<Instant>,
+    /// While a split of its last attempt is being settled.
+    pub(super) settling: Option<Settling>,
     /// Until when it lets others go first if it is refused.
     pub(super) patient_until: Instant,
     /// Who held it when it was last refused, and how many others have held it before him.
@@ -49,6 +59,7 @@ static NOTHING: Known = Known {
     met_others: None,
     knowledge: None,
     all_at: None,
+    settling: None,
     patient_until: Instant::ORIGIN,
     holder: None,
     passed_over: 0,

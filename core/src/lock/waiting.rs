@@ -17,7 +17,7 @@ use super::wait::{Knowledge, Stand, Turn};
 use super::{Effects, Lock, Phase};
 use crate::connection::Answer;
 use crate::jitter::Jitter;
-use crate::protocol::{AcquireError, MasterId, MasterSet, Resource, Vote};
+use crate::protocol::{AcquireError, Ballot, MasterId, MasterSet, Resource, Vote};
 use crate::time::Instant;
 
 /// Lives are told in whole milliseconds.
@@ -152,7 +152,11 @@ impl Lock {
     ) {
         let error = match votes {
             Some(votes) => AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum),
-            None => AcquireError::BehindOthers { resource: self.resource.clone(), others },
+            None => {
+                let votes = vec![Vote::Outstanding; effects.config.masters.len()];
+                let ballot = Ballot { callers_ahead: others, ..self.ballot(votes, effects) };
+                AcquireError::HeldByAnother(Box::new(ballot))
+            }
         };
         self.fail(error, effects);
     }
@@ -176,7 +180,8 @@ impl Lock {
             Some(Stand::Held { until, .. }) => until.is_none_or(|until| now < until),
             _ => false,
         };
-        (!is_held).then_some(first)
+        // Who settles a split wants to know who came first there, and takes nothing from it.
+        (!is_held || self.is_settling()).then_some(first)
     }
 
     /// Those who wait are told at the same time, one after the other, always in the same order. Who comes late each time would be passed over
@@ -236,8 +241,9 @@ impl Lock {
     /// What an answer says about the key on the master; `is_undone` if it is about an attempt that was taken back.
     pub(super) fn note_stand(&mut self, master: MasterId, answer: Answer, is_undone: bool, now: Instant) {
         let stand = match answer {
-            Answer::Holder { remaining, watched, .. } => {
-                Stand::Held { until: remaining.map(|left| now + left.max(WHOLE)), watched }
+            Answer::Holder { holder, remaining, watched } => {
+                let until = remaining.map(|left| now + left.max(WHOLE));
+                Stand::Held { by: holder, until, watched }
             }
             Answer::Yes | Answer::Counted(_) | Answer::No if is_undone => Stand::Open,
             _ => Stand::Unknown,
@@ -255,8 +261,8 @@ impl Lock {
         }
     }
 
-    /// A round was lost with these votes. Another follows if it `goes_on`.
-    pub(super) fn note_votes(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
+    /// A round was lost with these votes. Another follows if it `goes_on`, or may follow if they turn out to be split.
+    pub(super) fn note_votes(&mut self, votes: &[Vote], goes_on: bool, may_settle: bool, now: Instant) {
         if votes.iter().any(|vote| vote.is_refusal()) {
             self.wait.met_others = Some(now);
             self.way.is_wary = true;
@@ -266,7 +272,7 @@ impl Lock {
         {
             self.wait.met(*vote);
         }
-        if !goes_on {
+        if !goes_on && !may_settle {
             return;
         }
         self.wait.all_at = None;
@@ -335,8 +341,8 @@ impl Lock {
             .iter()
             .map(|stand| match stand {
                 Stand::Open => now,
-                Stand::Held { until: Some(until), watched: true } => *until,
-                Stand::Held { until: Some(until), watched: false } => poll_at.min(*until),
+                Stand::Held { until: Some(until), watched: true, .. } => *until,
+                Stand::Held { until: Some(until), watched: false, .. } => poll_at.min(*until),
                 Stand::Held { until: None, .. } | Stand::Unknown => poll_at,
             })
             .collect();

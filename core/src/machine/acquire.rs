@@ -12,7 +12,7 @@ pub struct Acquire {
     /// The life of its keys.
     pub ttl: Ttl,
     /// How long to go on trying; `None` for as long as it takes. One round's answers are awaited in any case no
-    /// longer than the configured time-outs.
+    /// longer than the configured time-outs. Zero is a single try: the same as one attempt and no limit of time.
     pub within: Option<Duration>,
     /// How many rounds to make; `None` for as many as fit. With one it is not waited for at all; with more that limits no time.
     pub attempts: Option<u32>,
@@ -39,6 +39,19 @@ impl Acquire {
             healing: false,
             resumption: None,
         }
+    }
+
+    /// How long to go on, and how many attempts to make.
+    pub(crate) fn limits(&self) -> (Option<Duration>, Option<u32>) {
+        match self.within {
+            Some(Duration::ZERO) => (None, Some(1)),
+            within => (within, self.attempts),
+        }
+    }
+
+    /// Whether a single attempt is made, which does not wait for others.
+    pub(crate) fn is_single_try(&self) -> bool {
+        self.limits().1 == Some(1)
     }
 }
 

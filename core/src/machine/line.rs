@@ -180,7 +180,7 @@ impl Lines {
             line.ahead = Some(id);
             // Who does not wait has no patience either.
             let history = line.history();
-            return Ok(if wanted.attempts == Some(1) {
+            return Ok(if wanted.is_single_try() {
                 history.at_once()
             } else {
                 history.step_in(jitter, now)

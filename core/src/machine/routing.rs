@@ -121,7 +121,7 @@ impl<E: Entropy> Machine<E> {
             Ok(turn) => return Standing::Ahead(turn),
             Err(front) => front,
         };
-        if wanted.attempts != Some(1) {
+        if !wanted.is_single_try() {
             self.lines.queue(resource, id);
             return Standing::Behind;
         }

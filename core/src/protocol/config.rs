@@ -27,6 +27,7 @@ pub struct Config {
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
     pub(crate) wake_ups: bool,
     pub(crate) first_alone: bool,
+    pub(crate) settles_splits: bool,
 }
 
 impl Config {
@@ -119,6 +120,7 @@ pub struct ConfigBuilder {
     allowed_evictions: Vec<EvictionPolicy>,
     wake_ups: bool,
     first_alone: bool,
+    settles_splits: bool,
 }
 
 impl ConfigBuilder {
@@ -140,6 +142,7 @@ impl ConfigBuilder {
             allowed_evictions: Vec::new(),
             wake_ups: true,
             first_alone: true,
+            settles_splits: true,
         }
     }
 
@@ -269,6 +272,14 @@ impl ConfigBuilder {
         self
     }
 
+    /// Whether a single try whose votes were split among clients that asked at the same instant is made again; yes unless set. For measuring
+    /// what it does, and for searches that end with the first round.
+    #[cfg(feature = "sim")]
+    pub fn settle_splits(mut self, wanted: bool) -> Self {
+        self.settles_splits = wanted;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -357,6 +368,7 @@ impl ConfigBuilder {
             allowed_evictions: self.allowed_evictions,
             wake_ups: self.wake_ups,
             first_alone: self.first_alone,
+            settles_splits: self.settles_splits,
         };
         config.check_ttl(ttl)?;
         Ok(config)

@@ -16,6 +16,7 @@ pub struct Ballot {
     pub(crate) masters: Arc<[Endpoint]>,
     pub(crate) votes: Vec<Vote>,
     pub(crate) attempts: u32,
+    pub(crate) callers_ahead: usize,
 }
 
 impl Ballot {
@@ -43,10 +44,21 @@ impl Ballot {
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
+
+    /// How many callers of this process hold the lock or were first to ask for it, where that decided and no master was asked; zero
+    /// where the votes decided.
+    pub fn callers_ahead(&self) -> usize {
+        self.callers_ahead
+    }
 }
 
 impl fmt::Display for Ballot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.callers_ahead {
+            0 => {}
+            1 => return f.write_str("another caller in this process holds it or asked for it first"),
+            ahead => return write!(f, "{ahead} other callers in this process hold it or asked for it first"),
+        }
         write!(f, "{} of {} votes, {} needed (", self.granted(), self.masters.len(), self.needed())?;
         for (place, (name, vote)) in self.votes().enumerate() {
             write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
@@ -116,7 +128,10 @@ impl From<super::ConfigError> for RequestError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Somebody else holds it: a quorum answered, and at least one master names another holder.
+    /// Another holds it: a quorum of masters answered, and at least one of them refused because of another's key.
+    ///
+    /// Or the other is a caller of this process, and no master was asked: a single try never goes ahead of callers that wait, and a
+    /// caller that waits behind a holder in this process asks no master. [`Ballot::callers_ahead`] tells how many they are.
     HeldByAnother(Box<Ballot>),
     /// Too few masters answered.
     NoQuorum(Box<Ballot>),
@@ -126,14 +141,6 @@ pub enum AcquireError {
     TooLate(Box<Ballot>),
     /// Asked to go on with a lock that was handed on, so many masters did not have its token that a quorum is impossible.
     NotHeld(Box<Ballot>),
-    /// Others in this process hold it or were first to ask for it, and no master was asked: one try never goes before those who wait, and
-    /// who waits behind a holder in this process asks nobody.
-    BehindOthers {
-        /// What was to be locked.
-        resource: Resource,
-        /// How many they are, the holder included.
-        others: usize,
-    },
     /// The request cannot be carried out as it stands.
     Request(RequestError),
     /// The transport's I/O loop has ended, so nobody can answer.
@@ -141,7 +148,7 @@ pub enum AcquireError {
 }
 
 impl AcquireError {
-    /// What every master said, if masters were asked at all.
+    /// What every master said last, if the request was carried out.
     pub fn ballot(&self) -> Option<&Ballot> {
         match self {
             Self::HeldByAnother(ballot)
@@ -149,7 +156,7 @@ impl AcquireError {
             | Self::Misconfigured(ballot)
             | Self::TooLate(ballot)
             | Self::NotHeld(ballot) => Some(ballot),
-            Self::BehindOthers { .. } | Self::Request(_) | Self::DriverEnded => None,
+            Self::Request(_) | Self::DriverEnded => None,
         }
     }
 
@@ -185,15 +192,6 @@ impl fmt::Display for AcquireError {
                     f,
                     "{} not acquired: the votes came after its validity had run out: {ballot}",
                     ballot.resource
-                )
-            }
-            Self::BehindOthers { resource, others: 1 } => {
-                write!(f, "{resource} not acquired: another in this process holds it or was first to ask")
-            }
-            Self::BehindOthers { resource, others } => {
-                write!(
-                    f,
-                    "{resource} not acquired: {others} others in this process hold it or were first to ask"
                 )
             }
             Self::Request(error) => write!(f, "{error}"),
@@ -291,7 +289,7 @@ mod tests {
     fn ballot(votes: [Vote; 3]) -> Ballot {
         let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
         let resource = Resource::new("job").unwrap();
-        Ballot { resource, masters: masters.into(), votes: votes.to_vec(), attempts: 3 }
+        Ballot { resource, masters: masters.into(), votes: votes.to_vec(), attempts: 3, callers_ahead: 0 }
     }
 
     #[test]
@@ -304,6 +302,17 @@ mod tests {
             ballot.to_string(),
             "1 of 3 votes, 2 needed (a:6379 granted, b:6379 holds it no longer, c:6379 not heard yet)"
         );
+    }
+
+    #[test]
+    fn contention_in_this_process_tells_how_many_callers_are_ahead() {
+        for (callers_ahead, said) in [
+            (1, "job not acquired: another caller in this process holds it or asked for it first"),
+            (3, "job not acquired: 3 other callers in this process hold it or asked for it first"),
+        ] {
+            let ballot = Ballot { callers_ahead, ..ballot([Vote::Outstanding; 3]) };
+            assert_eq!(AcquireError::HeldByAnother(Box::new(ballot)).to_string(), said);
+        }
     }
 
     #[test]

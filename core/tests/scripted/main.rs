@@ -23,6 +23,7 @@ mod retry;
 mod schedules;
 mod server_errors;
 mod silence;
+mod single_tries;
 mod tables;
 mod tokens;
 mod validity;

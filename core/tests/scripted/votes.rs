@@ -12,6 +12,9 @@ pub enum Says {
     Nothing,
 }
 
+/// A split is settled for the longest `retry_delay`, and its last round may still wait for a silent master.
+const LONGEST_SETTLING: std::time::Duration = ms(150 + 50 + 50);
+
 const ALL: [Says; 4] = [Says::Granted, Says::Held, Says::Error, Says::Nothing];
 
 pub fn table(number: usize, masters: usize) -> Vec<Says> {
@@ -87,7 +90,10 @@ fn play(ready: &World, table: &[Says], order: &[usize]) {
             AcquireError::NoQuorum(_) => assert!(!held, "{table:?} {order:?}: {error}"),
             other => panic!("{table:?} {order:?}: {other}"),
         }
-        assert!(world.now <= start + ms(50), "{table:?} {order:?}: it ends with the last time-out");
+        // Where the other's token is not known to have a quorum, the votes may have been split among clients that asked at once.
+        let is_split = held && all_held < needed;
+        let longest = if is_split { ms(50) + LONGEST_SETTLING } else { ms(50) };
+        assert!(world.now <= start + longest, "{table:?} {order:?}: it ends with the last time-out");
     }
 
     let keeps =
@@ -182,7 +188,7 @@ fn two_refusals_and_a_hung_master_are_decided_at_once() {
 }
 
 #[test]
-fn an_even_split_of_two_or_four_masters_ends_at_once_for_both_sides() {
+fn an_even_split_of_two_or_four_masters_is_settled_and_one_side_gets_the_lock() {
     for masters in [2, 4] {
         let mut world = World::of(masters);
         world.add_node(settings(masters).build().unwrap(), 2);
@@ -195,16 +201,15 @@ fn an_even_split_of_two_or_four_masters_ends_at_once_for_both_sides() {
             world.serve(usize::from(master >= masters / 2), master);
         }
         world.each(|master| master.flow = Flow::Free);
-        for node in 0..2 {
-            let event = world.next_event_of(node);
-            let Event::NotAcquired { error: AcquireError::HeldByAnother(ballot), .. } = &event else {
-                panic!("{event:?}")
-            };
-            assert_eq!(ballot.granted(), masters / 2);
-        }
+        let events = [0, 1].map(|node| world.next_event_of(node));
+        let granted = events.iter().filter(|event| matches!(event, Event::Granted { .. })).count();
+        let refused = events.iter().filter(|event| {
+            matches!(event, Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. })
+        });
+        assert_eq!((granted, refused.count()), (1, 1), "{events:?}");
+        assert!(world.now.since(start) <= LONGEST_SETTLING);
         world.pump();
-        assert_eq!(world.now, start);
-        assert!(world.holders().is_empty());
+        assert_eq!(world.holders().len(), masters);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::waiting::told;
 fn are_there(locker: &Locker, key: &str, expected: usize) {
     eventually_equals(SOON, "those who stand in line", Some(expected), || {
         match locker.try_lock(key).wait() {
-            Err(AcquireError::BehindOthers { others, .. }) => Some(others),
+            Err(AcquireError::HeldByAnother(ballot)) => Some(ballot.callers_ahead()),
             _ => None,
         }
     });

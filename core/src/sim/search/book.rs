@@ -73,6 +73,7 @@ impl Book {
         let config = Config::builder(["redis://m1", "redis://m2", "redis://m3"])
             .request_timeout(TICK)
             .retry_delay(TICK..=TICK)
+            .settle_splits(false)
             .build()
             .expect("three masters are a configuration");
         let resource = Resource::new("r").expect("a name");

@@ -32,7 +32,8 @@ impl World {
                 let unsent =
                     |other: &Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
                 let place = link.queued.as_slice().iter().position(unsent);
-                match place.filter(|_| item.action().clears()) {
+                // An undo is awaited, and follows its acquisition.
+                match place.filter(|_| item.action() == Does::Release) {
                     // Its acquisition has not left, so there is nothing to release.
                     Some(place) => {
                         link.queued.remove(place);
@@ -47,8 +48,11 @@ impl World {
     /// As `Connection::fail_queued` and `refuse`.
     pub(super) fn refuse_queued(&mut self, state: &mut State, client: usize, master: usize) {
         let link = state.link_mut(client, master);
-        for item in link.queued.take().iter() {
-            if item.action().clears() {
+        let queued = link.queued.take();
+        for item in queued.iter() {
+            let acquires =
+                |other: Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
+            if item.action().clears() && !queued.iter().any(acquires) {
                 link.debts.push(Debt { attempt: item.attempt(), life: item.ttl() });
             }
             self.answer(client, master, item, Heard::Failed { fate: Fate::NotSent, stale: false });

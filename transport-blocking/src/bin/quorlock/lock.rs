@@ -156,9 +156,7 @@ impl Lock for Acquisition {
 fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
     let sentence = error.to_string();
     match error {
-        AcquireError::HeldByAnother(_) | AcquireError::BehindOthers { .. } => {
-            Refusal::HeldByAnother(sentence, conflict_exit_code)
-        }
+        AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence, conflict_exit_code),
         AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
         _ => Refusal::NoQuorum(sentence),
     }
