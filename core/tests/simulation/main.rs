@@ -5,4 +5,5 @@ mod assumed;
 mod broken;
 mod front;
 mod stores;
+mod tries;
 mod worlds;
