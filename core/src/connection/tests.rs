@@ -223,11 +223,24 @@ fn a_release_takes_back_only_its_own_acquisition_while_both_wait_for_the_connect
     alone.submit(Action::Acquire, 1);
     alone.submit(Action::Extend, 2);
     alone.submit(Action::Acquire, 2);
-    alone.submit(Action::Undo, 2);
+    alone.submit(Action::Release, 2);
     let left: Vec<_> = alone.connection.queued.iter().map(|queued| queued.request.action).collect();
     assert_eq!(left, [Action::Acquire, Action::Extend]);
     assert_eq!(alone.connection.queued[0].request.claim, request(Action::Acquire, 1).claim);
     assert_eq!(alone.answered(), [Answer::No]);
+}
+
+#[test]
+fn an_undo_that_is_awaited_waits_behind_its_acquisition_and_is_not_owed_where_neither_has_left() {
+    let mut alone = Alone::greeting(one());
+    alone.submit(Action::Acquire, 1);
+    alone.submit(Action::Undo, 1);
+    assert!(alone.answered().is_empty());
+    let Alone { connection, answers, now } = &mut alone;
+    connection.closed(1, Cause::Closed, *now, answers);
+    let unsent = Answer::Failed { cause: Cause::Closed, fate: Fate::NotSent, stale: false };
+    assert_eq!(alone.answered(), [unsent; 2]);
+    assert!(alone.connection.debts.is_empty());
 }
 
 #[test]
