@@ -124,12 +124,7 @@ impl Connection {
             self.refuse(&request, cause, now, answers);
             if let Some(undo) = undo {
                 // Nothing has left that it could undo, so it is not owed.
-                answer(
-                    answers,
-                    self.id,
-                    &undo,
-                    Answer::Failed { cause, fate: Fate::NotSent, stale: false },
-                );
+                answer(answers, self.id, &undo, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
             }
         }
     }

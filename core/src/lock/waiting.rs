@@ -153,8 +153,7 @@ impl Lock {
         let error = match votes {
             Some(votes) => AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum),
             None => {
-                let votes = vec![Vote::Outstanding; effects.config.masters.len()];
-                let ballot = Ballot { callers_ahead: others, ..self.ballot(votes, effects) };
+                let ballot = Ballot { callers_ahead: others, ..self.ballot(Vec::new(), effects) };
                 AcquireError::HeldByAnother(Box::new(ballot))
             }
         };

@@ -26,7 +26,7 @@ impl<E: Entropy> Machine<E> {
             Standing::Ahead(turn @ Turn { pause: None, .. }) => {
                 Lock::new(id, wanted, turn, now, &mut effects!(self))
             }
-            Standing::Ahead(_) | Standing::Behind | Standing::Refused { .. } => {
+            Standing::Ahead(_) | Standing::Behind(_) | Standing::Refused { .. } => {
                 Ok(Lock::queued(id, wanted, now))
             }
         };

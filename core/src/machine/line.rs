@@ -6,9 +6,10 @@
 //!
 //! Rules of this room: it knows who stands where and since when, not what a lock does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::queue::{self, Queue};
 use super::{Acquire, LockId};
 use crate::jitter::Jitter;
 use crate::lock::{Knowledge, Turn};
@@ -38,7 +39,7 @@ pub(super) enum Place {
     /// In front.
     Ahead { was_granted: bool },
     /// Behind others.
-    Behind,
+    Behind(queue::Place),
     /// It has let go.
     Gone,
 }
@@ -48,7 +49,7 @@ pub(super) enum Place {
 pub(super) enum Standing {
     Outside,
     Ahead(Turn),
-    Behind,
+    Behind(queue::Place),
     /// It would not wait.
     Refused {
         others: usize,
@@ -60,7 +61,7 @@ impl Standing {
         match self {
             Self::Outside => Place::Outside,
             Self::Ahead(_) => Place::Ahead { was_granted: false },
-            Self::Behind => Place::Behind,
+            Self::Behind(place) => Place::Behind(place),
             Self::Refused { .. } => Place::Gone,
         }
     }
@@ -95,9 +96,7 @@ struct Line {
 /// What a line knows of those who had its lock here, and of those who want it, here and in other processes.
 #[derive(Clone, Debug, Default)]
 struct History {
-    waiting: VecDeque<LockId>,
-    /// So many of those have left.
-    left: usize,
+    waiting: Queue,
     /// Grants in a row, and since when.
     run: u32,
     run_since: Instant,
@@ -139,26 +138,18 @@ impl Lines {
         self.by_resource.values().filter_map(|line| line.ahead).collect()
     }
 
-    /// How many are before one who waits.
-    pub(super) fn others_before(
-        &self,
-        resource: &Resource,
-        id: LockId,
-        stands: impl Fn(LockId) -> bool,
-    ) -> usize {
-        let history = self.by_resource.get(resource).and_then(|line| line.history.as_ref());
-        1 + history
-            .into_iter()
-            .flat_map(|history| &history.waiting)
-            .take_while(|other| **other != id)
-            .filter(|other| stands(**other))
-            .count()
+    /// How many are ahead of a waiter: the one in front, and those that came before it.
+    pub(super) fn ahead_of(&self, resource: &Resource, place: queue::Place) -> usize {
+        1 + self.queue(resource).map_or(0, |queue| queue.ahead_of(place))
     }
 
-    /// How many wait behind him.
+    /// How many wait behind the one in front.
     pub(super) fn waiting(&self, resource: &Resource) -> usize {
-        let history = self.by_resource.get(resource).and_then(|line| line.history.as_ref());
-        history.map_or(0, |history| history.waiting.len() - history.left)
+        self.queue(resource).map_or(0, Queue::len)
+    }
+
+    fn queue(&self, resource: &Resource) -> Option<&Queue> {
+        self.by_resource.get(resource)?.history.as_ref().map(|history| &history.waiting)
     }
 
     /// Puts a lock in front of a line in which nobody stands.
@@ -180,11 +171,7 @@ impl Lines {
             line.ahead = Some(id);
             // Who does not wait has no patience either.
             let history = line.history();
-            return Ok(if wanted.is_single_try() {
-                history.at_once()
-            } else {
-                history.step_in(jitter, now)
-            });
+            return Ok(if wanted.is_single_try() { history.at_once() } else { history.step_in(jitter, now) });
         }
         if self.by_resource.len() >= self.tidy_at {
             self.by_resource.retain(|_, line| !line.is_forgotten(now));
@@ -195,20 +182,19 @@ impl Lines {
     }
 
     /// Puts a lock behind the others.
-    pub(super) fn queue(&mut self, resource: &Resource, id: LockId) {
-        if let Some(line) = self.by_resource.get_mut(resource) {
-            line.history().waiting.push_back(id);
-        }
+    pub(super) fn join(&mut self, resource: &Resource, id: LockId) -> Option<queue::Place> {
+        Some(self.by_resource.get_mut(resource)?.history().waiting.push(id))
     }
 
-    /// A lock that stood behind others has left.
-    pub(super) fn leave(&mut self, resource: &Resource, stands: impl Fn(LockId) -> bool) {
-        let Some(line) = self.by_resource.get_mut(resource) else { return };
-        let history = line.history();
-        history.left += 1;
-        if history.left > 16 && history.left > history.waiting.len() / 2 {
-            history.waiting.retain(|id| stands(*id));
-            history.left = 0;
+    /// A lock that waited behind others has left. `moved` is told of each that has another place in the queue now.
+    pub(super) fn leave(
+        &mut self,
+        resource: &Resource,
+        place: queue::Place,
+        moved: impl FnMut(LockId, queue::Place),
+    ) {
+        if let Some(line) = self.by_resource.get_mut(resource) {
+            line.history().waiting.leave(place, moved);
         }
     }
 
@@ -219,11 +205,11 @@ impl Lines {
         }
     }
 
-    /// Who comes to the front, and how he begins.
+    /// The lock that comes to the front, and how it begins. `moved` is told of each that has another place in the queue now.
     pub(super) fn advance(
         &mut self,
         freed: &Freed,
-        stands: impl Fn(LockId) -> bool,
+        moved: impl FnMut(LockId, queue::Place),
         jitter: &mut Jitter,
         now: Instant,
     ) -> Option<(LockId, Turn)> {
@@ -245,13 +231,7 @@ impl Lines {
                 history.learn(freed, self.longest_patience);
             }
         }
-        let next = loop {
-            let next = history.waiting.pop_front()?;
-            if stands(next) {
-                break next;
-            }
-            history.left -= 1;
-        };
+        let next = history.waiting.pop(moved)?;
         line.ahead = Some(next);
         // Who failed has not kept anybody out.
         let turn = if freed.granted_at.is_some() {

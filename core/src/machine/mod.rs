@@ -22,6 +22,7 @@ mod commands;
 mod entropy;
 mod line;
 mod output;
+mod queue;
 mod routing;
 mod slab;
 mod task;
@@ -240,10 +241,7 @@ impl<E: Entropy> Machine<E> {
                     }
                 }
             }
-            while let Some((at, lock)) = self.timers.first().filter(|(at, _)| *at <= now) {
-                self.timers.drop_first();
-                due.push((at, lock));
-            }
+            self.timers.take_due(now, &mut due);
             self.settle(now);
             if due.is_empty() {
                 return;

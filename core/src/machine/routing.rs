@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::line::{Freed, Place, Standing};
+use super::queue;
 use super::slab::Slab;
 use super::task::Task;
 use super::{Acquire, Entropy, LockId, Machine, Slot};
@@ -67,9 +68,9 @@ impl<E: Entropy> Machine<E> {
         if !is_over {
             self.timers.arm(id, slot.task.deadline(), &mut slot.armed);
         }
-        if let Some(resource) = left {
-            let locks = &self.locks;
-            self.lines.leave(&resource, |id| stands_behind(locks, id));
+        if let Some((resource, place)) = left {
+            let locks = &mut self.locks;
+            self.lines.leave(&resource, place, |id, place| move_to(locks, id, place));
         }
         if is_over {
             self.forget(id);
@@ -122,8 +123,7 @@ impl<E: Entropy> Machine<E> {
             Err(front) => front,
         };
         if !wanted.is_single_try() {
-            self.lines.queue(resource, id);
-            return Standing::Behind;
+            return self.lines.join(resource, id).map_or(Standing::Outside, Standing::Behind);
         }
         let waiting = self.lines.waiting(resource);
         if waiting == 0 && self.locks.get(front).is_some_and(|slot| slot.task.is_held()) {
@@ -135,8 +135,9 @@ impl<E: Entropy> Machine<E> {
     }
 
     fn advance(&mut self, mut freed: Freed, now: Instant) {
-        let locks = &self.locks;
-        let next = self.lines.advance(&freed, |id| stands_behind(locks, id), &mut self.jitter, now);
+        let locks = &mut self.locks;
+        let moved = |id, place| move_to(locks, id, place);
+        let next = self.lines.advance(&freed, moved, &mut self.jitter, now);
         let Some((id, turn)) = next else { return };
         if let Some(slot) = self.locks.get_mut(id) {
             slot.place = Place::Ahead { was_granted: false };
@@ -149,9 +150,12 @@ impl<E: Entropy> Machine<E> {
 
     /// A lock in line has waited for as long as its caller wants.
     pub(super) fn give_up_in_line(&mut self, id: LockId) {
-        let Some(lock) = self.lock(id) else { return };
+        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get(id) else { return };
         let resource = lock.resource();
-        let others = self.lines.others_before(resource, id, |id| stands_behind(&self.locks, id));
+        let others = match place {
+            Place::Behind(place) => self.lines.ahead_of(resource, *place),
+            Place::Outside | Place::Ahead { .. } | Place::Gone => 1,
+        };
         let front = self.lines.front(resource.as_bytes()).and_then(|front| self.lock(front));
         let votes = front.filter(|front| !front.is_held()).and_then(|front| front.last_votes());
         // What one master said alone decides nothing.
@@ -206,7 +210,7 @@ impl<E: Entropy> Machine<E> {
 
 impl Slot {
     /// Looks whether the lock has left its place: the front of its line, or one behind others, of which it then tells what the line is for.
-    fn leave_place(&mut self, freed: &mut VecDeque<Freed>) -> Option<Resource> {
+    fn leave_place(&mut self, freed: &mut VecDeque<Freed>) -> Option<(Resource, queue::Place)> {
         let Self { task: Task::Lock(lock), place, .. } = self else { return None };
         match place {
             Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
@@ -222,9 +226,10 @@ impl Slot {
                 });
                 *place = Place::Gone;
             }
-            Place::Behind if !lock.is_queued() => {
+            Place::Behind(left) if !lock.is_queued() => {
+                let left = *left;
                 *place = Place::Gone;
-                return Some(lock.resource().clone());
+                return Some((lock.resource().clone(), left));
             }
             _ => {}
         }
@@ -232,8 +237,11 @@ impl Slot {
     }
 }
 
-fn stands_behind(locks: &Slab<Slot>, id: LockId) -> bool {
-    locks.get(id).is_some_and(|slot| slot.place == Place::Behind)
+/// The queue has given a waiter another place.
+fn move_to(locks: &mut Slab<Slot>, id: LockId, place: queue::Place) {
+    if let Some(slot) = locks.get_mut(id) {
+        slot.place = Place::Behind(place);
+    }
 }
 
 /// A number for a master that does not depend on the order in which a client lists them, if it tells who it is.

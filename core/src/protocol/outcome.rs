@@ -27,7 +27,8 @@ impl Ballot {
 
     /// Each master with its vote, in the order of the configuration.
     pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
-        self.masters.iter().zip(self.votes.iter().copied())
+        // Where no master was asked there are no votes.
+        self.masters.iter().zip(self.votes.iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
     }
 
     /// Votes for.

@@ -28,10 +28,8 @@ fn winners(seed: u64, masters: usize, clients: usize, meeting: Meeting) -> usize
     let mut world = World::with_masters(seed, masters).without_timeline();
     world.heal();
     if one_is_dead {
-        world.inject(
-            Duration::ZERO,
-            Fault::Crash { master: masters - 1, span: LONG, keep: Keep::Everything },
-        );
+        world
+            .inject(Duration::ZERO, Fault::Crash { master: masters - 1, span: LONG, keep: Keep::Everything });
     }
     let won = Rc::new(Cell::new(0));
     for number in 0..clients {

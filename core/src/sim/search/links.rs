@@ -50,8 +50,7 @@ impl World {
         let link = state.link_mut(client, master);
         let queued = link.queued.take();
         for item in queued.iter() {
-            let acquires =
-                |other: Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
+            let acquires = |other: Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
             if item.action().clears() && !queued.iter().any(acquires) {
                 link.debts.push(Debt { attempt: item.attempt(), life: item.ttl() });
             }
