@@ -252,8 +252,8 @@ impl Connection {
             _ => {}
         }
         answer(answers, self.id, &request, meaning);
-        if request.action == Action::Release && meaning == Answer::Yes && self.is_tracked() {
-            // The server does not tell us of our own changes, and this one may have taken long to come about.
+        if request.action.changes_held_key() && meaning == Answer::Yes && self.is_tracked() {
+            // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
             answers.tell(self.id, News::Changed(Bytes::copy_from_slice(request.claim.resource())));
         }
         if request.action.clears() && is_put_off(meaning) {

@@ -143,6 +143,11 @@ impl Action {
         matches!(self, Self::Release | Self::Undo)
     }
 
+    /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same connection must read it again.
+    pub(crate) fn changes_held_key(self) -> bool {
+        matches!(self, Self::Extend | Self::Heal | Self::Release)
+    }
+
     /// Whether it may set the key, so that a release must follow it.
     pub(crate) fn creates(self) -> bool {
         matches!(self, Self::Acquire | Self::Heal)

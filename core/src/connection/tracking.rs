@@ -1,7 +1,8 @@
 //! Being told by the master when a key changes that somebody here waits for.
 //!
 //! `CLIENT TRACKING ON NOLOOP` (Redis command page of CLIENT TRACKING, and "Client-side caching"): every key that the connection reads is
-//! remembered by the server, and its next change, whoever makes it, comes back as one message; a change of our own does not. It is
+//! remembered by the server, and its next change by another client comes back as one message. A change by this connection uses the registration up
+//! without a message (NOLOOP), so the connection tells of it itself when its answer comes. Tracking is
 //! asked for by the first request of a waiter and ended when nobody has waited for a while. It needs RESP3: with RESP2 the
 //! messages would need a connection of their own.
 

@@ -17,6 +17,7 @@ mod limits;
 mod lines;
 mod messages;
 mod oversleeping;
+mod own_changes;
 mod renewal;
 mod restart_guard;
 mod retry;

@@ -7,7 +7,7 @@ use quorlock_core::{Acquire, Event, LockId, MasterState, Warning};
 use super::world::{Flow, KEY, World, ms, settings, wanted};
 
 /// A process that holds the lock and one that waits for it, whose settings are these.
-fn held_and_awaited(masters: usize, ttl: Duration, wake_ups: bool) -> (World, LockId, LockId) {
+pub fn held_and_awaited(masters: usize, ttl: Duration, wake_ups: bool) -> (World, LockId, LockId) {
     let mut world = World::of(masters);
     world.add_node(settings(masters).wake_ups(wake_ups).build().unwrap(), 7);
     world.pump();
@@ -17,7 +17,7 @@ fn held_and_awaited(masters: usize, ttl: Duration, wake_ups: bool) -> (World, Lo
     (world, held, awaited)
 }
 
-fn is_granted(world: &mut World, node: usize) -> bool {
+pub fn is_granted(world: &mut World, node: usize) -> bool {
     world.pump();
     matches!(world.nodes[node].events.pop_front(), Some((_, Event::Granted { .. })))
 }

@@ -6,4 +6,5 @@ mod broken;
 mod front;
 mod stores;
 mod tries;
+mod wake_ups;
 mod worlds;
