@@ -254,7 +254,7 @@ impl Connection {
         answer(answers, self.id, &request, meaning);
         if request.action.changes_held_key() && meaning == Answer::Yes && self.is_tracked() {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
-            answers.tell(self.id, News::Changed(Bytes::copy_from_slice(request.claim.resource())));
+            answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(request.claim.resource())));
         }
         if request.action.clears() && is_put_off(meaning) {
             // The master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).

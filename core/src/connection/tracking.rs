@@ -20,6 +20,8 @@ use crate::wire::{Dialect, Reply};
 pub(crate) enum News {
     /// A key that was watched has changed: which says nothing more, it may have been renewed.
     Changed(Bytes),
+    /// This connection itself has changed a key, of which the server says nothing.
+    ChangedByUs(Bytes),
     /// All keys have: they were flushed.
     AllChanged,
     /// Nothing will be told any more of what was watched.

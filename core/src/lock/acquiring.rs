@@ -44,6 +44,8 @@ pub(super) struct Clearing {
     pub(super) poll_at: Instant,
     /// Who refused before anybody else was asked.
     pub(super) refused_first: Option<MasterId>,
+    /// Whether that master has been asked who holds the key, and no more, and has yet to answer: see `listening.rs`.
+    pub(super) listens: bool,
 }
 
 impl Clearing {
@@ -276,6 +278,7 @@ impl Lock {
             retry_at: watch.then_some(poll_at),
             poll_at,
             refused_first: None,
+            listens: false,
         });
         self.plan_next_attempt(now, effects);
         self.conclude(now, effects);
@@ -291,6 +294,9 @@ impl Lock {
     ) {
         let Phase::Clearing(clearing) = &mut self.phase else { return };
         let undo_round = clearing.undo_round;
+        if clearing.listens && round == undo_round {
+            return self.listened(master, answer, now, effects);
+        }
         if round == clearing.acquire_round {
             // Too late to count, but it tells the caller more than silence does.
             let vote = acquire_vote(answer);

@@ -20,6 +20,7 @@ mod effects;
 mod fencing;
 mod healing;
 mod holding;
+mod listening;
 mod releasing;
 mod resuming;
 mod settling;

@@ -109,6 +109,7 @@ impl Lock {
             retry_at: None,
             poll_at,
             refused_first: None,
+            listens: false,
         });
     }
 }

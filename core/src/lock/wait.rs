@@ -132,6 +132,8 @@ impl Known {
 pub(super) struct Way {
     /// Whether others are expected to want it at the same time.
     pub(super) is_wary: bool,
+    /// Whether it goes on listening while it lets others go first.
+    pub(super) listens: bool,
     /// After how many others it insists.
     pub(super) lets_pass: u32,
     /// When it came to the front, when the round began that granted it, and when it was granted.
@@ -145,6 +147,8 @@ pub(super) struct Way {
 pub(crate) struct Turn {
     /// So long others get their turn first.
     pub(crate) pause: Option<Duration>,
+    /// Whether it listens for the others' turn during the pause.
+    pub(crate) listens: bool,
     /// Whether others are expected to want it too.
     pub(crate) is_wary: bool,
     /// How long after it came to the front it lets others go first whenever the lock becomes free.
@@ -155,7 +159,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) const AT_ONCE: Self =
-        Self { pause: None, is_wary: false, patience: Duration::ZERO, lets_pass: u32::MAX };
+        Self { pause: None, listens: false, is_wary: false, patience: Duration::ZERO, lets_pass: u32::MAX };
 }
 
 /// What a lock leaves to the one behind it that it stood before: what it knew of the masters while it waited.

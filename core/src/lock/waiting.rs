@@ -67,6 +67,7 @@ impl Lock {
             retry_at: Some(poll_at),
             poll_at,
             refused_first,
+            listens: false,
         });
         self.plan_next_attempt(now, effects);
     }
@@ -79,14 +80,19 @@ impl Lock {
         self.come_to_the_front(turn, now);
         let limit = self.give_up_at.map(|limit| limit - effects.config.request_timeout);
         let at = turn.pause.map(|pause| now + pause);
-        match at.filter(|at| limit.is_none_or(|limit| *at < limit)) {
-            Some(at) => self.phase = Phase::Queued { begins: Some(at) },
-            None => self.attempt_again(now, effects),
+        let Some(at) = at.filter(|at| limit.is_none_or(|limit| *at < limit)) else {
+            return self.attempt_again(now, effects);
+        };
+        match if turn.listens { self.listen(at, now, effects) } else { Ok(false) } {
+            Ok(true) => {}
+            Ok(false) => self.phase = Phase::Queued { begins: Some(at) },
+            Err(error) => self.fail(AcquireError::Request(error), effects),
         }
     }
 
     pub(super) fn come_to_the_front(&mut self, turn: Turn, now: Instant) {
         (self.way.is_wary, self.way.lets_pass, self.way.came_at) = (turn.is_wary, turn.lets_pass, now);
+        self.way.listens = turn.listens;
         if !turn.patience.is_zero() {
             self.wait.patient_until = now + turn.patience;
         }
@@ -233,6 +239,7 @@ impl Lock {
             retry_at: Some(poll_at),
             poll_at,
             refused_first: Some(first),
+            listens: false,
         });
         self.plan_next_attempt(now, effects);
     }
@@ -289,6 +296,9 @@ impl Lock {
 
     /// A key of this name has changed on a master, or may have.
     pub(crate) fn changed(&mut self, master: MasterId, now: Instant, effects: &mut Effects<'_>) {
+        if self.is_to_hear_from(master) {
+            return;
+        }
         if let Some(stand) = self.wait.stand_mut(master) {
             *stand = Stand::Open;
         }
@@ -311,6 +321,9 @@ impl Lock {
             // Enough for those who have waited for longer to come first; if there is nobody, the lock is not idle for long.
             let a_while = self.wait.patient_until.since(now) / 4;
             clearing.poll_at = clearing.poll_at.min(now + a_while);
+            if self.way.listens {
+                self.listen_again(master, effects);
+            }
             return self.plan_next_attempt(now, effects);
         }
         self.attempt_again(now, effects);

@@ -23,6 +23,15 @@ const LONGEST_RUN_AMONG_OTHERS: u32 = 4;
 const LONGEST_RUN_TIME: Duration = Duration::from_millis(100);
 /// The least time that others get: that is how precise timers are.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+/// Up to this patience a process that comes back at once listens instead of sleeping. Patience is three quarters of the usual wait; timers
+/// are late by up to 1.5 ms, which must be less than the quarter that is left. Larger means more requests, smaller an idle lock.
+const LONGEST_LISTENING: Duration = Duration::from_micros(4_500);
+/// With this many rivals a process sleeps, in sixty-fourths of a process. Beside one rival listening costs a request a turn and gains a
+/// millisecond; beside more it would meet each of their turns, and some other process is listening anyway.
+const MOST_RIVALS: u32 = 16;
+/// What is known of rivals fades by this fraction with each turn that is slept through, so that a rival that has gone is noticed after some twenty
+/// turns. Faster would mean more listening among many, slower an idle lock among two.
+const RIVALS_FADE: u32 = 32;
 /// For so long a line remembers whether others wanted its lock.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// After so many others at the least, and so many times as many as usual, one who waits insists.
@@ -107,6 +116,10 @@ struct History {
     was_handed: bool,
     /// After how long it is our turn again while others want the lock, on the average.
     wait: Duration,
+    /// Whether the present turn began with listening.
+    listened: bool,
+    /// How many other processes beside the first took a turn before ours, on the average of turns that began with listening, in sixty-fourths.
+    rivals: u32,
     /// How many others come before that, on the average, in sixteenths.
     passed_over: u32,
     /// When another process was last found to hold the lock.
@@ -274,15 +287,23 @@ impl History {
             self.was_handed = true;
             return self.at_once();
         }
+        let is_contended = self.is_contended(now);
         let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
-        let pause = pause.max(self.patience(now));
+        let patience = self.patience(now);
+        let pause = pause.max(patience);
+        let listens = is_contended && patience < LONGEST_LISTENING && self.rivals < MOST_RIVALS;
+        if !listens {
+            self.rivals -= self.rivals.div_ceil(RIVALS_FADE);
+        }
+        self.listened = listens;
         (self.run, self.run_since, self.not_before) = (0, now + pause, now + pause);
         self.was_handed = false;
         // Where nobody else is known, nobody is asked to tell of changes.
         Turn {
             pause: Some(pause),
-            is_wary: self.is_contended(now),
-            patience: Duration::ZERO,
+            listens,
+            is_wary: is_contended,
+            patience: if listens { patience } else { Duration::ZERO },
             lets_pass: self.lets_pass(),
         }
     }
@@ -291,7 +312,7 @@ impl History {
         self.was_handed = false;
         let patience = self.patience(now);
         let pause = Some(self.not_before.since(now)).filter(|pause| !pause.is_zero());
-        Turn { pause, is_wary: self.is_contended(now), patience, lets_pass: self.lets_pass() }
+        Turn { pause, listens: false, is_wary: self.is_contended(now), patience, lets_pass: self.lets_pass() }
     }
 
     /// One long wait makes nobody wait for much longer.
@@ -299,6 +320,10 @@ impl History {
         let waited = freed.waited.min(4 * self.wait + freed.took);
         self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
         self.passed_over = (7 * self.passed_over + 16 * freed.passed_over.min(1 << 20)) / 8;
+        if std::mem::take(&mut self.listened) {
+            // More than two would only take longer to fade.
+            self.rivals = (3 * self.rivals + 64 * freed.passed_over.min(2)) / 4;
+        }
     }
 
     /// Three quarters of the time after which it is our turn again, by experience. Who has just come would only be in the way of those who

@@ -171,9 +171,14 @@ impl<E: Entropy> Machine<E> {
     /// News of a key goes to whom it concerns.
     fn tell(&mut self, master: MasterId, news: &News, now: Instant) {
         match news {
-            News::Changed(key) => {
+            News::Changed(key) | News::ChangedByUs(key) => {
                 if let Some(front) = self.lines.front(key) {
-                    self.with_lock(front, |lock, effects| lock.changed(master, now, effects));
+                    let by_us = matches!(news, News::ChangedByUs(_));
+                    self.with_lock(front, |lock, effects| {
+                        if !(by_us && lock.is_past_own_changes()) {
+                            lock.changed(master, now, effects);
+                        }
+                    });
                 }
             }
             News::AllChanged | News::Deaf => {

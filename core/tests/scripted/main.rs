@@ -15,6 +15,7 @@ mod instants;
 mod late;
 mod limits;
 mod lines;
+mod listening;
 mod messages;
 mod oversleeping;
 mod own_changes;

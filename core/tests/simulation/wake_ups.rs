@@ -18,32 +18,33 @@ fn heard_after(seed: u64) -> Duration {
     let (released, granted) = (Rc::new(Cell::new(LONG)), Rc::new(Cell::new(LONG)));
     let (outbox, inbox, released_at) = (Rc::clone(&there), Rc::clone(&back), Rc::clone(&released));
     world.spawn(&holder.clone(), async move {
-        let guard = holder.locker().lock("job").ttl(Duration::from_secs(8)).await.unwrap();
+        let guard =
+            holder.locker().lock("job").ttl(Duration::from_secs(8)).await.expect("all masters are well");
         holder.sleep(Duration::from_millis(200)).await;
-        outbox.set(Some(guard.hand_on().unwrap()));
+        outbox.set(Some(guard.hand_on().expect("all masters are well")));
         holder.sleep(Duration::from_secs(5)).await;
-        let handed = inbox.take().unwrap();
+        let handed = inbox.take().expect("all masters are well");
         released_at.set(holder.true_time());
-        let _ = holder.locker().release("job", handed.token).unwrap().await;
+        let _ = holder.locker().release("job", handed.token).expect("all masters are well").await;
     });
     let granted_at = Rc::clone(&granted);
     let waits = waiter.clone();
     world.spawn(&waiter, async move {
         waits.sleep(Duration::from_millis(100)).await;
-        let guard = waits.locker().lock("job").within(None).await.unwrap();
+        let guard = waits.locker().lock("job").within(None).await.expect("all masters are well");
         granted_at.set(waits.true_time());
         drop(guard);
     });
     let takes_over = waiter.clone();
     world.spawn(&waiter, async move {
         takes_over.sleep(Duration::from_secs(1)).await;
-        let request = takes_over.locker().resume("job", there.take().unwrap());
-        let guard = request.ttl(Duration::from_secs(8)).renew().heal().await.unwrap();
+        let request = takes_over.locker().resume("job", there.take().expect("all masters are well"));
+        let guard = request.ttl(Duration::from_secs(8)).renew().heal().await.expect("all masters are well");
         // It is renewed once meanwhile.
         takes_over.sleep(Duration::from_secs(3)).await;
-        back.set(Some(guard.hand_on().unwrap()));
+        back.set(Some(guard.hand_on().expect("all masters are well")));
     });
-    world.run(LONG).unwrap();
+    world.run(LONG).expect("no promise is broken");
     granted.get().saturating_sub(released.get())
 }
 

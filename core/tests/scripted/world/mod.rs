@@ -71,6 +71,8 @@ pub struct World {
     pub now: Instant,
     pub nodes: Vec<Node>,
     pub masters: Vec<Master>,
+    /// How long after the instant that a machine asked for it is woken.
+    pub timers_are_late_by: Duration,
     /// Connections, by master and generation, that the network has forgotten: what is written to them vanishes.
     pub dead: BTreeSet<(usize, u32)>,
     ids: Vec<MasterId>,
@@ -109,6 +111,7 @@ impl World {
             now: Instant::ORIGIN + ms(1_000),
             nodes: Vec::new(),
             dead: BTreeSet::new(),
+            timers_are_late_by: Duration::ZERO,
             masters: (0..config.masters().len()).map(Master::new).collect(),
             ids: config.master_ids().collect(),
             timeline: Vec::new(),

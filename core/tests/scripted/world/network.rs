@@ -61,7 +61,8 @@ impl World {
     /// Tells the machines the time although nothing is due.
     pub fn wake_the_due(&mut self) {
         for node in 0..self.nodes.len() {
-            if self.nodes[node].wake.is_some_and(|wake| wake.at <= self.now) {
+            let late_by = self.timers_are_late_by;
+            if self.nodes[node].wake.is_some_and(|wake| wake.at + late_by <= self.now) {
                 self.note(format!("n{node} wakes"));
                 self.nodes[node].wakes += 1;
                 assert!(self.nodes[node].wakes < 5_000, "it spins");
@@ -72,7 +73,8 @@ impl World {
     }
 
     fn next_instant(&self) -> Option<Instant> {
-        let wakes = self.nodes.iter().filter_map(|node| node.wake.map(|wake| wake.at));
+        let late_by = self.timers_are_late_by;
+        let wakes = self.nodes.iter().filter_map(|node| node.wake.map(|wake| wake.at + late_by));
         let replies = self.nodes.iter().flat_map(|node| {
             node.links.iter().zip(&self.masters).filter(|(_, master)| master.flow == Flow::Free).flat_map(
                 |(links, _)| {
