@@ -215,9 +215,13 @@ impl Connection {
                 return Ok(());
             }
         }
-        if matches!(sent.form, Form::Native(_)) && is_missing_command(reply) {
-            // A proxy in between that does not know it, or an ACL that does not allow it. The script does the same.
-            self.native_release = None;
+        if let (Form::Native(_), Reply::Error(text)) = (sent.form, reply) {
+            // The native command fails where the script has an answer: for a key of another type, or for a write that the server
+            // refuses although the key is not ours. The script decides, so that the outcome is the same on every server.
+            if is_missing_command(text) {
+                // A proxy in between does not know it, or an ACL does not allow it.
+                self.native_release = None;
+            }
             self.repeat(request, sent.at);
             return Ok(());
         }
@@ -285,8 +289,7 @@ fn is_no_script(reply: &Reply<'_>) -> bool {
     matches!(reply, Reply::Error(text) if ServerError::classify(text) == ServerError::NoScript)
 }
 
-fn is_missing_command(reply: &Reply<'_>) -> bool {
-    let Reply::Error(text) = reply else { return false };
+fn is_missing_command(text: &[u8]) -> bool {
     matches!(ServerError::classify(text), ServerError::UnknownCommand | ServerError::NoPerm)
 }
 

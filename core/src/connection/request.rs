@@ -176,6 +176,8 @@ pub(crate) struct Request {
 }
 
 /// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
+///
+/// Its errors are not answers: the script is asked then.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NativeRelease {
     /// Valkey 9 (Valkey command page of DELIFEQ).

@@ -1,5 +1,7 @@
 //! One connection alone: what it answers and how often, and how much it keeps.
 
+mod native;
+
 use std::time::Duration;
 
 use super::*;
@@ -328,67 +330,6 @@ fn a_connection_that_talks_garbage_is_not_opened_again_at_once_although_it_carri
     alone.hear(b"+OK\r\n");
     alone.hear(b"garbage\r\n");
     assert!(matches!(alone.connection.state, State::Resting { until } if until > alone.now));
-}
-
-/// The same greeting by a server of this version.
-fn greeting_by(version: &str) -> Vec<u8> {
-    let replies = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
-    let info = format!("$6\r\nmaster\r\n${}\r\n{version}\r\n", version.len());
-    replies.replacen("$6\r\nmaster\r\n$0\r\n\r\n", &info, 1).into_bytes()
-}
-
-#[test]
-fn a_server_that_compares_and_deletes_by_itself_is_asked_to() {
-    for (version, command) in [
-        (
-            "redis_version:7.2.4\r\nvalkey_version:9.0.0\r\n",
-            "*3\\r\\n$7\\r\\nDELIFEQ\\r\\n$1\\r\\nr\\r\\n$40\\r\\n",
-        ),
-        ("valkey_version:10.1.0\r\n", "*3\\r\\n$7\\r\\nDELIFEQ"),
-        ("redis_version:8.4.0\r\n", "*4\\r\\n$5\\r\\nDELEX\\r\\n$1\\r\\nr\\r\\n$4\\r\\nIFEQ\\r\\n$40\\r\\n"),
-        ("redis_version:10.0.0\r\n", "*4\\r\\n$5\\r\\nDELEX"),
-        ("redis_version:8.3.9\r\n", "*5\\r\\n$7\\r\\nEVALSHA"),
-        ("redis_version:7.2.4\r\nvalkey_version:8.1.4\r\n", "*5\\r\\n$7\\r\\nEVALSHA"),
-        ("redis_version:255.255\r\nvalkey_version:unstable\r\n", "*5\\r\\n$7\\r\\nEVALSHA"),
-        ("redis_version:\r\n", "*5\\r\\n$7\\r\\nEVALSHA"),
-    ] {
-        let mut alone = Alone::greeting(one());
-        alone.hear(&greeting_by(version));
-        assert!(alone.connection.is_ready());
-        alone.submit(Action::Release, 1);
-        let written = alone.written();
-        assert!(written.starts_with(command), "{version:?}: {written}");
-        alone.hear(b":1\r\n");
-        assert_eq!(alone.answered(), [Answer::Yes]);
-        // Who reads whose the key is asks a script in any case.
-        alone.submit(Action::Undo, 1);
-        assert!(alone.written().contains("EVALSHA"));
-    }
-}
-
-#[test]
-fn a_command_that_turns_out_not_to_be_there_is_replaced_by_the_script() {
-    for refusal in ["-ERR unknown command 'DELIFEQ', with args beginning with: \r\n", "-NOPERM no\r\n"] {
-        let mut alone = Alone::greeting(one());
-        alone.hear(&greeting_by("valkey_version:9.1.0\r\n"));
-        alone.submit(Action::Release, 1);
-        assert!(alone.written().contains("DELIFEQ"));
-        alone.hear(refusal.as_bytes());
-        assert!(alone.written().contains("EVAL"), "{refusal}");
-        alone.hear(b":1\r\n");
-        assert_eq!(alone.answered(), [Answer::Yes]);
-        alone.submit(Action::Release, 2);
-        assert!(alone.written().contains("EVALSHA"), "{refusal}");
-    }
-    // What else goes wrong is no reason to do otherwise.
-    let mut alone = Alone::greeting(one());
-    alone.hear(&greeting_by("valkey_version:9.1.0\r\n"));
-    alone.submit(Action::Release, 1);
-    alone.written();
-    alone.hear(b"-READONLY no\r\n");
-    assert!(matches!(alone.answered()[..], [Answer::Failed { .. }]));
-    alone.submit(Action::Release, 2);
-    assert!(alone.written().contains("DELIFEQ"));
 }
 
 #[test]
