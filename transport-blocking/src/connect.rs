@@ -1,143 +1,168 @@
-//! Opening a connection step by step: resolve the name, then try its addresses one after the other.
+//! Opening a connection step by step: resolve the name, then try its addresses, the next one beside those that take long.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::task::Waker;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use quorlock_core::front::{Addresses, Dial};
 use quorlock_core::{Address, Cause, Endpoint};
 
 use crate::socket::Socket;
 
 /// A connection that is being opened.
-pub(crate) struct Connecting {
-    step: Step,
-    /// Addresses that have not been tried yet, the first of them last.
-    addresses: Vec<SocketAddr>,
-    last_failure: Cause,
-}
-
-enum Step {
+pub(crate) enum Connecting {
     /// The system's resolver waits for its answer, so a thread of its own asks it.
-    Resolving(Receiver<Vec<SocketAddr>>),
-    NextAddress,
+    Resolving(Receiver<Vec<SocketAddr>>, Addresses),
+    Dialing(Dialing),
     /// A Unix domain socket connects at once or not at all; only TCP is waited for in the poll.
-    Trying(Socket),
-    Failed,
-    Ended,
+    Unix(Option<Opened>),
 }
 
-/// How far an opening has come.
-pub(crate) enum Progress {
-    Pending,
-    /// It stands, and is not registered.
-    Connected(Socket),
-    Failed(Cause),
+/// Attempts at the addresses of a name.
+pub(crate) struct Dialing {
+    dial: Dial,
+    attempts: Vec<(SocketAddr, Socket)>,
+    /// When the next attempt starts beside those.
+    next_start: Option<Instant>,
 }
+
+/// What an opening comes to; its socket is not registered.
+type Opened = Result<Socket, Cause>;
 
 impl Connecting {
     /// Starts. `waker` is woken when a name has been resolved.
-    pub(crate) fn begin(endpoint: &Endpoint, waker: &Waker) -> Self {
-        let mut connecting =
-            Self { step: Step::NextAddress, addresses: Vec::new(), last_failure: Cause::UnknownHost };
+    pub(crate) fn begin(endpoint: &Endpoint, addresses: &Addresses, waker: &Waker) -> Self {
         match endpoint.address() {
             Address::Tcp { host, port } => match host.parse::<IpAddr>() {
-                Ok(ip) => connecting.addresses.push(SocketAddr::new(ip, *port)),
-                Err(_) => connecting.step = resolve(host.clone(), *port, waker.clone()),
+                Ok(ip) => Self::Dialing(Dialing::new(addresses.dial([SocketAddr::new(ip, *port)]))),
+                Err(_) => Self::Resolving(resolve(host.clone(), *port, waker.clone()), addresses.clone()),
             },
             #[cfg(unix)]
             Address::Unix(path) => {
-                connecting.try_socket(mio::net::UnixStream::connect(path).map(Socket::Unix));
+                let connected = mio::net::UnixStream::connect(path).map(Socket::Unix);
+                Self::Unix(Some(connected.map_err(|error| Cause::from(&error))))
             }
             #[cfg(not(unix))]
-            Address::Unix(_) => {
-                connecting.last_failure = Cause::Connect(std::io::ErrorKind::Unsupported);
-                connecting.step = Step::Failed;
-            }
+            Address::Unix(_) => Self::Unix(Some(Err(Cause::Connect(io::ErrorKind::Unsupported)))),
         }
-        connecting
     }
 
-    /// Whether it waits for the resolver, of which the poll knows nothing.
-    pub(crate) fn is_resolving(&self) -> bool {
-        matches!(self.step, Step::Resolving(_))
+    /// How long the poll may sleep until there is something to do of which it knows nothing. A resolver wakes by itself.
+    pub(crate) fn sleep(&self) -> Option<Duration> {
+        let Self::Dialing(dialing) = self else { return None };
+        dialing.next_start.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether there may be something to do of which the poll knows nothing.
+    pub(crate) fn is_due(&self) -> bool {
+        match self {
+            Self::Resolving(..) | Self::Unix(_) => true,
+            Self::Dialing(_) => self.sleep().is_some_and(|sleep| sleep.is_zero()),
+        }
     }
 
     /// Goes as far as it can without waiting.
-    pub(crate) fn advance(&mut self, registry: &Registry, token: Token) -> Progress {
-        loop {
-            match std::mem::replace(&mut self.step, Step::Ended) {
-                Step::Resolving(answer) => match answer.try_recv() {
-                    Ok(mut addresses) => {
-                        addresses.reverse();
-                        self.addresses = addresses;
-                        self.step = Step::NextAddress;
-                    }
-                    Err(TryRecvError::Empty) => {
-                        self.step = Step::Resolving(answer);
-                        return Progress::Pending;
-                    }
-                    Err(TryRecvError::Disconnected) => self.step = Step::Failed,
-                },
-                Step::NextAddress => match self.addresses.pop() {
-                    Some(address) => {
-                        self.try_socket(TcpStream::connect(address).map(Socket::Tcp));
-                        self.register(registry, token);
-                    }
-                    None => self.step = Step::Failed,
-                },
-                Step::Trying(mut socket) => match socket.outcome() {
-                    Some(Ok(())) => {
-                        // It fails where nothing was registered, which is as well.
-                        let _ = registry.deregister(&mut socket);
-                        return Progress::Connected(socket);
-                    }
-                    None => {
-                        self.step = Step::Trying(socket);
-                        return Progress::Pending;
-                    }
-                    Some(Err(error)) => {
-                        let _ = registry.deregister(&mut socket);
-                        self.last_failure = Cause::from(&error);
-                        self.step = Step::NextAddress;
-                    }
-                },
-                Step::Failed => return Progress::Failed(self.last_failure),
-                Step::Ended => return Progress::Pending,
-            }
+    pub(crate) fn advance(&mut self, registry: &Registry, token: Token) -> Option<Opened> {
+        if let Self::Resolving(answer, addresses) = self {
+            let resolved = match answer.try_recv() {
+                Ok(resolved) => resolved,
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => Vec::new(),
+            };
+            *self = Self::Dialing(Dialing::new(addresses.dial(resolved)));
+        }
+        match self {
+            Self::Resolving(..) => None,
+            Self::Dialing(dialing) => dialing.advance(registry, token),
+            Self::Unix(connected) => connected.take(),
         }
     }
 
     /// Gives it up.
     pub(crate) fn end(self, registry: &Registry) {
-        if let Step::Trying(mut socket) = self.step {
-            let _ = registry.deregister(&mut socket);
-        }
-    }
-
-    fn try_socket(&mut self, socket: std::io::Result<Socket>) {
-        self.step = match socket {
-            Ok(socket) => Step::Trying(socket),
-            Err(error) => {
-                self.last_failure = Cause::from(&error);
-                Step::NextAddress
-            }
-        };
-    }
-
-    fn register(&mut self, registry: &Registry, token: Token) {
-        if let Step::Trying(socket) = &mut self.step {
-            if let Err(error) = registry.register(socket, token, Interest::WRITABLE) {
-                self.last_failure = Cause::from(&error);
-                self.step = Step::NextAddress;
-            }
+        if let Self::Dialing(mut dialing) = self {
+            dialing.close(registry);
         }
     }
 }
 
-fn resolve(host: String, port: u16, waker: Waker) -> Step {
+impl Dialing {
+    pub(crate) fn new(dial: Dial) -> Self {
+        Self { dial, attempts: Vec::new(), next_start: Some(Instant::now()) }
+    }
+
+    fn advance(&mut self, registry: &Registry, token: Token) -> Option<Opened> {
+        loop {
+            if let Some(winner) = self.look(registry) {
+                self.close(registry);
+                return Some(Ok(winner));
+            }
+            if let Some(cause) = self.dial.failure() {
+                return Some(Err(cause));
+            }
+            if self.next_start.is_none_or(|at| Instant::now() < at) {
+                return None;
+            }
+            self.start(registry, token);
+        }
+    }
+
+    /// Looks what has become of the attempts. The first one that is connected, if any.
+    fn look(&mut self, registry: &Registry) -> Option<Socket> {
+        let mut place = 0;
+        while let Some((address, socket)) = self.attempts.get(place) {
+            let address = *address;
+            let Some(outcome) = socket.outcome() else {
+                place += 1;
+                continue;
+            };
+            let (_, mut socket) = self.attempts.remove(place);
+            let _ = registry.deregister(&mut socket);
+            match outcome {
+                Ok(()) => {
+                    self.dial.connected(address);
+                    return Some(socket);
+                }
+                Err(error) => self.failed(address, &error),
+            }
+        }
+        None
+    }
+
+    fn start(&mut self, registry: &Registry, token: Token) {
+        self.next_start = None;
+        let Some(address) = self.dial.next_attempt() else { return };
+        let started = TcpStream::connect(address).map(Socket::Tcp).and_then(|mut socket| {
+            registry.register(&mut socket, token, Interest::WRITABLE)?;
+            Ok(socket)
+        });
+        match started {
+            Ok(socket) => {
+                self.attempts.push((address, socket));
+                self.next_start = self.dial.pause().map(|pause| Instant::now() + pause);
+            }
+            Err(error) => self.failed(address, &error),
+        }
+    }
+
+    fn failed(&mut self, address: SocketAddr, error: &io::Error) {
+        self.dial.failed(address, Cause::from(error));
+        self.next_start = Some(Instant::now());
+    }
+
+    fn close(&mut self, registry: &Registry) {
+        for (_, mut socket) in self.attempts.drain(..) {
+            let _ = registry.deregister(&mut socket);
+        }
+    }
+}
+
+fn resolve(host: String, port: u16, waker: Waker) -> Receiver<Vec<SocketAddr>> {
     let (tell, answer) = mpsc::channel();
     let resolver = thread::Builder::new().name("quorlock-resolve".into());
     let resolver = resolver.spawn(move || {
@@ -146,8 +171,7 @@ fn resolve(host: String, port: u16, waker: Waker) -> Step {
         let _ = tell.send(addresses);
         waker.wake();
     });
-    match resolver {
-        Ok(_) => Step::Resolving(answer),
-        Err(_) => Step::Failed,
-    }
+    // Without a thread the sender is gone, as if the name had no address.
+    drop(resolver);
+    answer
 }

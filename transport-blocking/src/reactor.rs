@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token};
-use quorlock_core::front::{Demand, Port};
+use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Cause, Config, Endpoint, MasterId};
 
-use crate::connect::{Connecting, Progress};
+use crate::connect::Connecting;
 use crate::socket::Socket;
 
 /// Reads from one socket in one turn, so that a flood from one master does not starve the others.
@@ -27,8 +27,9 @@ enum Link {
 struct Master {
     id: MasterId,
     endpoint: Endpoint,
+    addresses: Addresses,
     link: Link,
-    /// There may be more to read than one turn allows.
+    /// There may be something to do in this turn: more to read than one turn allows, or an opening that goes on.
     unread: bool,
     /// The other end, or an error, has been seen in the poll: no further event tells of it, so it must be read to the end.
     ended: bool,
@@ -49,7 +50,14 @@ impl Reactor {
     pub(crate) fn new(port: Port, poll: Poll, config: &Config, waker: Waker) -> Self {
         let masters = config.master_ids().zip(config.masters().iter().cloned());
         let masters = masters
-            .map(|(id, endpoint)| Master { id, endpoint, link: Link::None, unread: false, ended: false })
+            .map(|(id, endpoint)| Master {
+                id,
+                endpoint,
+                addresses: Addresses::new(config),
+                link: Link::None,
+                unread: false,
+                ended: false,
+            })
             .collect();
         Self {
             port,
@@ -69,22 +77,23 @@ impl Reactor {
             return false;
         }
         let unread = self.masters.iter().any(|master| master.unread);
-        let time_out = if unread { Some(Duration::ZERO) } else { self.port.sleep() };
+        let time_out = if unread { Some(Duration::ZERO) } else { self.sleep() };
         if let Err(error) = self.poll.poll(&mut self.events, time_out) {
             debug_assert_eq!(error.kind(), io::ErrorKind::Interrupted, "the poll itself works: {error}");
         }
         for event in &self.events {
             if let Some(master) = self.masters.get_mut(event.token().0) {
-                master.happened(event, &self.port, &self.poll);
+                master.happened(event, &self.port);
             }
         }
         for master in &mut self.masters {
-            // A resolver tells by waking, not by an event of its own.
-            if matches!(&master.link, Link::Connecting(_, connecting) if connecting.is_resolving()) {
-                master.advance(&self.port, &self.poll);
-            }
-            if std::mem::take(&mut master.unread) {
-                master.read(&self.port, &self.poll, &mut self.buffer);
+            let unread = std::mem::take(&mut master.unread);
+            match &master.link {
+                Link::Connecting(_, connecting) if unread || connecting.is_due() => {
+                    master.advance(&self.port, &self.poll);
+                }
+                Link::Open(..) if unread => master.read(&self.port, &self.poll, &mut self.buffer),
+                _ => {}
             }
         }
         self.port.tick();
@@ -99,13 +108,26 @@ impl Reactor {
         self.port.end_turn();
     }
 
+    /// How long the poll may sleep at most.
+    fn sleep(&self) -> Option<Duration> {
+        let openings = self.masters.iter().filter_map(|master| match &master.link {
+            Link::Connecting(_, connecting) => connecting.sleep(),
+            Link::None | Link::Open(..) => None,
+        });
+        self.port.sleep().into_iter().chain(openings).min()
+    }
+
     fn carry_out(&mut self, demand: Demand) {
         let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
         let Some(master) = self.masters.get_mut(master.index()) else { return };
         match demand {
             Demand::Connect { generation, .. } => {
                 master.close(&self.poll);
-                master.link = Link::Connecting(generation, Connecting::begin(&master.endpoint, &self.waker));
+                if !self.port.has_served(master.id) {
+                    master.addresses.avoid_last();
+                }
+                let connecting = Connecting::begin(&master.endpoint, &master.addresses, &self.waker);
+                master.link = Link::Connecting(generation, connecting);
                 master.advance(&self.port, &self.poll);
             }
             Demand::Close { generation, .. } => {
@@ -122,10 +144,11 @@ impl Master {
         Token(self.id.index())
     }
 
-    fn happened(&mut self, event: &Event, port: &Port, poll: &Poll) {
+    fn happened(&mut self, event: &Event, port: &Port) {
         match &self.link {
             Link::None => {}
-            Link::Connecting(..) => self.advance(port, poll),
+            // All attempts of an opening have this token, so it goes on once the events of the others have been seen, too.
+            Link::Connecting(..) => self.unread = true,
             Link::Open(..) => {
                 if event.is_writable() && port.is_blocked(self.id) {
                     port.retry_write(self.id);
@@ -142,9 +165,8 @@ impl Master {
         let Link::Connecting(generation, connecting) = &mut self.link else { return };
         let generation = *generation;
         let opened = match connecting.advance(poll.registry(), token) {
-            Progress::Pending => return,
-            Progress::Connected(socket) => socket.into_halves(),
-            Progress::Failed(cause) => Err(cause),
+            None => return,
+            Some(opened) => opened.and_then(Socket::into_halves),
         };
         let opened = opened.and_then(|(mut socket, sink)| {
             let interest = Interest::READABLE | Interest::WRITABLE;
@@ -200,17 +222,23 @@ impl Master {
 }
 
 #[cfg(test)]
+#[path = "../../tests/shared/black_hole.rs"]
+mod black_hole;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     use quorlock_core::front::Locker;
 
+    use super::black_hole::BlackHole;
     use super::*;
+    use crate::connect::Dialing;
     use crate::system::System;
 
     const LONG: Duration = Duration::from_secs(30);
@@ -249,5 +277,44 @@ mod tests {
         drop(peer);
         assert!(reactor.turn());
         assert!(!reactor.masters.iter().any(|master| matches!(master.link, Link::Open(..))));
+    }
+
+    /// A reactor whose only master is a name for these two addresses, in its first opening.
+    fn dialing(first: SocketAddr, second: SocketAddr, connect_timeout: Duration) -> (Locker, Reactor) {
+        let config = Config::builder([format!("redis://{first}")]).connect_timeout(connect_timeout);
+        let (locker, port) = Port::new(config.build().unwrap(), Arc::new(System::new()));
+        let poll = Poll::new().unwrap();
+        let mut reactor = Reactor::new(port, poll, locker.config(), Waker::noop().clone());
+        assert!(reactor.turn());
+        let master = &mut reactor.masters[0];
+        let Link::Connecting(_, connecting) = &mut master.link else { panic!("no opening") };
+        *connecting = Connecting::Dialing(Dialing::new(master.addresses.dial([first, second])));
+        (locker, reactor)
+    }
+
+    #[test]
+    fn a_name_is_reached_whose_first_address_swallows_packets() {
+        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let server = server.local_addr().unwrap();
+        let (_locker, mut reactor) = dialing(black_hole.address(), server, Duration::from_millis(200));
+        let since = Instant::now();
+        while !matches!(reactor.masters[0].link, Link::Open(..)) {
+            assert!(reactor.turn() && since.elapsed() < LONG);
+        }
+        // The opening after that begins with the address that connected.
+        let mut next = reactor.masters[0].addresses.dial([black_hole.address(), server]);
+        assert_eq!(next.next_attempt(), Some(server));
+    }
+
+    #[test]
+    fn an_opening_that_is_given_up_is_followed_by_one_to_another_address() {
+        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let server = server.local_addr().unwrap();
+        let (_locker, mut reactor) = dialing(black_hole.address(), server, LONG);
+        let Reactor { masters, poll, port, .. } = &mut reactor;
+        masters[0].advance(port, poll);
+        masters[0].close(poll);
+        let mut next = masters[0].addresses.dial([black_hole.address(), server]);
+        assert_eq!(next.next_attempt(), Some(server));
     }
 }

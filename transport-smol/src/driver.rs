@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use async_io::Timer;
-use quorlock_core::front::{Demand, Port};
+use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Address, Cause, Config, MasterId};
 
 use crate::socket::{self, Socket};
@@ -25,6 +25,7 @@ enum Link {
 struct Master {
     id: MasterId,
     address: Address,
+    addresses: Addresses,
     link: Link,
 }
 
@@ -47,7 +48,12 @@ impl Driver {
     pub(crate) fn new(port: Port, config: &Config) -> Self {
         let masters = config.master_ids().zip(config.masters());
         let masters = masters
-            .map(|(id, endpoint)| Master { id, address: endpoint.address().clone(), link: Link::None })
+            .map(|(id, endpoint)| Master {
+                id,
+                address: endpoint.address().clone(),
+                addresses: Addresses::new(config),
+                link: Link::None,
+            })
             .collect();
         let buffer = vec![0; 16 * 1024].into();
         Self { port, masters, timer: Timer::never(), alarm: None, buffer, has_woken: false }
@@ -124,10 +130,16 @@ impl Master {
     }
 
     /// True if the demand has begun something that wants a first poll.
-    fn carry_out(&mut self, demand: Demand) -> bool {
+    fn carry_out(&mut self, port: &Port, demand: Demand) -> bool {
         match (demand, &self.link) {
             (Demand::Connect { generation, .. }, _) => {
-                self.link = Link::Opening(generation, Box::pin(socket::open(self.address.clone())));
+                if !port.has_served(self.id) {
+                    self.addresses.avoid_last();
+                }
+                // What was under way is dropped first, so that its addresses are known to take too long.
+                self.link = Link::None;
+                let opening = socket::open(self.address.clone(), self.addresses.clone());
+                self.link = Link::Opening(generation, Box::pin(opening));
                 return true;
             }
             (Demand::Close { generation, .. }, Link::Opening(own, _) | Link::Open(own, _)) => {
@@ -162,7 +174,10 @@ impl Future for Driver {
         this.has_woken = this.port.tick();
         while let Some(demand) = this.port.next_demand() {
             let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
-            again |= this.masters.get_mut(master.index()).is_some_and(|master| master.carry_out(demand));
+            again |= this
+                .masters
+                .get_mut(master.index())
+                .is_some_and(|master| master.carry_out(&this.port, demand));
         }
         if this.port.is_finished() {
             return Poll::Ready(());

@@ -1,11 +1,12 @@
 //! A connection to one master, over TCP or a Unix domain socket.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use async_io::Async;
+use async_io::{Async, Timer};
+use quorlock_core::front::{Addresses, Dial};
 use quorlock_core::{Address, Cause};
 
 /// A non-blocking stream of either kind. The driver reads it, and whoever has something to say writes it.
@@ -48,18 +49,11 @@ where
 pub(crate) struct Socket(Arc<dyn Stream>);
 
 /// Resolves the name on a thread for what blocks, and connects.
-pub(crate) async fn open(address: Address) -> Result<Socket, Cause> {
+pub(crate) async fn open(address: Address, addresses: Addresses) -> Result<Socket, Cause> {
     match address {
         Address::Tcp { host, port } => {
             let resolved = smol::net::resolve((host, port)).await.map_err(|_| Cause::UnknownHost)?;
-            let mut last = Cause::UnknownHost;
-            for address in resolved {
-                match connect_tcp(address).await {
-                    Ok(socket) => return Ok(socket),
-                    Err(error) => last = Cause::from(&error),
-                }
-            }
-            Err(last)
+            open_tcp(addresses.dial(resolved)).await
         }
         #[cfg(unix)]
         Address::Unix(path) => {
@@ -71,7 +65,11 @@ pub(crate) async fn open(address: Address) -> Result<Socket, Cause> {
     }
 }
 
-async fn connect_tcp(address: std::net::SocketAddr) -> io::Result<Socket> {
+async fn open_tcp(dial: Dial) -> Result<Socket, Cause> {
+    dial.race(connect_tcp, Timer::after).await
+}
+
+async fn connect_tcp(address: SocketAddr) -> io::Result<Socket> {
     let stream = Async::<TcpStream>::connect(address).await?;
     // Nothing follows a request that would be worth its delay.
     stream.get_ref().set_nodelay(true)?;
@@ -128,5 +126,59 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/shared/black_hole.rs"]
+mod black_hole;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use quorlock_core::Config;
+    use smol::future::or;
+
+    use super::black_hole::BlackHole;
+    use super::*;
+
+    /// An opening that never comes to an end fails the test after this time.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// What an opening comes to; `None` if it has not ended within `limit`.
+    fn open_within(limit: Duration, dial: Dial) -> Option<Result<Socket, Cause>> {
+        let opening = async { Some(open_tcp(dial).await) };
+        smol::block_on(or(opening, async {
+            Timer::after(limit).await;
+            None
+        }))
+    }
+
+    #[test]
+    fn a_name_is_reached_whose_first_address_swallows_packets() {
+        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let server = server.local_addr().unwrap();
+        let addresses = Addresses::new(&Config::new(["redis://a"]).unwrap());
+        let opened = open_within(LONG, addresses.dial([black_hole.address(), server]));
+        assert!(opened.is_some_and(|opened| opened.is_ok()));
+        // The opening after that begins with the address that connected.
+        let mut next = addresses.dial([black_hole.address(), server]);
+        assert_eq!(next.next_attempt(), Some(server));
+    }
+
+    #[test]
+    fn an_opening_that_is_given_up_is_followed_by_one_to_another_address() {
+        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let server = server.local_addr().unwrap();
+        let config = Config::builder(["redis://a"]).connect_timeout(LONG).build();
+        let addresses = Addresses::new(&config.unwrap());
+        let given_up = open_within(Duration::from_millis(50), addresses.dial([black_hole.address(), server]));
+        assert!(given_up.is_none());
+        let opened = open_within(LONG / 8, addresses.dial([black_hole.address(), server]));
+        assert!(opened.is_some_and(|opened| opened.is_ok()));
     }
 }

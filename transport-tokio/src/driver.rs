@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use quorlock_core::front::{Demand, Port};
+use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Address, Cause, Config, MasterId};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -26,6 +26,7 @@ enum Link {
 struct Master {
     id: MasterId,
     address: Address,
+    addresses: Addresses,
     link: Link,
 }
 
@@ -47,7 +48,12 @@ impl Driver {
     pub(crate) fn new(port: Port, config: &Config) -> Self {
         let masters = config.master_ids().zip(config.masters());
         let masters = masters
-            .map(|(id, endpoint)| Master { id, address: endpoint.address().clone(), link: Link::None })
+            .map(|(id, endpoint)| Master {
+                id,
+                address: endpoint.address().clone(),
+                addresses: Addresses::new(config),
+                link: Link::None,
+            })
             .collect();
         Self { port, masters, timer: None, buffer: vec![0; 16 * 1024].into(), has_woken: false }
     }
@@ -57,7 +63,13 @@ impl Driver {
         let Some(master) = self.masters.get_mut(master.index()) else { return };
         match demand {
             Demand::Connect { generation, .. } => {
-                master.link = Link::Opening(generation, Box::pin(socket::open(master.address.clone())));
+                if !self.port.has_served(master.id) {
+                    master.addresses.avoid_last();
+                }
+                // What was under way is dropped first, so that its addresses are known to take too long.
+                master.link = Link::None;
+                let opening = socket::open(master.address.clone(), master.addresses.clone());
+                master.link = Link::Opening(generation, Box::pin(opening));
             }
             Demand::Close { generation, .. } => {
                 if matches!(master.link, Link::Opening(own, _) | Link::Open(own, _) if own == generation) {

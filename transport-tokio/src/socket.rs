@@ -5,9 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use quorlock_core::front::{Addresses, Dial};
 use quorlock_core::{Address, Cause};
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::time::sleep;
 
 /// The side of a connection that the driver reads, with a second handle of the same socket past tokio's reactor.
 pub(crate) enum Socket {
@@ -45,18 +47,11 @@ where
 pub(crate) type Sink = Box<dyn Write + Send>;
 
 /// Resolves the name without blocking the loop, and connects.
-pub(crate) async fn open(address: Address) -> Result<(Socket, Sink), Cause> {
+pub(crate) async fn open(address: Address, addresses: Addresses) -> Result<(Socket, Sink), Cause> {
     match address {
         Address::Tcp { host, port } => {
-            let addresses = lookup_host((host.as_str(), port)).await.map_err(|_| Cause::UnknownHost)?;
-            let mut last = Cause::UnknownHost;
-            for address in addresses {
-                match TcpStream::connect(address).await.and_then(split_tcp) {
-                    Ok(halves) => return Ok(halves),
-                    Err(error) => last = Cause::from(&error),
-                }
-            }
-            Err(last)
+            let resolved = lookup_host((host.as_str(), port)).await.map_err(|_| Cause::UnknownHost)?;
+            open_tcp(addresses.dial(resolved)).await
         }
         #[cfg(unix)]
         Address::Unix(path) => {
@@ -66,6 +61,11 @@ pub(crate) async fn open(address: Address) -> Result<(Socket, Sink), Cause> {
         #[cfg(not(unix))]
         Address::Unix(_) => Err(Cause::Connect(io::ErrorKind::Unsupported)),
     }
+}
+
+async fn open_tcp(dial: Dial) -> Result<(Socket, Sink), Cause> {
+    let connect = |address| async move { TcpStream::connect(address).await.and_then(split_tcp) };
+    dial.race(connect, sleep).await
 }
 
 fn split_tcp(stream: TcpStream) -> io::Result<(Socket, Sink)> {
@@ -146,5 +146,50 @@ impl Socket {
             Self::Unix(stream, _) => stream.poll_write_ready(cx),
         });
         Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/shared/black_hole.rs"]
+mod black_hole;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use quorlock_core::Config;
+    use tokio::time::timeout;
+
+    use super::black_hole::BlackHole;
+    use super::*;
+
+    /// An opening that never comes to an end fails the test after this time.
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_name_is_reached_whose_first_address_swallows_packets() {
+        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let server = server.local_addr().unwrap();
+        let addresses = Addresses::new(&Config::new(["redis://a"]).unwrap());
+        let opened = timeout(LONG, open_tcp(addresses.dial([black_hole.address(), server]))).await;
+        assert!(opened.is_ok_and(|opened| opened.is_ok()));
+        // The opening after that begins with the address that connected.
+        let mut next = addresses.dial([black_hole.address(), server]);
+        assert_eq!(next.next_attempt(), Some(server));
+    }
+
+    #[tokio::test]
+    async fn an_opening_that_is_given_up_is_followed_by_one_to_another_address() {
+        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let server = server.local_addr().unwrap();
+        let config = Config::builder(["redis://a"]).connect_timeout(LONG).build();
+        let addresses = Addresses::new(&config.unwrap());
+        let given_up = open_tcp(addresses.dial([black_hole.address(), server]));
+        assert!(timeout(Duration::from_millis(50), given_up).await.is_err());
+        let opened = timeout(LONG / 8, open_tcp(addresses.dial([black_hole.address(), server]))).await;
+        assert!(opened.is_ok_and(|opened| opened.is_ok()));
     }
 }

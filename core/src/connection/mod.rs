@@ -108,6 +108,8 @@ pub(crate) struct Connection {
     backoff: Backoff,
     /// Whether this connection has carried an answer: losing it then says nothing against the next one.
     proven: bool,
+    /// Whether the last connection that stood was ready for requests at some time.
+    served: bool,
     last_received: Instant,
     inbound: BytesMut,
     scanner: Scanner,
@@ -135,6 +137,7 @@ impl Connection {
             tracking: Tracking::default(),
             backoff: Backoff::new(&config.reconnect_delay, jitter),
             proven: false,
+            served: false,
             last_received: now,
             inbound: BytesMut::new(),
             scanner: Scanner::default(),
@@ -156,6 +159,11 @@ impl Connection {
     /// Why the master has no vote for the time being.
     pub(crate) fn fault(&self) -> Option<Cause> {
         self.fault
+    }
+
+    /// Whether the last connection that stood was ready for requests at some time.
+    pub(crate) fn has_served(&self) -> bool {
+        self.served
     }
 
     /// The run id of the server behind a connection that is ready.
@@ -228,6 +236,7 @@ impl Connection {
             return;
         }
         self.last_received = now;
+        self.served = false;
         if let Some(endpoint) = self.config.masters.get(self.id.index()) {
             let handshake = Handshake::begin(&self.config, endpoint, &mut self.outbound);
             self.dialect = handshake.dialect();

@@ -269,6 +269,7 @@ impl Connection {
 
     fn become_ready(&mut self, now: Instant, answers: &mut Answers) {
         self.state = State::Ready;
+        self.served = true;
         self.fault = None;
         self.pay_debts(now, answers);
         for Queued { request, undo } in std::mem::take(&mut self.queued) {

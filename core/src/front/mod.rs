@@ -10,6 +10,7 @@
 
 mod bootstrap;
 mod core;
+mod dial;
 mod figures;
 mod guard;
 mod host;
@@ -28,6 +29,7 @@ mod slot;
 mod writer;
 
 pub use bootstrap::Bootstrap;
+pub use dial::{Addresses, Dial};
 pub use guard::{Extend, Guard, Lost, Watch};
 pub use host::Host;
 pub use locker::Locker;

@@ -102,6 +102,13 @@ impl Port {
         self.shared.is_due()
     }
 
+    /// Whether the last connection to this master came to be used for requests. If not, another address of its name may do better:
+    /// [`Addresses::avoid_last`](super::Addresses::avoid_last).
+    pub fn has_served(&self, master: MasterId) -> bool {
+        let core = self.shared.core();
+        core.machine.connections().any(|(id, connection)| id == master && connection.has_served())
+    }
+
     /// Tells the machine the time, and carries out what has come about since the last turn. Returns whether that woke somebody.
     ///
     /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn, and goes out in one write for each master.

@@ -182,6 +182,8 @@ impl ConfigBuilder {
     }
 
     /// How long a round waits for a connection that is being opened; 250 ms unless set. A master that is known to be down is not waited for.
+    ///
+    /// If a master's name has several addresses, the next one is tried beside those that take long after a quarter of this time.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
