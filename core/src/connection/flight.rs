@@ -36,6 +36,8 @@ pub(crate) struct Flight {
     /// Repeated requests that have not been reported, by how many replies come before theirs. They have waited for longer than those
     /// that were sent before them, but not longer than one another.
     repeated: VecDeque<usize>,
+    /// The newest ones whose bytes the driver has not been given yet.
+    unwritten: usize,
     bytes: usize,
 }
 
@@ -53,7 +55,24 @@ impl Flight {
             self.repeated.push_back(self.answered + self.sent.len());
         }
         self.bytes += bytes;
+        self.unwritten += 1;
         self.sent.push_back(Sent { request, at, form, bytes, is_overdue: false });
+    }
+
+    /// The driver is given the bytes of all requests; without [`Flight::leaves`] before, they count as written when they were made.
+    pub(crate) fn written(&mut self) {
+        self.unwritten = 0;
+    }
+
+    /// The driver is about to be given the bytes of all requests: answers to those that it has not had yet are awaited from `now` on. What is sent
+    /// once more has been awaited for longer.
+    pub(crate) fn leaves(&mut self, now: Instant) {
+        let first = self.sent.len().saturating_sub(self.unwritten);
+        for (place, sent) in self.sent.iter_mut().enumerate().skip(first) {
+            if !self.repeated.contains(&(self.answered + place)) {
+                sent.at = sent.at.max(now);
+            }
+        }
     }
 
     /// Takes the request that the next reply belongs to.

@@ -10,6 +10,7 @@ mod answers;
 mod backoff;
 mod flight;
 mod handshake;
+mod life;
 mod replies;
 mod request;
 #[cfg(test)]
@@ -19,7 +20,6 @@ mod tracking;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::BytesMut;
 
@@ -32,16 +32,12 @@ pub(crate) use tracking::News;
 use self::backoff::Backoff;
 use self::flight::Flight;
 use self::handshake::Handshake;
-use self::request::{Form, NativeRelease};
+use self::request::NativeRelease;
 use self::tracking::Tracking;
 use crate::jitter::Jitter;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
-
-/// A connection that has been quiet for so long may have been dropped by something in between without a word; silence
-/// on its next request says little about the master.
-const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 /// A buffer of requests larger than this is given back once it has been written.
 const KEPT_OUTBOUND_BYTES: usize = 64 * 1024;
@@ -263,8 +259,14 @@ impl Connection {
         }
     }
 
-    /// The time is `now`.
-    pub(crate) fn time_passed(&mut self, now: Instant, answers: &mut Answers) {
+    /// The driver is about to be given what is to be written. Until now nobody could answer it.
+    pub(crate) fn leaves(&mut self, now: Instant) {
+        self.flight.leaves(now);
+    }
+
+    /// The time is `now`, and what the socket had at the instant `looked` has been received. Silence counts only until then: what has come
+    /// since may be an answer.
+    pub(crate) fn time_passed(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
@@ -274,8 +276,8 @@ impl Connection {
                 self.opening_takes_long(since, now, answers);
             }
             State::Ready => {
-                if self.answer_deadline().is_some_and(|deadline| deadline <= now) {
-                    self.answers_take_long(now, answers);
+                if self.answer_deadline().is_some_and(|deadline| deadline <= looked) {
+                    self.answers_take_long(looked, now, answers);
                 }
                 self.pay_debts(now, answers);
             }
@@ -297,117 +299,13 @@ impl Connection {
                 *bytes = BytesMut::new();
             }
             std::mem::swap(bytes, &mut self.outbound);
+            self.flight.written();
             return Some(Task::Write { generation: self.to_close.unwrap_or(self.generation) });
         }
         if let Some(generation) = self.to_close.take() {
             return Some(Task::Close { generation });
         }
         self.to_open.take().map(|generation| Task::Open { generation })
-    }
-
-    // The life of a connection.
-
-    fn open(&mut self, now: Instant) {
-        self.generation = self.generation.wrapping_add(1);
-        self.to_open = Some(self.generation);
-        self.state = State::Opening { since: now };
-        self.proven = false;
-    }
-
-    /// How long an opening may take: as long as there is hope requests wait for it and it must come soon. After that it is
-    /// kept, since a stopped server answers what it finds in its buffers when it goes on, but not for ever.
-    fn opening_limit(&self) -> Duration {
-        if self.fault.is_none() {
-            self.config.connect_timeout
-        } else {
-            (*self.config.reconnect_delay.end()).max(4 * self.config.connect_timeout)
-        }
-    }
-
-    fn opening_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
-        if self.fault.is_some() {
-            self.abandon(answers);
-            self.open(now);
-        } else {
-            let waited = now.since(since);
-            self.fault = Some(Cause::NoConnection { waited });
-            self.fail_queued(now, answers);
-        }
-    }
-
-    /// When the master last gave a sign of life that an unanswered request could have expected.
-    fn silent_since(&self) -> Instant {
-        self.flight.oldest().map_or(self.last_received, |sent| sent.max(self.last_received))
-    }
-
-    fn answers_take_long(&mut self, now: Instant, answers: &mut Answers) {
-        let limit = self.config.request_timeout;
-        if now >= self.silent_since() + limit {
-            let waited = now.since(self.silent_since());
-            self.give_up(Cause::NoAnswer { waited }, now, answers);
-            return;
-        }
-        while let Some(sent) = self.flight.next_overdue(limit, now) {
-            let cause = Cause::NoAnswer { waited: now.since(sent.at) };
-            if let Some(ticket) = sent.request.ticket {
-                answers.answer(self.id, ticket, Answer::Failed { cause, fate: Fate::Unknown, stale: false });
-            }
-        }
-    }
-
-    /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped server goes on and
-    /// reads its buffers, so the releases are written behind it first.
-    fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
-        let mut form = Form::ByText;
-        for acquisition in self.flight.unreleased_acquisitions() {
-            let release = Request { action: Action::Release, ..acquisition.clone() };
-            release.encode(form, None, &mut self.outbound);
-            // The first one brings the script along, even if the cache has been flushed meanwhile.
-            form = Form::BySha;
-        }
-        let stale = self.has_been_quiet();
-        self.fail_flight(cause, Fate::Undone, stale, now, answers);
-        let parting = std::mem::take(&mut self.outbound);
-        self.abandon(answers);
-        self.outbound = parting;
-        self.fault = (!stale).then_some(cause);
-        self.open(now);
-    }
-
-    /// The connection is gone, or must go.
-    fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
-        // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
-        let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
-        let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
-        let stale = self.has_been_quiet();
-        self.fail_flight(cause, Fate::Unknown, stale, now, answers);
-        self.abandon(answers);
-        if come_again {
-            self.fault = None;
-            self.open(now);
-            return;
-        }
-        self.fault = Some(cause);
-        self.fail_queued(now, answers);
-        let for_a_person = cause.is_configuration() || cause == Cause::Replica;
-        let pause = if for_a_person { self.backoff.longest_pause() } else { self.backoff.pause() };
-        self.state = State::Resting { until: now + pause };
-    }
-
-    /// Forgets everything that belongs to the present connection, and has the driver close it.
-    fn abandon(&mut self, answers: &mut Answers) {
-        self.track_no_more(answers);
-        self.to_close = Some(self.generation);
-        self.to_open = None;
-        self.inbound = BytesMut::new();
-        self.scanner = Scanner::default();
-        self.outbound.clear();
-        self.identity = None;
-        self.warnings.clear();
-    }
-
-    fn has_been_quiet(&self) -> bool {
-        self.flight.oldest().is_some_and(|sent| sent.since(self.last_received) >= QUIET_AFTER)
     }
 }
 

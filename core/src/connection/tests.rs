@@ -4,6 +4,7 @@ mod native;
 
 use std::time::Duration;
 
+use super::request::Form;
 use super::*;
 use crate::machine::{Acquire, Entropy, EntropyFailed, Machine};
 use crate::protocol::{ConfigBuilder, Resource, Token, Ttl};
@@ -51,7 +52,7 @@ impl Alone {
 
     fn pass(&mut self, span: Duration) {
         self.now = self.now + span;
-        self.connection.time_passed(self.now, &mut self.answers);
+        self.connection.time_passed(self.now, self.now, &mut self.answers);
     }
 
     /// What was answered since the last look.
@@ -79,7 +80,7 @@ impl Alone {
 }
 
 fn one() -> ConfigBuilder {
-    Config::builder(["redis://a"])
+    Config::builder(["redis://a"]).request_timeout(ms(50))
 }
 
 /// All replies of a handshake in RESP 3, with this answer to the first script.

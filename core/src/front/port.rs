@@ -65,7 +65,9 @@ impl Port {
         (locker, Self { shared, finishing_since: None })
     }
 
-    /// Has this waker woken when there is a demand, a full socket or an earlier deadline.
+    /// Begins a turn, and has this waker woken when there is a demand, a full socket or an earlier deadline.
+    ///
+    /// A master is silent only up to this instant: what comes in later may miss this turn's reading.
     pub fn register(&self, waker: &Waker) {
         self.shared.end_gathering();
         self.shared.register(waker);
@@ -115,7 +117,8 @@ impl Port {
     /// So a loop that shares its thread with those whom it has woken lets them run first.
     pub fn tick(&self) -> bool {
         let now = self.shared.host.now();
-        self.shared.core().machine.time_passed(now);
+        let looked = self.shared.turn_began();
+        self.shared.core().machine.time_passed_since_look(looked, now);
         self.shared.begin_gathering()
     }
 

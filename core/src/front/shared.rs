@@ -34,7 +34,6 @@ pub(super) struct Shared {
 }
 
 /// What the driver is to learn the next time that it looks.
-#[derive(Default)]
 struct DriverSide {
     demands: VecDeque<Demand>,
     /// When the machine wants to be woken.
@@ -42,6 +41,20 @@ struct DriverSide {
     /// For when the driver has set its timer, as far as is known.
     armed: Option<Instant>,
     waker: Option<Waker>,
+    /// When the present turn began, before the sockets were read.
+    turn_began: Instant,
+}
+
+impl DriverSide {
+    fn new() -> Self {
+        Self {
+            demands: VecDeque::new(),
+            deadline: None,
+            armed: None,
+            waker: None,
+            turn_began: Instant::ORIGIN,
+        }
+    }
 }
 
 thread_local! {
@@ -66,7 +79,7 @@ impl Shared {
             dirty: AtomicBool::new(false),
             gathers: AtomicBool::new(false),
             blocked: AtomicU64::new(0),
-            driver: Mutex::default(),
+            driver: Mutex::new(DriverSide::new()),
             users: AtomicUsize::new(0),
         });
         shared.flush_now();
@@ -239,6 +252,7 @@ impl Shared {
         let deadline = {
             let mut core = self.core();
             core.observe(notices);
+            core.machine.writes_begin(self.host.now());
             loop {
                 match core.machine.poll_output() {
                     Output::Write { master, generation, bytes } => writer.append(master, generation, bytes),
@@ -271,7 +285,9 @@ impl Shared {
     // The driver's side.
 
     pub(super) fn register(&self, waker: &Waker) {
+        let now = self.host.now();
         let mut driver = lock(&self.driver);
+        driver.turn_began = now;
         if driver.waker.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
             return;
         }
@@ -279,6 +295,10 @@ impl Shared {
         drop(driver);
         // Not under the mutex: a waker may be the last thing that keeps a task, and the task a locker.
         drop(replaced);
+    }
+
+    pub(super) fn turn_began(&self) -> Instant {
+        lock(&self.driver).turn_began
     }
 
     pub(super) fn next_demand(&self) -> Option<Demand> {

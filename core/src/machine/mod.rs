@@ -226,6 +226,21 @@ impl<E: Entropy> Machine<E> {
 
     /// The time is `now`: whatever was due until then happens.
     pub fn time_passed(&mut self, now: Instant) {
+        self.time_passed_since_look(now, now);
+    }
+
+    /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may come to it long after the commands says
+    /// so, since answers are awaited from then on.
+    pub(crate) fn writes_begin(&mut self, now: Instant) {
+        for master in &self.busy {
+            let Some(link) = self.connections.get_mut(master.index()) else { continue };
+            link.connection.leaves(now);
+            link.deadline = link.connection.deadline();
+        }
+    }
+
+    /// The time is `now`, and everything has been received that sockets had at the instant `looked`: no later silence counts.
+    pub(crate) fn time_passed_since_look(&mut self, looked: Instant, now: Instant) {
         let mut due = Vec::new();
         loop {
             // All connections first: masters that have been silent for equally long are found out together, and a
@@ -233,7 +248,7 @@ impl<E: Entropy> Machine<E> {
             for master in MasterId::all(self.connections.len()) {
                 while let Some(link) = self.connections.get_mut(master.index()) {
                     let Some(at) = link.deadline.filter(|at| *at <= now) else { break };
-                    link.connection.time_passed(now, &mut self.answers);
+                    link.connection.time_passed(looked, now, &mut self.answers);
                     self.touched(master);
                     // One that is due at the same instant again has had its turn.
                     if self.connections.get(master.index()).is_some_and(|link| link.deadline == Some(at)) {

@@ -5,6 +5,7 @@
 mod driver;
 mod ending;
 mod gathering;
+mod lateness;
 mod pauses;
 mod reporting;
 mod waiting;

@@ -1,0 +1,121 @@
+//! How a connection begins and ends: opening it, giving it up for its silence, losing it.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+use super::request::Form;
+use super::{Action, Answer, Answers, Connection, Fate, Request, State};
+use crate::protocol::Cause;
+use crate::time::Instant;
+use crate::wire::Scanner;
+
+/// A connection that has been quiet for so long may have been dropped by something in between without a word; silence
+/// on its next request says little about the master.
+const QUIET_AFTER: Duration = Duration::from_secs(5);
+
+impl Connection {
+    pub(super) fn open(&mut self, now: Instant) {
+        self.generation = self.generation.wrapping_add(1);
+        self.to_open = Some(self.generation);
+        self.state = State::Opening { since: now };
+        self.proven = false;
+    }
+
+    /// How long an opening may take: as long as there is hope requests wait for it and it must come soon. After that it is
+    /// kept, since a stopped server answers what it finds in its buffers when it goes on, but not for ever.
+    pub(super) fn opening_limit(&self) -> Duration {
+        if self.fault.is_none() {
+            self.config.connect_timeout
+        } else {
+            (*self.config.reconnect_delay.end()).max(4 * self.config.connect_timeout)
+        }
+    }
+
+    pub(super) fn opening_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
+        if self.fault.is_some() {
+            self.abandon(answers);
+            self.open(now);
+        } else {
+            let waited = now.since(since);
+            self.fault = Some(Cause::NoConnection { waited });
+            self.fail_queued(now, answers);
+        }
+    }
+
+    /// When the master last gave a sign of life that an unanswered request could have expected.
+    pub(super) fn silent_since(&self) -> Instant {
+        self.flight.oldest().map_or(self.last_received, |sent| sent.max(self.last_received))
+    }
+
+    /// Silence counts until `looked`, when the socket was last known to have nothing.
+    pub(super) fn answers_take_long(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
+        let limit = self.config.request_timeout;
+        if looked >= self.silent_since() + limit {
+            let waited = looked.since(self.silent_since());
+            self.give_up(Cause::NoAnswer { waited }, now, answers);
+            return;
+        }
+        while let Some(sent) = self.flight.next_overdue(limit, looked) {
+            let cause = Cause::NoAnswer { waited: looked.since(sent.at) };
+            if let Some(ticket) = sent.request.ticket {
+                answers.answer(self.id, ticket, Answer::Failed { cause, fate: Fate::Unknown, stale: false });
+            }
+        }
+    }
+
+    /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped server goes on and
+    /// reads its buffers, so the releases are written behind it first.
+    fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        let mut form = Form::ByText;
+        for acquisition in self.flight.unreleased_acquisitions() {
+            let release = Request { action: Action::Release, ..acquisition.clone() };
+            release.encode(form, None, &mut self.outbound);
+            // The first one brings the script along, even if the cache has been flushed meanwhile.
+            form = Form::BySha;
+        }
+        let stale = self.has_been_quiet();
+        self.fail_flight(cause, Fate::Undone, stale, now, answers);
+        let parting = std::mem::take(&mut self.outbound);
+        self.abandon(answers);
+        self.outbound = parting;
+        self.fault = (!stale).then_some(cause);
+        self.open(now);
+    }
+
+    /// The connection is gone, or must go.
+    pub(super) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
+        let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
+        let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
+        let stale = self.has_been_quiet();
+        self.fail_flight(cause, Fate::Unknown, stale, now, answers);
+        self.abandon(answers);
+        if come_again {
+            self.fault = None;
+            self.open(now);
+            return;
+        }
+        self.fault = Some(cause);
+        self.fail_queued(now, answers);
+        let for_a_person = cause.is_configuration() || cause == Cause::Replica;
+        let pause = if for_a_person { self.backoff.longest_pause() } else { self.backoff.pause() };
+        self.state = State::Resting { until: now + pause };
+    }
+
+    /// Forgets everything that belongs to the present connection, and has the driver close it.
+    fn abandon(&mut self, answers: &mut Answers) {
+        self.track_no_more(answers);
+        self.to_close = Some(self.generation);
+        self.to_open = None;
+        self.inbound = BytesMut::new();
+        self.scanner = Scanner::default();
+        self.outbound.clear();
+        self.identity = None;
+        self.warnings.clear();
+    }
+
+    fn has_been_quiet(&self) -> bool {
+        self.flight.oldest().is_some_and(|sent| sent.since(self.last_received) >= QUIET_AFTER)
+    }
+}

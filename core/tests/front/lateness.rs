@@ -1,0 +1,86 @@
+//! Time in which this process does not get to write or to read is not a master's silence.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock_core::front::{Guard, Locker, Release, ReleaseError};
+
+use super::driver::{Driver, ms};
+
+/// Well above the default of `request_timeout`.
+const LATE: Duration = ms(5_000);
+
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A lock that has just been granted, in a turn that is not over.
+fn granted() -> (Locker, Arc<Driver>, Guard) {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let mut seeking = locker.lock("a").into_future();
+    assert!(poll(&mut seeking).is_pending());
+    assert!(driver.turn());
+    let Poll::Ready(granted) = poll(&mut seeking) else { panic!("all masters have granted") };
+    (locker, driver, granted.unwrap())
+}
+
+/// What a release comes to whose answers come with the next turn.
+fn outcome(driver: &Arc<Driver>, mut release: Pin<Box<Release>>) -> Result<(), ReleaseError> {
+    driver.settle();
+    match poll(&mut release) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => panic!("all masters have answered"),
+    }
+}
+
+#[test]
+fn a_request_that_is_written_late_is_awaited_from_then_on() {
+    let (_locker, driver, guard) = granted();
+    // The turn gathers, so the release is not written before the next one, and that begins late.
+    let release = Box::pin(guard.release());
+    driver.pass(LATE);
+    driver.with_port(|port| {
+        port.register(Waker::noop());
+        port.tick();
+        port.sleep();
+    });
+    outcome(&driver, release).unwrap();
+    driver.end();
+}
+
+#[test]
+fn silence_ends_with_the_last_look_at_the_sockets() {
+    let (_locker, driver, guard) = granted();
+    let release = Box::pin(guard.release());
+    driver.with_port(|port| {
+        port.sleep();
+        port.register(Waker::noop());
+    });
+    // The sockets have nothing yet. The answers come while the thread waits for a processor.
+    driver.pass(LATE);
+    driver.with_port(|port| {
+        port.tick();
+        assert_eq!(port.sleep(), Some(Duration::ZERO), "it looks once more at once");
+    });
+    outcome(&driver, release).unwrap();
+    driver.end();
+}
+
+#[test]
+fn silence_that_lasts_over_a_look_is_found_in_that_turn() {
+    let (_locker, driver, guard) = granted();
+    let mut release = Box::pin(guard.release());
+    driver.with_port(|port| port.sleep());
+    driver.pass(LATE);
+    driver.with_port(|port| {
+        port.register(Waker::noop());
+        port.tick();
+    });
+    let outcome = poll(&mut release);
+    assert!(matches!(outcome, Poll::Ready(Err(ReleaseError::Unknown(_)))), "{outcome:?}");
+    driver.end();
+}
