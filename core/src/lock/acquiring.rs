@@ -10,8 +10,9 @@ use crate::protocol::{
 use crate::time::Instant;
 use crate::wire::ServerError;
 
-/// A part of the time-out: so long one master is asked before the others are.
-const HEAD_START: u32 = 4;
+/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. It must be above the usual round trip, or the others are
+/// asked too early and split the votes; a first master that hangs costs that much, so it is far below the longest round trip.
+const HEAD_START: u32 = 16;
 
 /// A round of acquisitions whose decision is open.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

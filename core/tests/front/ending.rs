@@ -72,9 +72,10 @@ fn a_driver_does_not_wait_for_ever_for_its_last_answers() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     drop(locker.lock("job").wait().unwrap());
+    let patience = locker.config().request_timeout();
     drop(locker);
     assert!(!driver.with_port(|port| port.is_finished()));
-    driver.pass(ms(50));
+    driver.pass(patience);
     assert!(driver.with_port(|port| port.is_finished()));
     driver.end();
 }

@@ -80,11 +80,11 @@ fn a_refusal_stays_a_refusal_where_only_the_read_behind_it_fails() {
 
 #[test]
 fn the_error_of_five_masters_prints_as_the_documentation_shows_it() {
-    let mut world = World::cold(settings(5));
+    let mut world = World::cold(settings(5).request_timeout(ms(200)));
     world.masters[4].reach = Reach::Refuses;
     world.pump();
     // Two masters are silent, so that the third one's holder may have a quorum or not: the votes are taken more than once.
-    let until = world.now + ms(4_400);
+    let until = world.now + ms(4_650);
     world.masters[2].hold_by_another(KEY, Some(until));
     world.masters[3].flow = Flow::Stopped;
     world.acquire(&one_try());
@@ -92,7 +92,7 @@ fn the_error_of_five_masters_prints_as_the_documentation_shows_it() {
     assert_eq!(
         error.to_string(),
         "invoice:42 not acquired: 2 of 5 votes, 3 needed (a:6379 granted, b:6379 granted, \
-         c:6379 held by another for 4.2 s, d:6379 no answer in 50 ms, e:6379 connection refused)"
+         c:6379 held by another for 4.2 s, d:6379 no answer in 200 ms, e:6379 connection refused)"
     );
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::{Acquire, Event, LockId, MasterState, Warning};
 
-use super::world::{Flow, KEY, World, ms, settings, wanted};
+use super::world::{Flow, KEY, REQUEST_TIMEOUT, World, ms, settings, wanted};
 
 /// A process that holds the lock and one that waits for it, whose settings are these.
 pub fn held_and_awaited(masters: usize, ttl: Duration, wake_ups: bool) -> (World, LockId, LockId) {
@@ -225,7 +225,7 @@ fn a_first_master_that_goes_silent_behind_its_news_is_not_waited_for() {
         assert!(is_granted(&mut world, 1));
     }
     waited.sort_unstable();
-    assert_eq!(waited, [Duration::ZERO, Duration::ZERO, Duration::from_micros(12_500)]);
+    assert_eq!(waited, [Duration::ZERO, Duration::ZERO, REQUEST_TIMEOUT / 16]);
 }
 
 #[test]

@@ -119,8 +119,8 @@ fn requests_that_make_no_sense_end_at_once_and_say_what_is_wrong() {
                 ),
                 (
                     locker.lock("job").ttl(ms(50)),
-                    ConfigError::TtlTooShort { ttl: ms(50), more_than: Duration::from_micros(52_500) },
-                    "more than 52 ms",
+                    ConfigError::TtlTooShort { ttl: ms(50), more_than: Duration::from_micros(202_500) },
+                    "more than 202 ms",
                 ),
             ] {
                 let error = request.await.unwrap_err();

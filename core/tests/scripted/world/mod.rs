@@ -90,9 +90,13 @@ impl Drop for World {
     }
 }
 
+/// The time-out of requests here, whatever the default is.
+pub const REQUEST_TIMEOUT: Duration = ms(50);
+
 pub fn settings(masters: usize) -> ConfigBuilder {
     let names = ["a", "b", "c", "d", "e"];
-    Config::builder(names.iter().take(masters).map(|name| format!("redis://{name}:6379")))
+    let urls = names.iter().take(masters).map(|name| format!("redis://{name}:6379"));
+    Config::builder(urls).request_timeout(REQUEST_TIMEOUT)
 }
 
 pub fn wanted(ttl: Duration) -> Acquire {
