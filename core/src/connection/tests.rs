@@ -364,3 +364,20 @@ fn a_look_at_the_clock_that_comes_late_finds_what_was_due() {
     alone.pass(ms(500));
     assert_eq!(alone.answered().len(), 1);
 }
+
+#[test]
+fn a_connection_has_served_once_its_greeting_is_over_and_until_the_next_one_stands() {
+    let mut alone = Alone::greeting(one());
+    assert!(!alone.connection.has_served());
+    alone.hear(&greeting(RELEASE.sha1_hex));
+    assert!(alone.connection.has_served());
+    alone.connection.closed(1, Cause::Closed, alone.now, &mut alone.answers);
+    assert!(alone.connection.has_served() && !alone.connection.is_ready());
+    alone.pass(ms(3_000));
+    let generation = alone.connection.generation;
+    alone.connection.connected(generation, alone.now);
+    assert!(!alone.connection.has_served());
+    // What answers is a replica, so another address of the name may do better.
+    alone.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");
+    assert!(!alone.connection.has_served());
+}
