@@ -27,6 +27,8 @@ mod loss;
 mod master;
 #[path = "command/output.rs"]
 mod output;
+#[path = "command/promptness.rs"]
+mod promptness;
 #[path = "command/restart_guard.rs"]
 mod restart_guard;
 #[path = "command/running.rs"]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
     AcquireError, Acquiring, Ballot, Config, ConfigBuilder, ConfigError, Endpoint, FencingToken, Guard,
-    Locker, LossCause, MasterState, ReleaseError, Resource, Vote,
+    Locker, LossCause, Lost, MasterState, ReleaseError, Resource, Vote,
 };
 
 use crate::arguments::{Common, Seek, Wait};
@@ -140,7 +140,9 @@ impl Lock for Acquisition {
         let outcome = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
         let (code, locker) = (self.conflict_exit_code, self.locker.clone());
         outcome.map(|outcome| {
-            outcome.map(|guard| Held { guard, locker, waker }).map_err(|error| refusal(&error, code))
+            outcome
+                .map(|guard| Held { lost: guard.lost(), guard, locker, waker })
+                .map_err(|error| refusal(&error, code))
         })
     }
 
@@ -166,6 +168,8 @@ fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
 #[derive(Debug)]
 pub(crate) struct Held {
     guard: Guard,
+    /// Kept from one look to the next: a future that is dropped takes its waker back, and then nobody is told of a loss.
+    lost: Lost,
     locker: Locker,
     waker: Waker,
 }
@@ -188,9 +192,8 @@ impl Hold for Held {
         self.guard.fencing_token().map(FencingToken::get)
     }
 
-    fn standing(&self) -> Standing {
-        let mut lost = self.guard.lost();
-        let lost = match Pin::new(&mut lost).poll(&mut Context::from_waker(&self.waker)) {
+    fn standing(&mut self) -> Standing {
+        let lost = match Pin::new(&mut self.lost).poll(&mut Context::from_waker(&self.waker)) {
             Poll::Ready(cause) => cause != LossCause::Expired,
             Poll::Pending => false,
         };

@@ -136,7 +136,7 @@ impl<H: Hold> Holding<'_, H> {
     }
 
     /// The command has ended; gives the lock back.
-    fn finish(self, ending: Ending, cause: Option<Cause>) -> Finish {
+    fn finish(mut self, ending: Ending, cause: Option<Cause>) -> Finish {
         let standing = self.hold.standing();
         let mut lost = cause.is_some();
         if cause.is_none() && (standing.lost || standing.remaining.is_zero()) {

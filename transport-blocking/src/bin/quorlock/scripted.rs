@@ -63,7 +63,7 @@ impl Hold for Scripted {
         self.fence
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&mut self) -> Standing {
         let age = self.acquired.elapsed();
         Standing {
             lost: self.lost_after.is_some_and(|after| age >= after),
@@ -75,7 +75,7 @@ impl Hold for Scripted {
         self.renewing.set(false);
     }
 
-    fn hand_on(self) -> Result<(), String> {
+    fn hand_on(mut self) -> Result<(), String> {
         if self.standing().lost {
             return Err("lost".to_owned());
         }

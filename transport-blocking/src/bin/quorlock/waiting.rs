@@ -42,8 +42,8 @@ pub(crate) trait Hold {
     /// The number of the grant, if it was asked for.
     fn fence(&self) -> Option<u64>;
 
-    /// Whether it is still held, and for how long, now. When it is lost, and when it gains time, [`Changed`] is sent.
-    fn standing(&self) -> Standing;
+    /// Whether it is still held, and for how long, now. Once this has been asked, [`Changed`] is sent when the lock is lost.
+    fn standing(&mut self) -> Standing;
 
     /// Renews it no more; it stays valid for what remains.
     fn stop_renewal(&self);
@@ -89,8 +89,8 @@ pub(crate) fn wait_for<L: Lock>(
         if let Poll::Ready(outcome) = lock.poll() {
             output.clear_progress();
             return match outcome {
-                Ok(hold) => {
-                    tell_acquired(&name, &hold, output);
+                Ok(mut hold) => {
+                    tell_acquired(&name, &mut hold, output);
                     Ok(hold)
                 }
                 Err(refusal) => Err(Finish::Code(refusal.tell(Some(&seek.resource), output))),
@@ -125,7 +125,7 @@ pub(crate) fn wait_for<L: Lock>(
     }
 }
 
-fn tell_acquired(name: &str, hold: &impl Hold, output: &Output) {
+fn tell_acquired(name: &str, hold: &mut impl Hold, output: &Output) {
     let mut fields =
         vec![("resource", JsonValue::Text(name)), ("valid_ms", milliseconds(hold.standing().remaining))];
     let mut text = format!("acquired {name}");
