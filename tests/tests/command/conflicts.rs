@@ -76,6 +76,46 @@ fn the_exit_code_of_a_conflict_can_be_chosen() {
 }
 
 #[test]
+fn quiet_says_nothing_of_a_conflict_that_was_said_to_be_no_failure() {
+    let masters = masters(3);
+    masters.iter().for_each(|master| assert!(master.set_nx(JOB, "x")));
+    for (options, says) in [
+        // What a crontab uses: cron mails whatever is written.
+        (&["-q", "-n", "-E", "0"][..], false),
+        (&["-q", "-w", "200ms", "-E", "0"], false),
+        (&["-n", "-E", "0"], true),
+        (&["-q", "-n", "-E", "7"], true),
+        (&["-q", "-n"], true),
+    ] {
+        let refused = run(&masters, options, &SHOW);
+        assert_eq!(refused.out, "");
+        assert_eq!(refused.err.contains("held by another"), says, "{options:?}: {}", refused.err);
+        assert!(says || refused.err.is_empty(), "{options:?}: {}", refused.err);
+    }
+    let told = run(&masters, &["--json", "-n", "-E", "0"], &SHOW);
+    assert!(told.err.contains("{\"event\":\"held_by_another\",\"level\":\"warning\","), "{}", told.err);
+}
+
+#[test]
+fn quiet_still_says_what_failed() {
+    let masters = masters(3);
+    masters[0].kill();
+    masters[1].kill();
+    let refused = run(&masters, &["-q", "-n", "-E", "0"], &SHOW);
+    assert_eq!(refused.code, Some(69));
+    assert!(refused.err.contains("not acquired"), "{}", refused.err);
+
+    masters[0].restart();
+    let mut held = start(&masters, &["-q", "-E", "0", "--ttl", "1m"], &HOLD);
+    held.first_line();
+    eventually(SOON, "the key is on both masters", || masters[2].exists(JOB) && masters[0].exists(JOB));
+    assert!(masters[0].del(JOB) && masters[2].del(JOB));
+    let ended = held.end();
+    assert_eq!(ended.code, Some(75));
+    assert_ne!(ended.err, "");
+}
+
+#[test]
 fn a_foreign_client_and_the_command_keep_each_other_out() {
     let masters = masters(3);
     let mut held = start(&masters, &[], &HOLD);

@@ -48,6 +48,12 @@ pub(crate) enum Refusal {
 impl Refusal {
     /// Says it, about the lock `resource` if it is about one. The exit code.
     pub(crate) fn tell(&self, resource: Option<&[u8]>, output: &Output) -> u8 {
+        let level = match self {
+            // The exit code says that this is no failure. Without `-q` it is told all the same, or a user would wonder
+            // why nothing ran.
+            Self::HeldByAnother(_, 0) => Level::Warning,
+            _ => Level::Error,
+        };
         let (event, text, code) = match self {
             Self::HeldByAnother(text, code) => ("held_by_another", text, *code),
             Self::InUse(text) => ("in_use", text, IN_USE),
@@ -58,7 +64,7 @@ impl Refusal {
         };
         let name = resource.map(String::from_utf8_lossy);
         let field = name.as_deref().map(|name| ("resource", JsonValue::Text(name)));
-        output.record(Level::Error, event, text, field.as_slice());
+        output.record(level, event, text, field.as_slice());
         code
     }
 }
