@@ -294,8 +294,13 @@ impl ConfigBuilder {
     /// Whatever could not work or would mislead: no master, more than 64, one master twice, an unusable URL, a
     /// zero or endless span, a TTL that leaves no validity.
     pub fn build(self) -> Result<Config, ConfigError> {
-        let masters =
-            self.masters.into_iter().collect::<Result<Vec<_>, _>>().map_err(ConfigError::Endpoint)?;
+        let named = self.masters.len();
+        let numbered = (1..).zip(self.masters);
+        let masters = numbered
+            .map(|(place, master)| {
+                master.map_err(|error| ConfigError::Endpoint { place, masters: named, error })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
         let Some(quorum) = Quorum::of(masters.len()) else {
             return Err(if masters.is_empty() {
                 ConfigError::NoMasters

@@ -24,8 +24,15 @@ pub enum ConfigError {
         /// The address.
         master: String,
     },
-    /// A master's URL cannot be used.
-    Endpoint(EndpointError),
+    /// A master's URL cannot be used. The URL is not repeated, for it may hold a password.
+    Endpoint {
+        /// Its place in the list, counted from 1.
+        place: usize,
+        /// How many masters are named.
+        masters: usize,
+        /// What is wrong with it.
+        error: EndpointError,
+    },
     /// The name of what is to be locked is empty.
     EmptyResource,
     /// The name of what is to be locked is longer than [`Resource::MAX_BYTES`].
@@ -94,7 +101,7 @@ impl fmt::Display for ConfigError {
             Self::SameMasterTwice { master } => {
                 write!(f, "{master} is named twice; each master has one vote, so name it once")
             }
-            Self::Endpoint(error) => write!(f, "{error}"),
+            Self::Endpoint { place, masters, error } => write!(f, "master {place} of {masters}: {error}"),
             Self::EmptyResource => f.write_str("the resource's name is empty; name what is to be locked"),
             Self::OversizedResource { bytes } => {
                 write!(f, "the resource's name has {bytes} bytes, and {} is the most", Resource::MAX_BYTES)

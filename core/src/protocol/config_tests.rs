@@ -16,7 +16,6 @@ fn every_unusable_setting_is_refused_with_its_own_error() {
     assert_eq!(Config::new(many).unwrap_err(), ConfigError::TooManyMasters { masters: 65 });
     let twice = Config::new(["redis://a/1", "redis://A:6379/2"]).unwrap_err();
     assert_eq!(twice, ConfigError::SameMasterTwice { master: "A:6379/2".into() });
-    assert!(matches!(Config::new(["http://a"]), Err(ConfigError::Endpoint(_))));
     assert_eq!(three().ttl(Duration::ZERO).build().unwrap_err(), ConfigError::ZeroTtl);
     assert!(matches!(three().ttl(52 * MILLI).build(), Err(ConfigError::TtlTooShort { .. })));
     assert!(matches!(three().ttl(Duration::MAX).build(), Err(ConfigError::OversizedTtl { .. })));
@@ -35,6 +34,15 @@ fn every_unusable_setting_is_refused_with_its_own_error() {
     let setting = "max_locks";
     assert_eq!(three().max_locks(0).build().unwrap_err(), ConfigError::ZeroLimit { setting });
     assert_eq!(three().client_name("a b").build().unwrap_err(), ConfigError::UnusableClientName);
+}
+
+#[test]
+fn an_unusable_url_is_named_by_its_place() {
+    let error = Config::new(["redis://a", "redis://:hunter2@b:x", "redis://c"]).unwrap_err();
+    assert_eq!(error, ConfigError::Endpoint { place: 2, masters: 3, error: EndpointError::BadPort });
+    assert_eq!(error.to_string(), "master 2 of 3: the port is not a number from 1 to 65535");
+    let error = Config::builder(["http://a"]).master("redis://b".parse().unwrap()).build().unwrap_err();
+    assert_eq!(error, ConfigError::Endpoint { place: 1, masters: 2, error: EndpointError::UnknownScheme });
 }
 
 #[test]

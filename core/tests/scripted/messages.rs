@@ -32,17 +32,23 @@ fn configurations_that_cannot_work() {
             refused(Config::builder(["redis://u:secret@a", "redis://A:6379"])),
             "A:6379 is named twice; each master has one vote, so name it once",
         ),
-        (refused(Config::builder(["redis://"])), "the host is missing: write redis://host:port"),
-        (refused(Config::builder(["redis://a:0"])), "the port is not a number from 1 to 65535"),
+        (
+            refused(Config::builder(["redis://"])),
+            "master 1 of 1: the host is missing: write redis://host:port",
+        ),
+        (
+            refused(Config::builder(["redis://a:0"])),
+            "master 1 of 1: the port is not a number from 1 to 65535",
+        ),
         (
             refused(Config::builder(["unix://"])),
-            "the path of the socket is missing: write unix:///run/redis.sock",
+            "master 1 of 1: the path of the socket is missing: write unix:///run/redis.sock",
         ),
         (
             refused(Config::builder(["redis://a?secret=1"])),
-            "the parameter `secret` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none",
+            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none",
         ),
-        (refused(Config::builder(["unix:///s?db=1&db=2"])), "`db` is given more than once"),
+        (refused(Config::builder(["unix:///s?db=1&db=2"])), "master 1 of 1: `db` is given more than once"),
         (
             refused(settings(1).ttl(ms(0))),
             "the TTL is zero; masters count whole milliseconds, so use 1 ms or more",

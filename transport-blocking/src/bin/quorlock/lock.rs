@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
-    AcquireError, Acquiring, Ballot, Config, ConfigBuilder, ConfigError, Endpoint, FencingToken, Guard,
-    Locker, LossCause, Lost, MasterState, ReleaseError, Resource, Vote,
+    AcquireError, Acquiring, Ballot, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, Lost,
+    MasterState, ReleaseError, Resource, Vote,
 };
 
 use crate::arguments::{Common, Seek, Wait};
@@ -50,7 +50,7 @@ pub(crate) fn begin(
     client: &str,
     changed: Notifier<Changed>,
 ) -> Result<Acquisition, Refusal> {
-    let locker = opened(common, configuration(common, client))?;
+    let locker = opened(configuration(common, client))?;
     let mut request = match seek.wait {
         Wait::OneTry => locker.try_lock(&seek.resource),
         Wait::UpTo(limit) => locker.lock(&seek.resource).within(limit),
@@ -74,21 +74,21 @@ pub(crate) fn begin(
 pub(crate) fn open(common: &Common, client: &str) -> Result<Locker, Refusal> {
     let patience = (common.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let builder = configuration(common, client).request_timeout(patience);
-    opened(common, builder.connect_timeout(patience.max(Duration::from_millis(250))))
+    opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
 /// What these options say, without connecting, for what is asked about this lock.
 pub(crate) fn checked(common: &Common, resource: &[u8]) -> Result<Config, Refusal> {
     Resource::new(resource).map_err(|error| Refusal::Configuration(error.to_string()))?;
-    built(common, configuration(common, "quorlock"))
+    built(configuration(common, "quorlock"))
 }
 
-fn built(common: &Common, builder: ConfigBuilder) -> Result<Config, Refusal> {
-    builder.build().map_err(|error| Refusal::Configuration(explained(&common.masters.0, &error)))
+fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
+    builder.build().map_err(|error| Refusal::Configuration(error.to_string()))
 }
 
-fn opened(common: &Common, builder: ConfigBuilder) -> Result<Locker, Refusal> {
-    quorlock_blocking::open(built(common, builder)?)
+fn opened(builder: ConfigBuilder) -> Result<Locker, Refusal> {
+    quorlock_blocking::open(built(builder)?)
         .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
 }
 
@@ -104,16 +104,6 @@ fn configuration(common: &Common, client: &str) -> ConfigBuilder {
         builder = builder.restart_guard(longest_ttl);
     }
     common.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy))
-}
-
-/// The error as a sentence. One about a URL does not repeat it, for it may hold a password, so its place is told.
-fn explained(masters: &[String], error: &ConfigError) -> String {
-    match masters.iter().position(|url| url.parse::<Endpoint>().is_err()) {
-        Some(place) if matches!(error, ConfigError::Endpoint(_)) => {
-            format!("master {} of {}: {error}", place + 1, masters.len())
-        }
-        _ => error.to_string(),
-    }
 }
 
 /// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.
