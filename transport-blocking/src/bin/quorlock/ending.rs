@@ -16,6 +16,9 @@ pub(crate) const LOST: u8 = 75;
 pub(crate) const BROKEN: u8 = 1;
 /// Exit code: masters disagree about a lock, or have something else at its name.
 pub(crate) const SPLIT: u8 = 1;
+/// Exit code of `status`: nobody holds the lock. As with `systemctl status` and the init scripts before it, 3 is "not
+/// running" and 0 is "running".
+pub(crate) const FREE: u8 = 3;
 /// Exit code: locks may be held, so masters cannot be told that none is.
 const IN_USE: u8 = 1;
 

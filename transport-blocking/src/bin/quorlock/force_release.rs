@@ -35,8 +35,8 @@ fn confirm(arguments: &ForceReleaseArguments, config: &Config, output: &Output) 
         ));
     }
     let name = without_control(&String::from_utf8_lossy(&arguments.resource));
-    let answers = survey(config.masters(), &arguments.resource);
-    let stands = sentence(&Verdict::of(&answers, config.quorum()));
+    let survey = survey(config.masters(), &arguments.resource, None);
+    let stands = sentence(&Verdict::of(&survey.answers, config.quorum()), None);
     output.message(Level::Warning, &format!("{name} is {stands}"));
     output.message(Level::Warning, "whoever holds it is not told at once, and may go on as if it were held");
     let asked = write!(&stderr, "Type the name of the lock to delete it: ").and_then(|()| (&stderr).flush());

@@ -6,8 +6,8 @@ use quorlock_blocking::{Cause, Endpoint};
 
 use crate::arguments::StatusArguments;
 use crate::duration::spoken;
-use crate::ending::{NO_QUORUM, SPLIT, USAGE};
-use crate::inspect::{Answer, Key, Said, Standing, State, Verdict, survey};
+use crate::ending::{FREE, NO_QUORUM, SPLIT, USAGE};
+use crate::inspect::{Answer, Key, Said, Standing, State, Survey, Verdict, survey};
 use crate::json::Json;
 use crate::lock;
 use crate::output::{Verbosity, print, without_control};
@@ -19,22 +19,24 @@ pub(crate) fn status(arguments: &StatusArguments) -> u8 {
         Err(refusal) => return refusal.tell(Some(&arguments.resource), &arguments.common.output()),
     };
     let masters = config.masters();
-    let answers = survey(masters, &arguments.resource);
-    let verdict = Verdict::of(&answers, config.quorum());
+    let survey = survey(masters, &arguments.resource, arguments.token);
+    let verdict = Verdict::of(&survey.answers, config.quorum());
     let code = match verdict.state {
-        State::Held { .. } | State::Free => 0,
+        State::Held { .. } => 0,
+        State::Free => FREE,
         State::Split => SPLIT,
-        State::Unknown if is_misconfigured(&answers, &verdict) => USAGE,
+        State::Unknown if is_misconfigured(&survey.answers, &verdict) => USAGE,
         State::Unknown => NO_QUORUM,
     };
     let name = String::from_utf8_lossy(&arguments.resource);
     if arguments.common.json {
-        return print(&format!("{}\n", json(&name, masters, &answers, &verdict)), code);
+        let has_token = arguments.token.is_some();
+        return print(&format!("{}\n", json(&name, masters, &survey, &verdict, has_token)), code);
     }
     if arguments.common.verbosity == Verbosity::Quiet {
         return code;
     }
-    print(&text(&name, masters, &answers, &verdict), code)
+    print(&text(&name, masters, &survey, &verdict), code)
 }
 
 /// Whether no quorum can answer before somebody changes a configuration.
@@ -43,23 +45,29 @@ fn is_misconfigured(answers: &[Answer<Said>], verdict: &Verdict) -> bool {
     verdict.quorum.masters() - answers.iter().filter(is_wrong).count() < verdict.quorum.needed()
 }
 
-/// What is called `holder a`, without telling its token.
-fn label(holder: usize) -> String {
+/// The letter of a holder, without telling its token.
+fn letter(holder: usize) -> String {
     let letter =
         u8::try_from(holder).ok().filter(|holder| *holder < 26).map(|holder| char::from(b'a' + holder));
     letter.map_or_else(|| format!("a{holder}"), String::from)
+}
+
+/// What a holder is called.
+fn called(holder: usize, ours: Option<usize>) -> String {
+    if Some(holder) == ours { "ours".to_owned() } else { format!("holder {}", letter(holder)) }
 }
 
 fn left_words(left: Option<Duration>) -> String {
     left.map_or_else(|| "never expires".to_owned(), |left| format!("{} left", spoken(left)))
 }
 
-/// What the answers amount to, in a sentence without the lock's name.
-pub(crate) fn sentence(verdict: &Verdict) -> String {
+/// What the answers amount to, in a sentence without the lock's name. `ours` is the number of the holder that we are.
+pub(crate) fn sentence(verdict: &Verdict, ours: Option<usize>) -> String {
     let (all, needed) = (verdict.quorum.masters(), verdict.quorum.needed());
     match verdict.state {
-        State::Held { on, left, .. } => {
-            format!("held by one holder on {on} of {all} masters (quorum {needed}), {}", left_words(left))
+        State::Held { holder, on, left } => {
+            let held = if Some(holder) == ours { "ours" } else { "held by one holder" };
+            format!("{held} on {on} of {all} masters (quorum {needed}), {}", left_words(left))
         }
         State::Free => {
             let leftover = match verdict.held.iter().sum() {
@@ -68,24 +76,24 @@ pub(crate) fn sentence(verdict: &Verdict) -> String {
             };
             format!("free on {} of {all} masters (quorum {needed}){leftover}", verdict.free)
         }
-        State::Split => format!("no quorum ({needed} of {all} needed), split: {}", shares(verdict)),
+        State::Split => format!("no quorum ({needed} of {all} needed), split: {}", shares(verdict, ours)),
         State::Unknown if verdict.answered < needed => {
             format!("not known, too few masters answered: {} of {all} (quorum {needed})", verdict.answered)
         }
         State::Unknown => {
             format!(
                 "not known, it depends on masters that did not tell: {} (quorum {needed})",
-                shares(verdict)
+                shares(verdict, ours)
             )
         }
     }
 }
 
-/// `holder a on 1, holder b on 1, free on 1`.
-fn shares(verdict: &Verdict) -> String {
+/// `ours on 1, holder b on 1, free on 1`.
+fn shares(verdict: &Verdict, ours: Option<usize>) -> String {
     let holders = verdict.held.iter().enumerate().filter(|(_, on)| **on > 0);
     let mut shares: Vec<String> =
-        holders.map(|(holder, on)| format!("holder {} on {on}", label(holder))).collect();
+        holders.map(|(holder, on)| format!("{} on {on}", called(holder, ours))).collect();
     let silent = verdict.quorum.masters() - verdict.answered.min(verdict.quorum.masters());
     for (what, on) in [("free", verdict.free), ("not a lock", verdict.other_type), ("not told", silent)] {
         if on > 0 {
@@ -111,14 +119,14 @@ fn objection(standing: Standing, masters: &[Endpoint]) -> Option<String> {
     })
 }
 
-fn text(name: &str, masters: &[Endpoint], answers: &[Answer<Said>], verdict: &Verdict) -> String {
-    let mut text = format!("{}: {}\n", without_control(name), sentence(verdict));
+fn text(name: &str, masters: &[Endpoint], survey: &Survey, verdict: &Verdict) -> String {
+    let mut text = format!("{}: {}\n", without_control(name), sentence(verdict, survey.ours));
     let names: Vec<String> = masters.iter().map(ToString::to_string).collect();
     let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    for (name, answer) in names.iter().zip(answers) {
+    for (name, answer) in names.iter().zip(&survey.answers) {
         let words = match answer {
             Err(cause) => cause.to_string(),
-            Ok(said) => words(said, masters),
+            Ok(said) => words(said, masters, survey.ours),
         };
         let line = format!("  {name:widest$}  {words}");
         text.push_str(&without_control(line.trim_end()));
@@ -127,10 +135,10 @@ fn text(name: &str, masters: &[Endpoint], answers: &[Answer<Said>], verdict: &Ve
     text
 }
 
-fn words(said: &Said, masters: &[Endpoint]) -> String {
+fn words(said: &Said, masters: &[Endpoint], ours: Option<usize>) -> String {
     let key = match said.key {
         Key::Free => "free".to_owned(),
-        Key::Held { holder, left } => format!("holder {}, {}", label(holder), left_words(left)),
+        Key::Held { holder, left } => format!("{}, {}", called(holder, ours), left_words(left)),
         Key::OtherType => "not a lock: the key is no string".to_owned(),
     };
     let key = match objection(said.standing, masters) {
@@ -152,33 +160,43 @@ fn words(said: &Said, masters: &[Endpoint]) -> String {
     format!("{key:<24}  {}", server.join(", "))
 }
 
-fn json(name: &str, masters: &[Endpoint], answers: &[Answer<Said>], verdict: &Verdict) -> Json {
+fn json(name: &str, masters: &[Endpoint], survey: &Survey, verdict: &Verdict, has_token: bool) -> Json {
+    let is_ours = |holder: Option<usize>| {
+        if has_token { Json::Flag(holder.is_some() && holder == survey.ours) } else { Json::Null }
+    };
     let (state, holder, on, left) = match verdict.state {
-        State::Held { holder, on, left } => ("held", Some(label(holder)), Some(on), left),
+        State::Held { holder, on, left } => ("held", Some(holder), Some(on), left),
         State::Free => ("free", None, None, None),
         State::Split => ("split", None, None, None),
         State::Unknown => ("unknown", None, None, None),
     };
-    let each = masters.iter().zip(answers).map(|(master, answer)| json_of(master, answer, masters)).collect();
+    let each = masters.iter().zip(&survey.answers);
+    let each = each.map(|(master, answer)| json_of(master, answer, masters, is_ours)).collect();
     Json::Object(vec![
         ("resource", Json::Text(name.to_owned())),
         ("state", Json::Text(state.to_owned())),
-        ("text", Json::Text(sentence(verdict))),
+        ("text", Json::Text(sentence(verdict, survey.ours))),
         ("quorum", Json::count(verdict.quorum.needed())),
         ("answered", Json::count(verdict.answered)),
-        ("holder", Json::text(holder)),
+        ("holder", Json::text(holder.map(letter))),
+        ("ours", is_ours(holder)),
         ("held_on", on.map_or(Json::Null, Json::count)),
         ("left_ms", Json::number(left.map(|left| left.as_millis()))),
         ("masters", Json::List(each)),
     ])
 }
 
-fn json_of(master: &Endpoint, answer: &Answer<Said>, masters: &[Endpoint]) -> Json {
+fn json_of(
+    master: &Endpoint,
+    answer: &Answer<Said>,
+    masters: &[Endpoint],
+    is_ours: impl Fn(Option<usize>) -> Json,
+) -> Json {
     let said = answer.as_ref().ok();
     let (key, holder, left) = match said.map(|said| &said.key) {
         None => (None, None, None),
         Some(Key::Free) => (Some("free"), None, None),
-        Some(Key::Held { holder, left }) => (Some("held"), Some(label(*holder)), *left),
+        Some(Key::Held { holder, left }) => (Some("held"), Some(*holder), *left),
         Some(Key::OtherType) => (Some("other_type"), None, None),
     };
     let standing = said.map(|said| said.standing);
@@ -196,7 +214,8 @@ fn json_of(master: &Endpoint, answer: &Answer<Said>, masters: &[Endpoint]) -> Js
         ("votes", Json::Flag(standing == Some(Standing::Votes))),
         ("error", Json::text(error)),
         ("key", Json::text(key)),
-        ("holder", Json::text(holder)),
+        ("holder", Json::text(holder.map(letter))),
+        ("ours", is_ours(holder)),
         ("left_ms", Json::number(left.map(|left| left.as_millis()))),
         ("quarantined_ms", Json::number(quarantined)),
         ("server", Json::text(kind)),

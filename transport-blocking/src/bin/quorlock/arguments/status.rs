@@ -1,6 +1,7 @@
 //! `quorlock status` and `quorlock force-release`: what masters have of a lock, whoever holds it.
 
 use lexopt::Parser;
+use quorlock_blocking::{Resumption, Token};
 
 use super::common::{Common, Plain, plain, resource};
 use super::{Environment, Request, Subcommand};
@@ -12,6 +13,8 @@ pub(crate) struct StatusArguments {
     pub(crate) common: Common,
     /// The name of the lock.
     pub(crate) resource: Vec<u8>,
+    /// The token that the environment has, if it has one.
+    pub(crate) token: Option<Token>,
 }
 
 /// Everything that `quorlock force-release` was told.
@@ -26,9 +29,14 @@ pub(crate) struct ForceReleaseArguments {
 }
 
 pub(super) fn parse_status(parser: Parser, environment: Environment) -> Result<Request, String> {
+    // What is no token is nobody's: a lock can be looked at without one.
+    let text = environment.token.as_ref().and_then(|token| token.to_str());
+    let token = text.and_then(|text| Resumption::from_text(text, None)).map(|proof| proof.token);
     Ok(match parse(Subcommand::Status, parser, environment)? {
         Parsed::Other(request) => request,
-        Parsed::Lock(common, resource, _) => Request::Status(Box::new(StatusArguments { common, resource })),
+        Parsed::Lock(common, resource, _) => {
+            Request::Status(Box::new(StatusArguments { common, resource, token }))
+        }
     })
 }
 

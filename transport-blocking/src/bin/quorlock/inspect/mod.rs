@@ -13,7 +13,7 @@ use quorlock_blocking::{Cause, Endpoint};
 
 use self::conversation::{ANSWER_WITHIN, CONNECT_WITHIN};
 pub(crate) use self::deletion::{Deletion, delete};
-pub(crate) use self::survey::{Key, Said, Standing, survey};
+pub(crate) use self::survey::{Key, Said, Standing, Survey, survey};
 pub(crate) use self::verdict::{State, Verdict};
 
 /// For threads to say what they have found out when time is over.

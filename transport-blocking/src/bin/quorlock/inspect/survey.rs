@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::{Cause, Endpoint, Fleet, ServerError};
+use quorlock_blocking::{Cause, Endpoint, Fleet, ServerError, Token};
 
 use super::conversation::{Conversation, Reply};
 use super::{Answer, each};
@@ -72,8 +72,16 @@ enum Marker {
     },
 }
 
-/// Asks all masters about this key.
-pub(crate) fn survey(masters: &[Endpoint], key: &[u8]) -> Vec<Answer<Said>> {
+/// What all masters said.
+pub(crate) struct Survey {
+    /// In the masters' order.
+    pub(crate) answers: Vec<Answer<Said>>,
+    /// The number of the holder that has our token.
+    pub(crate) ours: Option<usize>,
+}
+
+/// Asks all masters about this key. `token` is ours, if we may hold the lock.
+pub(crate) fn survey(masters: &[Endpoint], key: &[u8], token: Option<Token>) -> Survey {
     let key = key.to_vec();
     let found = each(masters, move |master| ask(master, &key));
     let mut tokens: Vec<Vec<u8>> = Vec::new();
@@ -96,7 +104,8 @@ pub(crate) fn survey(masters: &[Endpoint], key: &[u8]) -> Vec<Answer<Said>> {
         }));
     }
     look_for_lost_markers(&mut answers);
-    answers
+    let ours = token.and_then(|token| tokens.iter().position(|known| *known == token.to_hex()));
+    Survey { answers, ours }
 }
 
 /// A master without a marker among others that have one has lost it.
