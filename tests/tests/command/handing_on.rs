@@ -92,6 +92,47 @@ fn a_shell_evaluates_what_acquire_prints() {
 }
 
 #[test]
+fn two_locks_of_one_script_do_not_overwrite_each_other() {
+    let masters = masters(3);
+    for (first, second) in [(JOB, "invoice:42"), ("a b", "a_20b")] {
+        let script = format!(
+            r#"
+            eval "$("$QUORLOCK" acquire --ttl 1m --fenced '{first}')"
+            eval "$("$QUORLOCK" acquire --ttl 1m '{second}')"
+            "$QUORLOCK" status '{first}' | grep -c ': ours on ' && "$QUORLOCK" status '{second}' | grep -c ': ours on ' || exit 2
+            "$QUORLOCK" extend --ttl 2m '{first}' && "$QUORLOCK" extend --ttl 2m '{second}' || exit 3
+            "$QUORLOCK" release '{first}' && "$QUORLOCK" release '{second}' || exit 4"#
+        );
+        let ended = shell(&masters, &script, "");
+        assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "1\n1\n", ""));
+        for name in [first, second] {
+            assert!(masters.iter().all(|master| !master.exists(name)), "{name}");
+        }
+    }
+
+    // Each has its own number, and none where it has none.
+    let script = r#"
+        eval "$("$QUORLOCK" acquire --ttl 1m --fenced one)"
+        eval "$("$QUORLOCK" acquire --ttl 1m two)"
+        test -n "$QUORLOCK_FENCE_one" && test -z "$QUORLOCK_FENCE_two$QUORLOCK_FENCE" || exit 2
+        test "$QUORLOCK_TOKEN_two" = "$QUORLOCK_TOKEN" && test "$QUORLOCK_TOKEN_one" != "$QUORLOCK_TOKEN""#;
+    let ended = shell(&masters, script, "");
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+}
+
+#[test]
+fn a_run_within_a_run_keeps_the_variables_of_the_outer_one() {
+    let masters = masters(3);
+    let script = r#""$QUORLOCK" run --fenced outer -- "$QUORLOCK" run inner -- sh -c '
+        for lock in outer inner; do "$QUORLOCK" status $lock | grep -c ": ours on "; done
+        test "$QUORLOCK_RESOURCE" = inner && test "$QUORLOCK_TOKEN" = "$QUORLOCK_TOKEN_inner" || exit 2
+        test -z "$QUORLOCK_FENCE$QUORLOCK_FENCE_inner" && test -n "$QUORLOCK_FENCE_outer" || exit 3
+        "$QUORLOCK" extend outer && "$QUORLOCK" extend inner'"#;
+    let ended = shell(&masters, script, "");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "1\n1\n"), "{}", ended.err);
+}
+
+#[test]
 fn a_lock_of_which_nobody_can_be_told_is_released() {
     let masters = masters(3);
     let (ours, theirs) = UnixStream::pair().unwrap();

@@ -44,17 +44,21 @@ pub(crate) fn acquire<L: Lock>(
 }
 
 /// Each line ends with a semicolon, so that `eval $(…)` without quotes works too. What this lock does not have is unset, since
-/// a lock that was taken before may have left it there.
+/// a lock that was taken before may have left it there. The proof is set twice: in the variables of the lock that was taken last, and in
+/// those of this lock alone, which no other one overwrites.
 fn exports(resource: &[u8], token: &str, fence: Option<u64>) -> String {
     let mut lines = String::new();
-    let mut line = |name: &str, value: Option<String>| {
+    let mut line = |name: &str, value: Option<&str>| {
         let line =
             value.map_or_else(|| format!("unset {name};\n"), |value| format!("export {name}={value};\n"));
         lines.push_str(&line);
     };
-    line(Environment::RESOURCE, quoted(resource));
-    line(Environment::TOKEN, Some(token.to_owned()));
-    line(Environment::FENCE, fence.map(|fence| fence.to_string()));
+    line(Environment::RESOURCE, quoted(resource).as_deref());
+    let fence = fence.map(|fence| fence.to_string());
+    for (variable, value) in [(Environment::TOKEN, Some(token)), (Environment::FENCE, fence.as_deref())] {
+        line(variable, value);
+        line(&Environment::own(variable, resource), value);
+    }
     lines
 }
 

@@ -21,8 +21,9 @@ fn what_proves_the_lock_is_written_and_the_lock_left_held() {
     let lock = Scripted { fence: Some(7), ..Scripted::new(LONG) };
     let mut written = Vec::new();
     assert_eq!(finish("a job's", lock.clone(), &mut written), Finish::Code(0));
-    let expected =
-        "export QUORLOCK_RESOURCE='a job'\\''s';\nexport QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_FENCE=7;\n";
+    let expected = "export QUORLOCK_RESOURCE='a job'\\''s';\n\
+         export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_a_20job_27s=00ff;\n\
+         export QUORLOCK_FENCE=7;\nexport QUORLOCK_FENCE_a_20job_27s=7;\n";
     assert_eq!(String::from_utf8_lossy(&written), expected);
     assert!(lock.handed_on.get() && !lock.released.get());
 }
@@ -34,7 +35,8 @@ fn what_the_lock_does_not_have_is_unset() {
     }
     assert_eq!(quoted(b"\xff"), None);
     assert_eq!(quoted("$(x) `y` \\ \" é".as_bytes()).as_deref(), Some("'$(x) `y` \\ \" é'"));
-    let lines = "unset QUORLOCK_RESOURCE;\nexport QUORLOCK_TOKEN=00ff;\nunset QUORLOCK_FENCE;\n";
+    let lines = "unset QUORLOCK_RESOURCE;\nexport QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN__ff=00ff;\n\
+                 unset QUORLOCK_FENCE;\nunset QUORLOCK_FENCE__ff;\n";
     assert_eq!(exports(b"\xff", "00ff", None), lines);
 }
 

@@ -38,13 +38,18 @@ pub(crate) fn run<L: Lock>(
         Ok(hold) => hold,
         Err(finish) => return finish,
     };
+    let resource = arguments.seek.resource.as_slice();
     let token = OsString::from(hold.token());
     let fence = hold.fence().map(|fence| OsString::from(fence.to_string()));
+    let [own_token, own_fence] =
+        [Environment::TOKEN, Environment::FENCE].map(|variable| Environment::own(variable, resource));
+    // What this lock does not have is removed: that of a lock around this one must not be taken for this one's.
     let additions = [
-        (Environment::RESOURCE, Some(OsStr::from_bytes(&arguments.seek.resource))),
+        (Environment::RESOURCE, Some(OsStr::from_bytes(resource))),
         (Environment::TOKEN, Some(token.as_os_str())),
-        // That of a lock around this one must not be taken for this one's.
         (Environment::FENCE, fence.as_deref()),
+        (own_token.as_str(), Some(token.as_os_str())),
+        (own_fence.as_str(), fence.as_deref()),
     ];
     match Supervisor::start(&arguments.command.0, &additions, signals, terminal) {
         Ok(supervisor) => {

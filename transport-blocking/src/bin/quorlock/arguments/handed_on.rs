@@ -6,6 +6,7 @@ use lexopt::Parser;
 use quorlock_blocking::{FencingToken, Resumption, Token};
 
 use super::common::{Common, Plain, plain, resource};
+use super::environment::{Proof, Variable};
 use super::{Environment, Request, Subcommand};
 
 /// Everything that `quorlock extend` was told.
@@ -30,20 +31,21 @@ pub(crate) struct ReleaseArguments {
     pub(crate) token: Token,
 }
 
-pub(super) fn parse_extend(parser: Parser, environment: Environment) -> Result<Request, String> {
-    let (common, resource) = match parse(Subcommand::Extend, parser, environment.masters)? {
+pub(super) fn parse_extend(parser: Parser, mut environment: Environment) -> Result<Request, String> {
+    let (common, resource) = match parse(Subcommand::Extend, parser, environment.masters.take())? {
         Parsed::Other(request) => return Ok(request),
         Parsed::Lock(common, resource) => (common, resource),
     };
-    let lock = proof(environment.token, fencing_token(environment.fence)?)?;
+    let Proof { token, fence } = proof(&environment, &resource)?;
+    let lock = resumption(&token, fence.as_ref().map(fencing_token).transpose()?)?;
     Ok(Request::Extend(Box::new(ExtendArguments { common, resource, lock })))
 }
 
-pub(super) fn parse_release(parser: Parser, environment: Environment) -> Result<Request, String> {
-    Ok(match parse(Subcommand::Release, parser, environment.masters)? {
+pub(super) fn parse_release(parser: Parser, mut environment: Environment) -> Result<Request, String> {
+    Ok(match parse(Subcommand::Release, parser, environment.masters.take())? {
         Parsed::Other(request) => request,
         Parsed::Lock(common, resource) => {
-            let token = proof(environment.token, None)?.token;
+            let token = resumption(&proof(&environment, &resource)?.token, None)?.token;
             Request::Release(Box::new(ReleaseArguments { common, resource, token }))
         }
     })
@@ -67,20 +69,23 @@ fn parse(subcommand: Subcommand, parser: Parser, masters: Option<OsString>) -> R
     Ok(Parsed::Lock(read.common(masters)?, resource))
 }
 
-fn proof(variable: Option<OsString>, fence: Option<FencingToken>) -> Result<Resumption, String> {
+fn proof(environment: &Environment, resource: &[u8]) -> Result<Proof, String> {
     let name = Environment::TOKEN;
-    let digits = variable.ok_or_else(|| {
+    environment.proof(resource).ok_or_else(|| {
         format!("No token: {name} is not set; evaluate the lines that quorlock acquire prints.")
-    })?;
-    digits.to_str().and_then(|text| Resumption::from_text(text, fence)).ok_or_else(|| {
+    })
+}
+
+fn resumption(
+    Variable { name, value }: &Variable,
+    fence: Option<FencingToken>,
+) -> Result<Resumption, String> {
+    value.to_str().and_then(|text| Resumption::from_text(text, fence)).ok_or_else(|| {
         format!("{name} is no token: quorlock acquire prints one, of 40 hexadecimal digits or more.")
     })
 }
 
-fn fencing_token(variable: Option<OsString>) -> Result<Option<FencingToken>, String> {
-    let Some(number) = variable else { return Ok(None) };
-    let fence = number.to_str().and_then(|number| number.parse().ok()).and_then(FencingToken::new);
-    fence
-        .map(Some)
-        .ok_or_else(|| format!("{} is no number that quorlock acquire --fenced printed.", Environment::FENCE))
+fn fencing_token(Variable { name, value }: &Variable) -> Result<FencingToken, String> {
+    let fence = value.to_str().and_then(|number| number.parse().ok()).and_then(FencingToken::new);
+    fence.ok_or_else(|| format!("{name} is no number that quorlock acquire --fenced printed."))
 }

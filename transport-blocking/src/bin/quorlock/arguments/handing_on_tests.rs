@@ -11,11 +11,9 @@ const TOKEN: &str = "00112233445566778899aabbccddeeff00112233";
 
 /// What `arguments` mean over one master, with these variables set.
 fn read(arguments: &[&str], token: Option<&str>, fence: Option<&str>) -> Result<Request, String> {
-    let environment = Environment {
-        masters: Some("redis://:hunter2@a".into()),
-        token: token.map(OsString::from),
-        fence: fence.map(OsString::from),
-    };
+    let proofs = [("QUORLOCK_TOKEN", token), ("QUORLOCK_FENCE", fence)];
+    let proofs = proofs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+    let environment = Environment { masters: Some("redis://:hunter2@a".into()), proofs: proofs.collect() };
     parse(std::iter::once("quorlock").chain(arguments.iter().copied()).map(OsString::from), environment)
 }
 

@@ -4,6 +4,7 @@ mod acquire;
 mod bootstrap;
 mod common;
 mod demo;
+mod environment;
 pub(crate) mod faults;
 mod handed_on;
 mod master;
@@ -21,6 +22,7 @@ pub(crate) use self::acquire::AcquireArguments;
 pub(crate) use self::bootstrap::BootstrapArguments;
 pub(crate) use self::common::{Common, Seek, Wait};
 pub(crate) use self::demo::DemoArguments;
+pub(crate) use self::environment::Environment;
 pub(crate) use self::handed_on::{ExtendArguments, ReleaseArguments};
 pub(crate) use self::master::MasterArguments;
 use self::options::{find, name_of, sentence};
@@ -126,35 +128,6 @@ pub(crate) struct Hidden<T>(pub(crate) T);
 impl<T> fmt::Debug for Hidden<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("(hidden)")
-    }
-}
-
-/// The variables of the environment that mean something here. What is proof of a lock comes in them only: everybody on the machine can
-/// see a command's arguments.
-#[derive(Default)]
-pub(crate) struct Environment {
-    /// The masters when no `-m` names any.
-    pub(crate) masters: Option<OsString>,
-    /// The token of a lock that was left held.
-    pub(crate) token: Option<OsString>,
-    /// Its number.
-    pub(crate) fence: Option<OsString>,
-}
-
-impl Environment {
-    /// The variable that names the masters when no `-m` does.
-    pub(crate) const MASTERS: &str = "QUORLOCK_MASTERS";
-    /// The variable that tells what is locked.
-    pub(crate) const RESOURCE: &str = "QUORLOCK_RESOURCE";
-    /// The variable that proves who holds the lock.
-    pub(crate) const TOKEN: &str = "QUORLOCK_TOKEN";
-    /// The variable that numbers the grant.
-    pub(crate) const FENCE: &str = "QUORLOCK_FENCE";
-
-    /// That of this process.
-    pub(crate) fn of_process() -> Self {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        Self { masters: set(Self::MASTERS), token: set(Self::TOKEN), fence: set(Self::FENCE) }
     }
 }
 

@@ -220,8 +220,7 @@ proptest! {
             let all = before.into_iter().chain(words.iter().cloned()).map(OsString::from);
             let environment = Environment {
                 masters: Some("redis://a".into()),
-                token: Some("ab".repeat(20).into()),
-                fence: Some("7".into()),
+                proofs: [("QUORLOCK_TOKEN".to_owned(), "ab".repeat(20).into())].into(),
             };
             let _ = parse(all, environment);
         }
