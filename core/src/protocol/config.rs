@@ -14,6 +14,7 @@ pub struct Config {
     pub(crate) quorum: Quorum,
     pub(crate) ttl: Ttl,
     pub(crate) within: Option<Duration>,
+    /// `Duration::MAX` for no limit.
     pub(crate) longest_hold: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) connect_timeout: Duration,
@@ -107,7 +108,7 @@ pub struct ConfigBuilder {
     masters: Vec<Result<Endpoint, EndpointError>>,
     ttl: Duration,
     within: Option<Duration>,
-    longest_hold: Duration,
+    longest_hold: Option<Duration>,
     request_timeout: Duration,
     connect_timeout: Duration,
     retry_delay: RangeInclusive<Duration>,
@@ -129,7 +130,7 @@ impl ConfigBuilder {
             masters,
             ttl: Duration::from_secs(10),
             within: Some(Duration::from_secs(10)),
-            longest_hold: Duration::from_secs(3600),
+            longest_hold: Some(Duration::from_secs(3600)),
             request_timeout: Duration::from_millis(200),
             connect_timeout: Duration::from_millis(250),
             retry_delay: Duration::from_millis(50)..=Duration::from_millis(150),
@@ -158,7 +159,9 @@ impl ConfigBuilder {
         self
     }
 
-    /// How long a lock is sought that does not say so itself; 10 s unless set, `None` for as long as it takes.
+    /// How long a request waits for a lock unless it says so itself; 10 s unless set.
+    ///
+    /// `None` is for as long as it takes, and zero is one try. More than [`Ttl::MAX`] is refused.
     pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.within = limit.into();
         self
@@ -166,9 +169,10 @@ impl ConfigBuilder {
 
     /// How long after the grant renewal goes on for locks that are renewed without a bound of their own; one hour unless set.
     ///
-    /// A holder that hangs keeps everybody else out for so long at most, plus one TTL.
-    pub fn longest_hold(mut self, limit: Duration) -> Self {
-        self.longest_hold = limit;
+    /// A holder that hangs keeps everybody else out for so long at most, plus one TTL. `None` is for as long as the guard exists.
+    /// Zero and more than [`Ttl::MAX`] are refused: a lock that is not to be renewed is asked for without renewal.
+    pub fn longest_hold(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.longest_hold = limit.into();
         self
     }
 
@@ -291,8 +295,8 @@ impl ConfigBuilder {
     /// Checks everything.
     ///
     /// # Errors
-    /// Whatever could not work or would mislead: no master, more than 64, one master twice, an unusable URL, a
-    /// zero or endless span, a TTL that leaves no validity.
+    /// Whatever could not work or would mislead: no master, more than 64, one master twice, an unusable URL, a span
+    /// of zero (except [`Self::within`], where it is one try) or of more than [`Ttl::MAX`], a TTL that leaves no validity.
     pub fn build(self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
         let numbered = (1..).zip(self.masters);
@@ -318,6 +322,9 @@ impl ConfigBuilder {
             ("connect_timeout", self.connect_timeout),
             ("retry_delay", *self.retry_delay.start()),
             ("reconnect_delay", *self.reconnect_delay.start()),
+            // Without a value these two are not zero.
+            ("longest_hold", self.longest_hold.unwrap_or(Ttl::MAX)),
+            ("restart_guard", self.restart_guard.unwrap_or(Ttl::MAX)),
         ] {
             if span.is_zero() {
                 return Err(ConfigError::ZeroSpan { setting });
@@ -328,9 +335,15 @@ impl ConfigBuilder {
             ("connect_timeout", self.connect_timeout),
             ("retry_delay", *self.retry_delay.end()),
             ("reconnect_delay", *self.reconnect_delay.end()),
+            ("restart_guard", self.restart_guard.unwrap_or_default()),
         ] {
             if span > Ttl::MAX {
                 return Err(ConfigError::EndlessSpan { setting, span });
+            }
+        }
+        for (setting, limit) in [("within", self.within), ("longest_hold", self.longest_hold)] {
+            if let Some(limit) = limit.filter(|limit| *limit > Ttl::MAX) {
+                return Err(ConfigError::EndlessLimit { setting, limit });
             }
         }
         for (setting, bounds) in
@@ -368,7 +381,7 @@ impl ConfigBuilder {
             quorum,
             ttl,
             within: self.within,
-            longest_hold: self.longest_hold,
+            longest_hold: self.longest_hold.unwrap_or(Duration::MAX),
             request_timeout: self.request_timeout,
             connect_timeout: self.connect_timeout,
             retry_delay: self.retry_delay,

@@ -66,6 +66,13 @@ pub enum ConfigError {
         /// What was asked for.
         span: Duration,
     },
+    /// A limit beyond [`Ttl::MAX`] on what may also have none.
+    EndlessLimit {
+        /// The name of the setting.
+        setting: &'static str,
+        /// What was asked for.
+        limit: Duration,
+    },
     /// The lower bound is above the upper one.
     ReversedBounds {
         /// The name of the setting.
@@ -122,6 +129,12 @@ impl fmt::Display for ConfigError {
             Self::EndlessSpan { setting, span } => {
                 write!(f, "{setting} of {} is beyond the longest, {}", Span(*span), Span(Ttl::MAX))
             }
+            Self::EndlessLimit { setting, limit } => write!(
+                f,
+                "{setting} of {} is beyond the longest, {}; for no limit use {setting}(None)",
+                Span(*limit),
+                Span(Ttl::MAX)
+            ),
             Self::ReversedBounds { setting } => {
                 write!(f, "{setting} has its lower bound above its upper one")
             }

@@ -24,6 +24,8 @@ fn every_unusable_setting_is_refused_with_its_own_error() {
         (three().connect_timeout(Duration::ZERO), "connect_timeout"),
         (three().retry_delay(Duration::ZERO..=MILLI), "retry_delay"),
         (three().reconnect_delay(Duration::ZERO..=MILLI), "reconnect_delay"),
+        (three().longest_hold(Duration::ZERO), "longest_hold"),
+        (three().restart_guard(Duration::ZERO), "restart_guard"),
     ] {
         assert_eq!(zero.build().unwrap_err(), ConfigError::ZeroSpan { setting });
     }
@@ -43,6 +45,40 @@ fn an_unusable_url_is_named_by_its_place() {
     assert_eq!(error.to_string(), "master 2 of 3: the port is not a number from 1 to 65535");
     let error = Config::builder(["http://a"]).master("redis://b".parse().unwrap()).build().unwrap_err();
     assert_eq!(error, ConfigError::Endpoint { place: 1, masters: 2, error: EndpointError::UnknownScheme });
+}
+
+#[test]
+fn an_endless_span_is_refused_with_its_setting_its_value_and_the_cure() {
+    let said = |builder: ConfigBuilder| builder.build().unwrap_err().to_string();
+    let beyond = Ttl::MAX + MILLI;
+    for (endless, says) in [
+        (
+            three().within(beyond),
+            "within of 366 d is beyond the longest, 366 d; for no limit use within(None)",
+        ),
+        (
+            three().longest_hold(Duration::from_secs(400 * 86_400)),
+            "longest_hold of 400 d is beyond the longest, 366 d; for no limit use longest_hold(None)",
+        ),
+        (three().restart_guard(beyond), "restart_guard of 366 d is beyond the longest, 366 d"),
+        (three().connect_timeout(beyond), "connect_timeout of 366 d is beyond the longest, 366 d"),
+        (three().longest_hold(Duration::ZERO), "longest_hold is zero; use 1 ms or more"),
+    ] {
+        assert_eq!(said(endless), says);
+    }
+    for setting in [three().within(Duration::MAX), three().longest_hold(Duration::MAX)] {
+        assert!(matches!(setting.build(), Err(ConfigError::EndlessLimit { .. })));
+    }
+}
+
+#[test]
+fn a_limit_of_none_and_the_longest_limit_are_accepted() {
+    let config = three().within(Ttl::MAX).longest_hold(Ttl::MAX).build().unwrap();
+    assert_eq!((config.within, config.longest_hold), (Some(Ttl::MAX), Ttl::MAX));
+    let config = three().within(None).longest_hold(None).build().unwrap();
+    assert_eq!((config.within, config.longest_hold), (None, Duration::MAX));
+    // One try.
+    assert_eq!(three().within(Duration::ZERO).build().unwrap().within, Some(Duration::ZERO));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How spans of time read in errors: `50 ms`, `4.2 s`, `3 min`.
+//! How spans of time read in errors: `50 ms`, `4.2 s`, `3 min`, `366 d`.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,9 @@ impl fmt::Display for Span {
             1..1_000 => write!(f, "{millis} ms"),
             1_000..120_000 if millis % 1_000 < 100 => write!(f, "{} s", millis / 1_000),
             1_000..120_000 => write!(f, "{}.{} s", millis / 1_000, millis % 1_000 / 100),
-            _ => write!(f, "{} min", millis / 60_000),
+            120_000..7_200_000 => write!(f, "{} min", millis / 60_000),
+            7_200_000..172_800_000 => write!(f, "{} h", millis / 3_600_000),
+            _ => write!(f, "{} d", millis / 86_400_000),
         }
     }
 }
@@ -38,7 +40,8 @@ mod tests {
     #[test]
     fn units_change_where_a_person_would_change_them() {
         let said = |millis| Span(Duration::from_millis(millis)).to_string();
-        let spans = [1, 999, 1_000, 1_099, 1_100, 119_999, 120_000].map(said);
-        assert_eq!(spans, ["1 ms", "999 ms", "1 s", "1 s", "1.1 s", "119.9 s", "2 min"]);
+        let spans = [1, 999, 1_000, 1_099, 1_100, 119_999, 120_000, 7_199_999].map(said);
+        assert_eq!(spans, ["1 ms", "999 ms", "1 s", "1 s", "1.1 s", "119.9 s", "2 min", "119 min"]);
+        assert_eq!([7_200_000, 172_799_999, 172_800_000].map(said), ["2 h", "47 h", "2 d"]);
     }
 }
