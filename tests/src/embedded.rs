@@ -90,6 +90,10 @@ impl Embedded {
         self.master.model(|model| model.set_replica(is_replica));
     }
 
+    pub(crate) fn set_replicas(&self, replicas: u16) {
+        self.master.model(|model| model.set_replicas(replicas));
+    }
+
     /// Makes all that asks for a lock fail like this.
     pub(crate) fn fail(&self, error: &str) {
         self.master.model(|model| ["GET", "SET", "UNDO"].map(|name| model.fail(name, Some(error))));

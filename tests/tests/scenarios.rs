@@ -168,6 +168,7 @@ macro_rules! all_scenarios_on {
                 an_unknown_host_is_named,
                 a_replica_has_no_vote,
                 a_master_that_becomes_a_replica_loses_its_vote,
+                a_guarded_master_with_a_replica_is_warned_of,
                 one_server_behind_two_addresses_is_refused_by_both_names,
                 a_key_of_a_foreign_type_is_not_called_a_lock,
                 a_master_without_memory_has_no_vote_and_still_releases,

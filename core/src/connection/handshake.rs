@@ -22,7 +22,7 @@ use crate::wire::{
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
 pub(crate) type RunId = [u8; 40];
 
-/// Something that the server's ACL denies and that Quorlock can do without.
+/// Something about a master that votes that its operator should know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Warning {
@@ -36,6 +36,10 @@ pub enum Warning {
     ScriptLoadDenied,
     /// CLIENT TRACKING is denied: locks that are waited for are asked for again and again.
     TrackingDenied,
+    /// The restart guard is on, and the master had replicas when the connection was opened. The guard does not cover a promotion
+    /// during which this master goes on (a split brain): both servers vote then, and two clients may hold one lock. Detach the
+    /// replicas, or make sure that none is ever promoted.
+    UndeclaredReplicas,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -129,7 +133,7 @@ impl Handshake {
         self.quarantine
     }
 
-    /// What the server denied.
+    /// What the operator should know about the server.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
         std::mem::take(&mut self.warnings)
     }
@@ -173,6 +177,10 @@ impl Handshake {
             (Step::InfoReplication, Reply::Bulk(info)) => {
                 if field(info, b"role").is_some_and(|role| role != b"master") {
                     return Err(Cause::Replica);
+                }
+                let has_replicas = field(info, b"connected_slaves").is_some_and(|replicas| replicas != b"0");
+                if config.fleet.is_some() && has_replicas {
+                    self.warnings.push(Warning::UndeclaredReplicas);
                 }
             }
             (Step::InfoMemory, Reply::Bulk(info)) => look_for_eviction(info, config)?,

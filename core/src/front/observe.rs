@@ -289,9 +289,15 @@ impl Change {
             Self::Up { warnings } => {
                 tell!(INFO, "quorlock.master.up", "master up", { server.address = address, server.port = port });
                 for warning in warnings {
-                    tell!(WARN, "quorlock.master.denied", "master denies what can be done without", {
-                        server.address = address, server.port = port, quorlock.warning = ?warning
-                    });
+                    if warning == Warning::UndeclaredReplicas {
+                        tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas, whose promotion the restart guard does not cover", {
+                            server.address = address, server.port = port, quorlock.warning = ?warning
+                        });
+                    } else {
+                        tell!(WARN, "quorlock.master.denied", "master denies what can be done without", {
+                            server.address = address, server.port = port, quorlock.warning = ?warning
+                        });
+                    }
                 }
             }
             Self::Down(cause) => {

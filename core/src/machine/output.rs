@@ -156,7 +156,7 @@ pub enum MasterState {
     Opening,
     /// It votes.
     Ready {
-        /// What its ACL denies that can be done without.
+        /// What its operator should know.
         warnings: Vec<Warning>,
     },
     /// It has no vote, for this reason; the connection is tried again by and by.

@@ -247,6 +247,7 @@ impl ConfigBuilder {
     /// Without it two clients may hold one lock after a master has come back empty (Redis distributed-locks page, "Performance, crash
     /// recovery and fsync": "delayed restarts"). A master counts as new after a restart, a flush of the locks' database, and a promotion, when it gets its first
     /// replica, and when its last one has been away for `repl-backlog-ttl`: each gives it a new replication id. It does not notice single evicted keys, nor an old snapshot that was put back with its marker.
+    /// It does not cover a split brain, a promotion while the old primary goes on: both vote then. Replicas are [`Warning::UndeclaredReplicas`](crate::Warning).
     ///
     /// Every client of these masters must use it with the same TTL and the same number of masters; a master whose marker
     /// ([`Fleet::MARKER`]) says otherwise is a configuration error, and then nobody is granted anything. Masters that are new to

@@ -298,6 +298,19 @@ fn what_a_master_denies_is_told() {
 }
 
 #[test]
+fn replicas_of_a_guarded_master_are_told() {
+    observed(|capture| {
+        let config = Config::builder(["redis://master0"]).restart_guard(ms(30_000)).build().unwrap();
+        let (_locker, driver) = Driver::over(config, true);
+        driver.with_master(0, |master| master.set_replicas(1));
+        driver.settle();
+        let told = capture.events("quorlock.master.undeclared_replicas");
+        assert_eq!((told[0].level, told[0].field("quorlock.warning")), (Level::WARN, "UndeclaredReplicas"));
+        assert!(capture.events("quorlock.master.denied").is_empty());
+    });
+}
+
+#[test]
 fn a_subscriber_may_use_the_locker() {
     observed(|capture| {
         let (locker, driver) = Driver::start(3);

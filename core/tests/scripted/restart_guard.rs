@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::{
     Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy, Fleet,
-    RequestError, Ttl, Vote,
+    MasterState, RequestError, Ttl, Vote, Warning,
 };
 
 use super::world::{KEY, Reach, World, ms, settings, wanted};
@@ -59,6 +59,30 @@ fn masters_that_are_new_do_not_vote_for_the_longest_ttl() {
     world.acquire(&lock());
     world.refusal();
     world.pass(ms(1));
+    world.hold(&lock());
+}
+
+#[test]
+fn a_guarded_master_with_replicas_is_warned_of_and_votes_all_the_same() {
+    let warned = |config: ConfigBuilder, replicas: u16| {
+        let mut world = World::cold(config);
+        world.masters[1].server.set_replicas(replicas);
+        world.pump();
+        world.nodes[0].machine.masters().map(|(_, state)| state).collect::<Vec<_>>()
+    };
+    let ready = |warnings: &[Warning]| MasterState::Ready { warnings: warnings.to_vec() };
+    for replicas in [1, 2] {
+        let states = warned(guarded(3), replicas);
+        assert_eq!(states, [ready(&[]), ready(&[Warning::UndeclaredReplicas]), ready(&[])]);
+    }
+    assert_eq!(warned(guarded(3), 0), [(); 3].map(|()| ready(&[])));
+    // Without the guard nothing is promised about a promotion.
+    assert_eq!(warned(settings(3), 1), [(); 3].map(|()| ready(&[])));
+
+    let mut world = World::cold(guarded(3));
+    world.each(|master| master.server.set_replicas(1));
+    world.pump();
+    world.pass(LONGEST);
     world.hold(&lock());
 }
 

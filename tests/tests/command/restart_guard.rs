@@ -1,8 +1,8 @@
 //! `--restart-guard` and `quorlock bootstrap`: masters that lost their data do not vote.
 
-use quorlock_tests::{Fleet, RedisServer, ServerOptions, masters};
+use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, master, masters};
 
-use crate::running::{JOB, SHOW, acquire, call, run, start_over};
+use crate::running::{JOB, SHOW, SOON, acquire, call, run, start_over};
 
 const GUARD: [&str; 2] = ["--restart-guard", "1m"];
 const BOOTSTRAP: [&str; 3] = ["bootstrap", "--restart-guard", "1m"];
@@ -75,6 +75,31 @@ fn where_some_masters_vote_already_a_bootstrap_is_1_and_changes_nothing() {
     let refused = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
     assert_eq!(refused.code, Some(69), "{}", refused.err);
     assert!(refused.err.contains(&quarantined(&masters[0])), "{}", refused.err);
+}
+
+#[test]
+fn replicas_are_told_by_bootstrap_and_status() {
+    let (masters, replica) = (masters(3), master());
+    replica.become_replica_of(&masters[1]);
+    eventually(SOON, "the replica is attached", || masters[1].replicas() == 1);
+    let quiet = call(&masters, &["status", JOB], None);
+    // Without the guard nothing is promised about a promotion.
+    assert!(!quiet.out.contains("promotion"), "{}", quiet.out);
+
+    let says =
+        format!("{} has replicas, whose promotion the restart guard does not cover", masters[1].address());
+    let told = call(&masters, &BOOTSTRAP, None);
+    assert_eq!(told.code, Some(0));
+    assert_eq!(told.err, format!("quorlock: {says}\n"));
+
+    let told = call(&masters, &["status", JOB], None);
+    let lines: Vec<_> = told.out.lines().filter(|line| line.contains("promotion")).collect();
+    assert_eq!(lines.len(), 1, "{}", told.out);
+    let says = "has a replica, whose promotion the restart guard does not cover";
+    assert!(lines[0].contains(&masters[1].address().to_string()) && lines[0].contains(says), "{}", told.out);
+    let json = call(&masters, &["status", "--json", JOB], None);
+    assert_eq!(json.out.matches("\"replicas\":1,\"warning\":\"has a replica").count(), 1, "{}", json.out);
+    assert_eq!(json.out.matches("\"replicas\":0,\"warning\":null").count(), 2, "{}", json.out);
 }
 
 #[test]

@@ -160,6 +160,32 @@ pub(crate) fn a_replica_has_no_vote(transport: &Transport) {
     assert!(!primary.exists("job"));
 }
 
+pub(crate) fn a_guarded_master_with_a_replica_is_warned_of(transport: &Transport) {
+    let (primary, replica) = (master(), master());
+    let warnings = |guard: Option<Duration>| {
+        let mut config = patient([primary.url()]);
+        if let Some(longest) = guard {
+            config = config.restart_guard(longest);
+        }
+        let locker = transport.open(config.build().unwrap());
+        let mut warned = None;
+        eventually(SOON, "it votes", || {
+            let MasterState::Ready { warnings } = locker.masters().remove(0).1 else { return false };
+            warned = Some(warnings);
+            true
+        });
+        warned.unwrap()
+    };
+    let guard = Some(Duration::from_secs(60));
+    assert_eq!(warnings(guard), []);
+
+    replica.become_replica_of(&primary);
+    eventually(SOON, "the replica is attached", || primary.replicas() == 1);
+
+    assert_eq!(warnings(guard), [Warning::UndeclaredReplicas]);
+    assert_eq!(warnings(None), []);
+}
+
 pub(crate) fn a_master_that_becomes_a_replica_loses_its_vote(transport: &Transport) {
     let masters = masters(1);
     let other = master();

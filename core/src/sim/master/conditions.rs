@@ -12,6 +12,8 @@ use super::{Master, digest};
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Conditions {
     pub(super) role: Role,
+    /// How many replicas are attached.
+    pub(super) replicas: u16,
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
@@ -78,12 +80,22 @@ impl Master {
         }
     }
 
-    /// The replication id: 40 hexadecimal digits, new at every start and promotion.
+    /// Attaches so many replicas, as `INFO replication` tells them. They hold nothing. The first one gives the master another replication
+    /// id and takes the former one away; for the id that comes when the last has been away for long see [`Master::set_replication_id`].
+    pub fn set_replicas(&mut self, replicas: u16) {
+        if self.conditions.replicas == 0 && replicas > 0 {
+            self.replication_id = digest(&format!("first replica of {}", self.replication_id));
+            self.former_replication_id = None;
+        }
+        self.conditions.replicas = replicas;
+    }
+
+    /// The replication id: 40 hexadecimal digits, new at every start and promotion, and with the first replica.
     pub fn replication_id(&self) -> &str {
         &self.replication_id
     }
 
-    /// Gives it this replication id, as it gets one with its first replica.
+    /// Gives it this replication id.
     pub fn set_replication_id(&mut self, id: &str) {
         id.clone_into(&mut self.replication_id);
     }

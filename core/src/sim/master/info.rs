@@ -91,7 +91,7 @@ fn replication(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
     };
     let former = &master.former_replication_id;
     fields.extend([
-        ("connected_slaves", "0".to_owned()),
+        ("connected_slaves", master.conditions.replicas.to_string()),
         ("master_failover_state", "no-failover".to_owned()),
         ("master_replid", master.replication_id.clone()),
         ("master_replid2", former.clone().unwrap_or_else(|| "0".repeat(40))),

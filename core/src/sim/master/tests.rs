@@ -81,6 +81,20 @@ fn a_restart_forgets_scripts_and_keys_that_are_not_kept() {
 }
 
 #[test]
+fn replicas_are_told_and_the_first_one_brings_another_replication_id() {
+    let mut desk = Desk::new();
+    let alone = desk.master.replication_id().to_owned();
+    assert!(desk.ask(&["INFO", "replication"]).contains("\r\nconnected_slaves:0\r\n"));
+    desk.master.set_replicas(1);
+    assert!(desk.ask(&["INFO", "replication"]).contains("\r\nconnected_slaves:1\r\n"));
+    let with_one = desk.master.replication_id().to_owned();
+    assert_ne!(alone, with_one);
+    desk.master.set_replicas(2);
+    assert!(desk.ask(&["INFO", "replication"]).contains("\r\nconnected_slaves:2\r\n"));
+    assert_eq!(desk.master.replication_id(), with_one);
+}
+
+#[test]
 fn each_condition_shows_as_its_own_error() {
     let mut desk = Desk::new();
     let set = ["SET", KEY, "token"];

@@ -1,16 +1,17 @@
 //! `quorlock bootstrap`: tell new masters that nothing can be locked yet.
 
-use quorlock_blocking::{BootstrapError, Vote};
+use quorlock_blocking::{BootstrapError, Locker, MasterState, Vote, Warning};
 
 use crate::arguments::BootstrapArguments;
 use crate::ending::Refusal;
 use crate::lock::open;
-use crate::output::{Level, Output};
+use crate::output::{JsonValue, Level, Output};
 
 /// Tells them. The exit code.
 pub(crate) fn bootstrap(arguments: &BootstrapArguments, output: &Output) -> u8 {
     match try_bootstrap(arguments) {
-        Ok(()) => {
+        Ok(locker) => {
+            warn(&locker, output);
             output.record(Level::Info, "bootstrapped", "all masters vote", &[]);
             0
         }
@@ -18,7 +19,7 @@ pub(crate) fn bootstrap(arguments: &BootstrapArguments, output: &Output) -> u8 {
     }
 }
 
-fn try_bootstrap(arguments: &BootstrapArguments) -> Result<(), Refusal> {
+fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
     let locker = open(&arguments.common, "quorlock-bootstrap")?;
     locker.bootstrap().wait().map_err(|error| {
         let sentence = error.to_string();
@@ -35,5 +36,23 @@ fn try_bootstrap(arguments: &BootstrapArguments) -> Result<(), Refusal> {
             BootstrapError::NoRestartGuard | BootstrapError::Request(_) => Refusal::Configuration(sentence),
             _ => Refusal::NoQuorum(sentence),
         }
-    })
+    })?;
+    Ok(locker)
+}
+
+/// Tells of masters that the restart guard cannot vouch for.
+fn warn(locker: &Locker, output: &Output) {
+    for (master, state) in locker.masters() {
+        let MasterState::Ready { warnings } = state else { continue };
+        if warnings.contains(&Warning::UndeclaredReplicas) {
+            let master = master.to_string();
+            let text = format!("{master} has replicas, whose promotion the restart guard does not cover");
+            output.record(
+                Level::Warning,
+                "undeclared_replicas",
+                &text,
+                &[("master", JsonValue::Text(&master))],
+            );
+        }
+    }
 }

@@ -119,6 +119,14 @@ fn objection(standing: Standing, masters: &[Endpoint]) -> Option<String> {
     })
 }
 
+/// What the operator of a master that answered should know.
+fn warning(said: &Said) -> Option<String> {
+    said.has_undeclared_replicas().then(|| match said.replicas {
+        1 => "has a replica, whose promotion the restart guard does not cover".to_owned(),
+        replicas => format!("has {replicas} replicas, whose promotion the restart guard does not cover"),
+    })
+}
+
 fn text(name: &str, masters: &[Endpoint], survey: &Survey, verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", without_control(name), sentence(verdict, survey.ours));
     let names: Vec<String> = masters.iter().map(ToString::to_string).collect();
@@ -141,10 +149,8 @@ fn words(said: &Said, masters: &[Endpoint], ours: Option<usize>) -> String {
         Key::Held { holder, left } => format!("{}, {}", called(holder, ours), left_words(left)),
         Key::OtherType => "not a lock: the key is no string".to_owned(),
     };
-    let key = match objection(said.standing, masters) {
-        Some(objection) => format!("{key}; {objection}"),
-        None => key,
-    };
+    let remarks = [Some(key), objection(said.standing, masters), warning(said)];
+    let key = remarks.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let mut server = Vec::new();
     if let Some((kind, version)) = &said.server {
         server.push(format!("{kind} {version}"));
@@ -221,6 +227,8 @@ fn json_of(
         ("server", Json::text(kind)),
         ("version", Json::text(version)),
         ("role", Json::text(said.and_then(|said| said.role.clone()))),
+        ("replicas", Json::number(said.map(|said| said.replicas))),
+        ("warning", Json::text(said.and_then(warning))),
         ("uptime_s", Json::number(said.and_then(|said| said.uptime).map(|uptime| uptime.as_secs()))),
         ("clock_ms", Json::number(said.and_then(|said| said.clock).map(|clock| clock.as_millis()))),
     ])

@@ -13,6 +13,8 @@ pub(crate) struct Said {
     pub(crate) server: Option<(String, String)>,
     /// `master`, or what it is instead.
     pub(crate) role: Option<String>,
+    /// How many replicas it has.
+    pub(crate) replicas: u64,
     /// Since its start.
     pub(crate) uptime: Option<Duration>,
     /// Its clock, since 1970.
@@ -54,6 +56,14 @@ pub(crate) enum Standing {
     Replica,
     /// It is the server that another address, of the master with this place, leads to.
     SameAs(usize),
+}
+
+impl Said {
+    /// Whether it has replicas although clients use the restart guard, which does not cover their promotion.
+    pub(crate) fn has_undeclared_replicas(&self) -> bool {
+        let is_guarded = matches!(self.marker, Marker::Present { .. });
+        is_guarded && self.replicas > 0 && self.standing != Standing::Replica
+    }
 }
 
 /// The restart guard's marker.
@@ -148,10 +158,12 @@ fn ask(master: &Endpoint, key: &[u8]) -> Answer<(Said, Option<Vec<u8>>)> {
         .or_else(|| told("version"));
     let role = field(&replication, "role").or_else(|| told("role"));
     let is_replica = role.as_deref().is_some_and(|role| role != "master");
+    let replicas = field(&replication, "connected_slaves").and_then(|replicas| replicas.parse().ok());
     let clock = read_clock(&time);
     let said = Said {
         server: version.map(|version| (kind, version)),
         role,
+        replicas: replicas.unwrap_or(0),
         uptime: field(&server, "uptime_in_seconds")
             .and_then(|seconds| seconds.parse().ok())
             .map(Duration::from_secs),
@@ -221,6 +233,7 @@ impl Said {
         Self {
             server: None,
             role: None,
+            replicas: 0,
             uptime: None,
             clock: None,
             run_id: None,
