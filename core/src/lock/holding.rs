@@ -292,7 +292,6 @@ impl Lock {
     }
 }
 
-/// Votes of a round that asks only these masters; the others hold nothing.
 /// The vote that an answer to an extension or a release is.
 pub(super) fn holder_vote(answer: Answer, discounted: bool) -> Vote {
     match answer {
