@@ -9,6 +9,7 @@
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
 //! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they wrote down.
+//! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
 //! Everything here ends with its owner: processes, threads, ports and directories.
@@ -24,6 +25,7 @@ mod eventually;
 mod fake_master;
 mod fleet;
 mod measure;
+pub mod one_try;
 mod options;
 mod ports;
 mod process;
