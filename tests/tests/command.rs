@@ -25,6 +25,8 @@ mod holding;
 mod loss;
 #[path = "command/master.rs"]
 mod master;
+#[path = "command/one_try.rs"]
+mod one_try;
 #[path = "command/output.rs"]
 mod output;
 #[path = "command/promptness.rs"]
