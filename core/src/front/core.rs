@@ -1,12 +1,12 @@
 //! The machine, with who waits for what in it, and the count of what has come of it.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::figures::Figures;
 use super::host::HostEntropy;
 use super::observe::{Grant, Notices, Told};
 use super::slot::Slot;
+use super::wake::Woken;
 use crate::machine::{Acquire, Event, LockId, Machine, Resumption};
 use crate::protocol::AcquireError;
 #[cfg(feature = "sim")]
@@ -62,7 +62,7 @@ impl Core {
     /// Has a slot told what becomes of a lock.
     pub(super) fn insert(&mut self, id: LockId, slot: &Arc<Slot>) {
         if self.driver_ended {
-            slot.driver_ended(&mut Vec::new());
+            slot.driver_ended(&mut Woken::default());
         }
         if self.slots.len() <= id.index() {
             if self.slots.capacity() <= id.index() {
@@ -82,7 +82,7 @@ impl Core {
         place.is_some_and(|place| place.take_if(|(other, _)| *other == id).is_some())
     }
 
-    pub(super) fn deliver(&mut self, event: Event, woken: &mut Vec<Waker>, notices: &mut Notices) {
+    pub(super) fn deliver(&mut self, event: Event, woken: &mut Woken, notices: &mut Notices) {
         let (lock, is_last) = (event.lock(), event.is_last());
         let place = self.slots.get_mut(lock.index());
         let place = place.filter(|place| place.as_ref().is_some_and(|(id, _)| *id == lock));
@@ -102,7 +102,7 @@ impl Core {
         notices.masters(&self.machine, &mut self.told);
     }
 
-    pub(super) fn driver_ends(&mut self, woken: &mut Vec<Waker>) {
+    pub(super) fn driver_ends(&mut self, woken: &mut Woken) {
         self.driver_ended = true;
         for (_, slot) in self.slots.iter().flatten() {
             slot.driver_ended(woken);

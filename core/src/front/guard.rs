@@ -12,6 +12,7 @@ use super::release::Release;
 use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
+use super::wake::Woken;
 use crate::machine::{ExtensionId, LockId, Resumption};
 use crate::protocol::{
     ConfigError, ExtendError, FencingToken, LossCause, RequestError, Resource, Token, Ttl,
@@ -193,11 +194,9 @@ impl Watch {
 
     /// The holder has let go.
     fn end(&self, cause: LossCause) {
-        let mut woken = Vec::new();
+        let mut woken = Woken::default();
         self.slot.end(cause, &mut woken);
-        for waker in woken {
-            waker.wake();
-        }
+        woken.wake();
     }
 }
 

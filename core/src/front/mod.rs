@@ -11,21 +11,27 @@
 mod bootstrap;
 mod core;
 mod dial;
+mod driver_side;
 mod figures;
 mod guard;
 mod host;
 mod locker;
+#[cfg(all(test, loom))]
+mod loom_tests;
 #[cfg(feature = "tracing")]
 mod observe;
 #[cfg(not(feature = "tracing"))]
 #[path = "unobserved.rs"]
 mod observe;
+mod outbox;
 mod port;
 mod release;
 mod report;
 mod request;
 mod shared;
 mod slot;
+mod sync;
+mod wake;
 mod writer;
 
 pub use bootstrap::Bootstrap;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -70,7 +69,7 @@ impl Port {
     /// A master is silent only up to this instant: what comes in later may miss this turn's reading.
     pub fn register(&self, waker: &Waker) {
         self.shared.end_gathering();
-        self.shared.register(waker);
+        self.shared.driver.register(waker, self.shared.host.now());
     }
 
     /// The connection that a demand asked for stands. `sink` writes to it without waiting.
@@ -101,7 +100,7 @@ impl Port {
     /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that what waits in the sockets must be read before it, by
     /// whatever means: a runtime's reactor may not have run since it came.
     pub fn is_due(&self) -> bool {
-        self.shared.is_due()
+        self.shared.driver.deadline().is_some_and(|at| at <= self.shared.host.now())
     }
 
     /// Whether the last connection to this master came to be used for requests. If not, another address of its name may do better:
@@ -117,7 +116,7 @@ impl Port {
     /// So a loop that shares its thread with those whom it has woken lets them run first.
     pub fn tick(&self) -> bool {
         let now = self.shared.host.now();
-        let looked = self.shared.turn_began();
+        let looked = self.shared.driver.turn_began();
         self.shared.core().machine.time_passed_since_look(looked, now);
         self.shared.begin_gathering()
     }
@@ -129,7 +128,7 @@ impl Port {
 
     /// The next thing to do with a connection.
     pub fn next_demand(&self) -> Option<Demand> {
-        self.shared.next_demand()
+        self.shared.driver.next_demand()
     }
 
     /// Whether bytes wait for room in a socket.
@@ -151,8 +150,8 @@ impl Port {
         self.shared.end_gathering();
         let holding = self.shared.core().machine.holds_locks();
         let now = self.shared.host.now();
-        let deadline = self.shared.arm(now);
-        if self.shared.has_demands() {
+        let deadline = self.shared.driver.arm(now);
+        if self.shared.driver.has_demands() {
             return Some(Duration::ZERO);
         }
         let until_deadline = deadline.map(|at| at.since(now));
@@ -168,7 +167,7 @@ impl Port {
 
     /// Whether nobody uses the locker any more, and what was sent has been answered or waited for long enough.
     pub fn is_finished(&mut self) -> bool {
-        if self.shared.users.load(Ordering::Acquire) > 0 {
+        if self.shared.driver.has_users() {
             return false;
         }
         let now = self.shared.host.now();

@@ -1,18 +1,17 @@
 //! The machine behind its mutex, and the flush that carries its outputs out.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::Waker;
+use std::sync::Arc;
 
 use super::core::Core;
+use super::driver_side::DriverSide;
 use super::figures::Figures;
 use super::host::{Host, HostEntropy};
 use super::observe::{Notices, Subject};
+use super::outbox::{Outbox, Outputs};
 use super::port::Demand;
 use super::slot::Slot;
+use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use super::wake::Woken;
 use super::writer::Writer;
 use crate::machine::{Acquire, LockId, Machine, Output, Resumption};
 use crate::protocol::{AcquireError, Config, MasterId, MasterSet};
@@ -21,50 +20,23 @@ use crate::time::Instant;
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
     core: Mutex<Core>,
-    writer: Mutex<Writer>,
-    /// Set by whoever has changed the machine; cleared by whoever is about to drain it.
-    dirty: AtomicBool,
-    /// Whether the driver is about to carry out, once those have run whom it has woken.
-    gathers: AtomicBool,
+    outbox: Outbox<Writer>,
     /// Masters whose sockets are full, one bit each.
     blocked: AtomicU64,
-    driver: Mutex<DriverSide>,
-    /// Lockers, guards and futures; without any the driver ends.
-    pub(super) users: AtomicUsize,
+    pub(super) driver: DriverSide,
 }
 
-/// What the driver is to learn the next time that it looks.
-struct DriverSide {
-    demands: VecDeque<Demand>,
-    /// When the machine wants to be woken.
-    deadline: Option<Instant>,
-    /// For when the driver has set its timer, as far as is known.
-    armed: Option<Instant>,
-    waker: Option<Waker>,
-    /// When the present turn began, before the sockets were read.
-    turn_began: Instant,
+/// What remains of the machine's outputs once the bytes are written: code of others is called under no mutex.
+pub(super) struct Rest {
+    woken: Woken,
+    has_woken_callers: bool,
+    notices: Notices,
 }
 
-impl DriverSide {
-    fn new() -> Self {
-        Self {
-            demands: VecDeque::new(),
-            deadline: None,
-            armed: None,
-            waker: None,
-            turn_began: Instant::ORIGIN,
-        }
+impl Default for Rest {
+    fn default() -> Self {
+        Self { woken: Woken::default(), has_woken_callers: false, notices: Notices::gather() }
     }
-}
-
-thread_local! {
-    /// Whose outputs this thread is going to carry out, if any: see [`Shared::gathered`]. Nothing is ever read through it.
-    static GATHERS_HERE: Cell<*const Shared> = const { Cell::new(ptr::null()) };
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that runs under these mutexes panics; if it did, the state is as valid as the machine left it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -75,12 +47,9 @@ impl Shared {
         let shared = Arc::new(Self {
             host,
             core: Mutex::new(core),
-            writer: Mutex::new(Writer::new(masters)),
-            dirty: AtomicBool::new(false),
-            gathers: AtomicBool::new(false),
+            outbox: Outbox::new(Writer::new(masters)),
             blocked: AtomicU64::new(0),
-            driver: Mutex::new(DriverSide::new()),
-            users: AtomicUsize::new(0),
+            driver: DriverSide::default(),
         });
         shared.flush_now();
         shared
@@ -90,17 +59,13 @@ impl Shared {
         lock(&self.core)
     }
 
-    /// Looks into the write side. Whoever found it taken meanwhile has left his outputs to us.
+    /// Looks into the write side.
     pub(super) fn with_writer<R>(&self, look: impl FnOnce(&mut Writer) -> R) -> R {
-        let result = {
-            let mut writer = lock(&self.writer);
-            let result = look(&mut writer);
+        self.outbox.with_writer(self, |writer| {
+            let result = look(writer);
             self.blocked.store(writer.blocked(), Ordering::SeqCst);
             result
-        };
-        fence(Ordering::SeqCst);
-        self.carry_out();
-        result
+        })
     }
 
     /// Whether bytes wait for room in this master's socket.
@@ -172,81 +137,47 @@ impl Shared {
         result
     }
 
-    /// Has the machine's outputs carried out: by the caller at once, unless somebody else is going to do that anyway: then what many ask for
-    /// goes out in one write.
+    /// Has the machine's outputs carried out, by the calling thread or by another one that is at it: [`Outbox::flush`].
     pub(super) fn flush(&self) {
-        self.dirty.store(true, Ordering::SeqCst);
-        // Pairs with the one behind the unlocking: a mutex that is found taken orders nothing by itself.
-        fence(Ordering::SeqCst);
-        if !self.gathers.load(Ordering::SeqCst) && !ptr::eq(GATHERS_HERE.get(), self) {
-            self.carry_out();
-        }
+        self.outbox.flush(self);
     }
 
-    /// Carries the machine's outputs out: bytes to sockets, events to callers, demands to the driver. Returns whether callers were woken.
+    /// Carries the machine's outputs out. Returns whether callers were woken.
     pub(super) fn flush_now(&self) -> bool {
-        self.dirty.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        self.carry_out()
+        self.outbox.flush_now(self)
     }
 
-    /// The driver carries out, and those whom it wakes are to run before it does so again, at the latest with [`Shared::end_gathering`]. Returns
-    /// whether there are any.
+    /// See [`Outbox::begin_gathering`].
     pub(super) fn begin_gathering(&self) -> bool {
-        self.gathers.store(true, Ordering::SeqCst);
-        let has_woken = self.flush_now();
-        if !has_woken {
-            self.end_gathering();
-        }
-        has_woken
+        self.outbox.begin_gathering(self)
     }
 
+    /// See [`Outbox::end_gathering`].
     pub(super) fn end_gathering(&self) {
-        if self.gathers.swap(false, Ordering::SeqCst) {
-            self.carry_out();
-        }
+        self.outbox.end_gathering(self);
     }
 
-    /// Does what may ask for many things on this thread, and carries them out behind it.
+    /// See [`Outbox::gathered`].
     pub(super) fn gathered<R>(&self, act: impl FnOnce() -> R) -> R {
-        /// Also if `act` panics.
-        struct Gathering<'a>(&'a Shared, *const Shared);
-        impl Drop for Gathering<'_> {
-            fn drop(&mut self) {
-                GATHERS_HERE.set(self.1);
-                self.0.carry_out();
-            }
-        }
-        let _gathering = Gathering(self, GATHERS_HERE.replace(self));
-        act()
+        self.outbox.gathered(self, act)
     }
 
-    /// Somebody who is at it already does it for all: he looks again after he has let go, so nothing is left.
-    fn carry_out(&self) -> bool {
-        let mut has_woken = false;
-        while self.dirty.load(Ordering::SeqCst) {
-            let mut writer = match self.writer.try_lock() {
-                Ok(writer) => writer,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return has_woken,
-            };
-            let mut woken = Vec::new();
-            let mut notices = Notices::gather();
-            while self.dirty.swap(false, Ordering::SeqCst) {
-                has_woken |= self.drain(&mut writer, &mut woken, &mut notices);
-            }
-            drop(writer);
-            notices.tell(&*self.host);
-            for waker in woken {
-                waker.wake();
-            }
-            fence(Ordering::SeqCst);
-        }
-        has_woken
+    /// The driver is gone: nobody reads any more, so all that wait are told.
+    pub(super) fn driver_ended(&self) {
+        self.end_gathering();
+        let mut woken = Woken::default();
+        self.core().driver_ends(&mut woken);
+        woken.wake();
     }
+}
 
-    /// Returns whether callers are to be woken, besides the driver.
-    fn drain(&self, writer: &mut Writer, woken: &mut Vec<Waker>, notices: &mut Notices) -> bool {
+impl Outputs for Shared {
+    type Writer = Writer;
+    type Rest = Rest;
+
+    /// Bytes go to sockets, events to callers, demands to the driver.
+    fn drain(&self, writer: &mut Writer, rest: &mut Rest) {
+        let Rest { woken, has_woken_callers, notices } = rest;
         let before = woken.len();
         let mut demands = Vec::new();
         let deadline = {
@@ -269,81 +200,16 @@ impl Shared {
                 }
             }
         };
-        let has_woken = woken.len() > before;
+        *has_woken_callers |= woken.len() > before;
         let became_blocked = writer.write();
         self.blocked.store(writer.blocked(), Ordering::SeqCst);
-        let mut driver = lock(&self.driver);
-        driver.deadline = deadline;
-        let sooner = deadline.is_some_and(|at| driver.armed.is_none_or(|armed| at < armed));
-        if became_blocked || sooner || !demands.is_empty() {
-            driver.demands.extend(demands);
-            woken.extend(driver.waker.take());
-        }
-        has_woken
+        self.driver.tell(demands, deadline, became_blocked, woken);
     }
 
-    // The driver's side.
-
-    pub(super) fn register(&self, waker: &Waker) {
-        let now = self.host.now();
-        let mut driver = lock(&self.driver);
-        driver.turn_began = now;
-        if driver.waker.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
-            return;
-        }
-        let replaced = driver.waker.replace(waker.clone());
-        drop(driver);
-        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a locker.
-        drop(replaced);
-    }
-
-    pub(super) fn turn_began(&self) -> Instant {
-        lock(&self.driver).turn_began
-    }
-
-    pub(super) fn next_demand(&self) -> Option<Demand> {
-        lock(&self.driver).demands.pop_front()
-    }
-
-    /// When the driver is to look again: at the machine's deadline, or at an earlier one that it has set its timer for already.
-    /// From here on it counts as having set its timer for that.
-    ///
-    /// The earlier one stays although it has lost its meaning: to wake once in vain costs less than to be woken
-    /// for each request, whose deadline would be sooner than that of the lock which was granted last.
-    pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
-        let mut driver = lock(&self.driver);
-        let ahead = driver.armed.filter(|armed| *armed > now);
-        driver.armed = driver.deadline.into_iter().chain(ahead).min();
-        driver.armed
-    }
-
-    pub(super) fn is_due(&self) -> bool {
-        let deadline = lock(&self.driver).deadline;
-        deadline.is_some_and(|at| at <= self.host.now())
-    }
-
-    pub(super) fn has_demands(&self) -> bool {
-        !lock(&self.driver).demands.is_empty()
-    }
-
-    pub(super) fn wake_driver(&self) {
-        let waker = lock(&self.driver).waker.take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// The driver is gone: nobody reads any more, so whoever waits is told.
-    pub(super) fn driver_ended(&self) {
-        self.end_gathering();
-        let mut woken = Vec::new();
-        {
-            let mut core = self.core();
-            core.driver_ends(&mut woken);
-        }
-        for waker in woken {
-            waker.wake();
-        }
+    fn finish(&self, rest: Rest) -> bool {
+        rest.notices.tell(&*self.host);
+        rest.woken.wake();
+        rest.has_woken_callers
     }
 }
 
@@ -352,7 +218,7 @@ pub(super) struct Handle(pub(super) Arc<Shared>);
 
 impl Handle {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        shared.users.fetch_add(1, Ordering::Relaxed);
+        shared.driver.add_user();
         Self(Arc::clone(shared))
     }
 }
@@ -365,8 +231,6 @@ impl Clone for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.wake_driver();
-        }
+        self.0.driver.remove_user();
     }
 }

@@ -1,10 +1,10 @@
 //! Where the outcome of a command waits for its caller.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::observe::Subject;
+use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use super::wake::Woken;
 use crate::bootstrap::BootstrapError;
 use crate::machine::{Event, ExtensionId};
 use crate::protocol::{AcquireError, ExtendError, LossCause, ReleaseOutcome};
@@ -58,8 +58,8 @@ pub(super) enum Waiter {
 }
 
 impl Inner {
-    fn wake_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.extend(self.holder.take());
+    fn wake_all(&mut self, woken: &mut Woken) {
+        woken.push(self.holder.take());
         let waiting = self.rest.as_mut().map(|rest| rest.waiting.drain(..));
         woken.extend(waiting.into_iter().flatten().map(|(_, waker)| waker));
     }
@@ -101,7 +101,7 @@ impl Slot {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     pub(super) fn valid_until(&self) -> Instant {
@@ -113,7 +113,7 @@ impl Slot {
     }
 
     /// Keeps an event for whom it concerns, and hands over who is to be woken.
-    pub(super) fn deliver(&self, event: Event, woken: &mut Vec<Waker>) {
+    pub(super) fn deliver(&self, event: Event, woken: &mut Woken) {
         let mut inner = self.inner();
         match event {
             Event::Granted { .. } => inner.outcome = Some(Outcome::Acquired(Ok(()))),
@@ -150,14 +150,14 @@ impl Slot {
     }
 
     /// Nobody drives any more: whatever is awaited will not come.
-    pub(super) fn driver_ended(&self, woken: &mut Vec<Waker>) {
+    pub(super) fn driver_ended(&self, woken: &mut Woken) {
         let mut inner = self.inner();
         inner.driver_ended = true;
         inner.wake_all(woken);
     }
 
     /// The holder has let go: validity ends, and watchers learn it.
-    pub(super) fn end(&self, cause: LossCause, woken: &mut Vec<Waker>) {
+    pub(super) fn end(&self, cause: LossCause, woken: &mut Woken) {
         let mut inner = self.inner();
         self.set_valid_until(Instant::ORIGIN);
         inner.loss.get_or_insert(cause);
@@ -287,9 +287,9 @@ mod tests {
         }
         assert_eq!(slot.inner().rest().waiting.len(), 1);
 
-        let mut woken = Vec::new();
+        let mut woken = Woken::default();
         slot.end(LossCause::Released, &mut woken);
-        woken.into_iter().for_each(Waker::wake);
+        woken.wake();
         assert!(stays.0.load(Ordering::SeqCst));
         assert_eq!(slot.poll_lost(watcher, &Context::from_waker(&waker)), Poll::Ready(LossCause::Released));
     }
@@ -303,9 +303,9 @@ mod tests {
             let waker = Waker::from(Arc::clone(flag));
             assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
         }
-        let mut woken = Vec::new();
+        let mut woken = Woken::default();
         slot.end(LossCause::Released, &mut woken);
-        woken.into_iter().for_each(Waker::wake);
+        woken.wake();
         assert_eq!(flags.map(|flag| flag.0.load(Ordering::SeqCst)), [false, true]);
     }
 }

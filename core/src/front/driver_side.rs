@@ -1,0 +1,114 @@
+//! What the front and its driver tell each other.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use super::port::Demand;
+use super::sync::{AtomicUsize, Mutex, Ordering, lock};
+use super::wake::Woken;
+use crate::time::Instant;
+
+/// What the driver learns the next time that it looks, and how it is made to look.
+///
+/// The driver registers its waker first, then looks at everything else, then sleeps. Everyone who changes something here takes
+/// the waker afterwards, so no change falls between the driver's look and its sleep.
+#[derive(Default)]
+pub(super) struct DriverSide {
+    state: Mutex<State>,
+    /// Lockers, guards and futures; without any the driver ends.
+    users: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    demands: VecDeque<Demand>,
+    /// When the machine wants to be woken.
+    deadline: Option<Instant>,
+    /// The time that the driver has set its timer for, as far as is known.
+    armed: Option<Instant>,
+    waker: Option<Waker>,
+    /// When the present turn began, before the sockets were read.
+    turn_began: Instant,
+}
+
+impl DriverSide {
+    // The front's side.
+
+    /// Tells the driver what it has to do and when the machine wants to be woken. It is woken if it sleeps for longer than that, or
+    /// if a socket `became_blocked`.
+    pub(super) fn tell(
+        &self,
+        demands: Vec<Demand>,
+        deadline: Option<Instant>,
+        became_blocked: bool,
+        woken: &mut Woken,
+    ) {
+        let mut state = lock(&self.state);
+        state.deadline = deadline;
+        let sooner = deadline.is_some_and(|at| state.armed.is_none_or(|armed| at < armed));
+        if became_blocked || sooner || !demands.is_empty() {
+            state.demands.extend(demands);
+            woken.push(state.waker.take());
+        }
+    }
+
+    pub(super) fn add_user(&self) {
+        self.users.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Wakes the driver if that was the last user.
+    pub(super) fn remove_user(&self) {
+        if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let mut woken = Woken::default();
+            woken.push(lock(&self.state).waker.take());
+            woken.wake();
+        }
+    }
+
+    // The driver's side.
+
+    /// Begins a turn.
+    pub(super) fn register(&self, waker: &Waker, now: Instant) {
+        let mut state = lock(&self.state);
+        state.turn_began = now;
+        if state.waker.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
+            return;
+        }
+        let replaced = state.waker.replace(waker.clone());
+        drop(state);
+        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a locker.
+        drop(replaced);
+    }
+
+    pub(super) fn turn_began(&self) -> Instant {
+        lock(&self.state).turn_began
+    }
+
+    pub(super) fn has_users(&self) -> bool {
+        self.users.load(Ordering::Acquire) > 0
+    }
+
+    pub(super) fn next_demand(&self) -> Option<Demand> {
+        lock(&self.state).demands.pop_front()
+    }
+
+    pub(super) fn has_demands(&self) -> bool {
+        !lock(&self.state).demands.is_empty()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        lock(&self.state).deadline
+    }
+
+    /// When the driver is to look again: at the machine's deadline, or at an earlier time that it has set its timer for already.
+    /// From here on it counts as having set its timer for that.
+    ///
+    /// The earlier one stays although it has lost its meaning: one needless wake-up costs less than a wake-up for each request,
+    /// whose deadline would be sooner than that of the lock which was granted last.
+    pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
+        let mut state = lock(&self.state);
+        let ahead = state.armed.filter(|armed| *armed > now);
+        state.armed = state.deadline.into_iter().chain(ahead).min();
+        state.armed
+    }
+}

@@ -1,0 +1,104 @@
+//! Mutexes and atomics of the front: the standard library's, or loom's where loom checks what is built on them.
+
+use std::sync::PoisonError;
+
+#[cfg(all(test, loom))]
+pub(super) use self::explored::TryMutex;
+#[cfg(not(all(test, loom)))]
+pub(super) use self::real::TryMutex;
+#[cfg(all(test, loom))]
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(all(test, loom))]
+pub(super) use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(all(test, loom)))]
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(not(all(test, loom)))]
+pub(super) use std::sync::{Mutex, MutexGuard};
+
+/// Locks a mutex, poisoned or not: what runs under the front's mutexes leaves them valid at every point.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(not(all(test, loom)))]
+mod real {
+    use std::sync::TryLockError;
+
+    use super::{Mutex, MutexGuard};
+
+    /// A mutex that may be found taken.
+    pub(in crate::front) struct TryMutex<T>(Mutex<T>);
+
+    impl<T> TryMutex<T> {
+        pub(in crate::front) fn new(value: T) -> Self {
+            Self(Mutex::new(value))
+        }
+
+        pub(in crate::front) fn lock(&self) -> MutexGuard<'_, T> {
+            super::lock(&self.0)
+        }
+
+        pub(in crate::front) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
+        }
+    }
+}
+
+/// loom releases a mutex in one step with what its holder did before, so that nobody finds it taken between the two. Here an
+/// operation stands in between, on something that those who try the mutex touch, too.
+#[cfg(all(test, loom))]
+mod explored {
+    use std::ops::{Deref, DerefMut};
+
+    use super::{AtomicUsize, Mutex, MutexGuard, Ordering};
+
+    pub(in crate::front) struct TryMutex<T> {
+        mutex: Mutex<T>,
+        step: AtomicUsize,
+    }
+
+    pub(in crate::front) struct TryGuard<'a, T> {
+        guard: MutexGuard<'a, T>,
+        step: &'a AtomicUsize,
+    }
+
+    impl<T> TryMutex<T> {
+        pub(in crate::front) fn new(value: T) -> Self {
+            Self { mutex: Mutex::new(value), step: AtomicUsize::new(0) }
+        }
+
+        pub(in crate::front) fn lock(&self) -> TryGuard<'_, T> {
+            TryGuard { guard: super::lock(&self.mutex), step: &self.step }
+        }
+
+        pub(in crate::front) fn try_lock(&self) -> Option<TryGuard<'_, T>> {
+            self.step.fetch_add(1, Ordering::Relaxed);
+            let guard = self.mutex.try_lock().ok()?;
+            Some(TryGuard { guard, step: &self.step })
+        }
+    }
+
+    impl<T> Drop for TryGuard<'_, T> {
+        fn drop(&mut self) {
+            self.step.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl<T> Deref for TryGuard<'_, T> {
+        type Target = T;
+
+        fn deref(&self) -> &T {
+            &self.guard
+        }
+    }
+
+    impl<T> DerefMut for TryGuard<'_, T> {
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.guard
+        }
+    }
+}
