@@ -14,6 +14,7 @@ use tracing::{Level, Span, event, info_span};
 
 use super::host::Host;
 use super::report::Refusals;
+use super::wake::contain;
 use crate::connection::Warning;
 use crate::endpoint::{Address, Endpoint};
 use crate::machine::{Acquire, Entropy, Event, LockId, Machine};
@@ -233,7 +234,7 @@ impl Notices {
 
     pub(super) fn tell(self, host: &dyn Host) {
         for notice in self.notices {
-            notice.tell(host);
+            contain(|| notice.tell(host));
         }
     }
 }

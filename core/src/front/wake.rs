@@ -1,5 +1,6 @@
 //! Calls wakers, which belong to others.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 /// Wakers to be called once no mutex is held.
@@ -22,7 +23,16 @@ impl Woken {
 
     pub(super) fn wake(self) {
         for waker in self.0 {
-            waker.wake();
+            contain(|| waker.wake());
         }
+    }
+}
+
+/// Calls code of others, a waker or a subscriber, and ends its panic here. The calling thread carries out for many callers, who
+/// must not pay for it; the panic hook has reported it by then.
+pub(super) fn contain(call: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        // Dropping the payload would be one more call of that code.
+        std::mem::forget(payload);
     }
 }

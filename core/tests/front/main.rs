@@ -6,6 +6,7 @@ mod driver;
 mod ending;
 mod gathering;
 mod lateness;
+mod panicking;
 mod pauses;
 mod reporting;
 mod waiting;

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Waker};
+use std::task::{Context, Wake, Waker};
 
 use quorlock_core::Config;
-use quorlock_core::front::Locker;
+use quorlock_core::front::{Guard, Locker};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::set_global_default;
@@ -59,7 +60,7 @@ impl Visit for Told {
 
 /// Keeps everything: spans by number, and events.
 #[derive(Clone, Default)]
-struct Capture(Arc<Mutex<(Vec<Told>, Vec<Told>)>>, Arc<Mutex<Option<Locker>>>);
+struct Capture(Arc<Mutex<(Vec<Told>, Vec<Told>)>>, Arc<Mutex<Option<Locker>>>, Arc<AtomicBool>);
 
 impl Capture {
     fn spans(&self) -> Vec<Told> {
@@ -105,6 +106,7 @@ impl Capture {
         let mut told = Told::new(event.metadata());
         event.record(&mut told);
         self.0.lock().unwrap().1.push(told);
+        assert!(!self.2.load(Ordering::SeqCst), "a subscriber that panics, on purpose");
     }
 }
 
@@ -327,6 +329,37 @@ fn a_subscriber_may_use_the_locker() {
         assert_eq!((capture.spans().len(), capture.events("quorlock.lost").len()), (2, 1));
         assert_eq!(capture.events("quorlock.master.reconnecting").len(), 1);
     });
+}
+
+#[test]
+fn a_subscriber_that_panics_keeps_nobody_from_being_woken_or_told() {
+    observed(|capture| {
+        let (locker, driver) = Driver::start(3);
+        driver.settle();
+        let guards = ["a", "b"].map(|name| locker.lock(name).ttl(ms(1_000)).wait().unwrap());
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut lost = guards.each_ref().map(Guard::lost);
+        for lost in &mut lost {
+            assert!(pin!(lost).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        capture.2.store(true, Ordering::SeqCst);
+
+        driver.pass(ms(1_000));
+        driver.settle();
+
+        assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+        assert_eq!(capture.events("quorlock.lost").len(), 2);
+    });
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 #[test]
