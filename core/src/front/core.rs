@@ -51,8 +51,11 @@ impl Core {
         Ok(id)
     }
 
-    /// The caller takes a granted lock, if it is still valid.
+    /// The caller takes a granted lock, if it is still valid and the driver watches it.
     pub(super) fn take(&mut self, id: LockId, since: Instant, now: Instant) -> Option<Taken> {
+        if self.driver_ended {
+            return None;
+        }
         let valid_until = self.machine.hand_over(id, now)?;
         let proof = self.machine.resumption(id)?;
         self.figures.granted(self.machine.attempts(id), now.since(since));

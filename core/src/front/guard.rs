@@ -23,6 +23,9 @@ use crate::protocol::{
 /// It is a promise with an end: ask [`Guard::is_valid`] or [`Guard::check`] before whatever must not happen without the lock, or have
 /// [`Guard::lost`] tell. Validity is counted on this process's clock from before the first request was sent, less the drift.
 ///
+/// When the transport's I/O loop ends, nobody renews or watches the lock any more: from then on the guard is lost
+/// ([`LossCause::DriverEnded`]), although its keys live on until it is released or their TTL has run out.
+///
 /// Dropping it releases the lock without waiting: what the sockets take at once is sent, the rest by the I/O loop, and what can
 /// no longer be sent expires with the TTL. [`Guard::release`] waits for the masters, and says whether the lock was still ours.
 ///
@@ -108,7 +111,8 @@ impl Guard {
         self.watch.clone()
     }
 
-    /// A future that ends when the lock is lost or released, never later than its validity.
+    /// A future that ends when the lock is lost or released, never later than its validity. From then on [`check`](Self::check) gives
+    /// the same cause.
     ///
     /// *Cancel safety*: it may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {
@@ -185,7 +189,8 @@ impl Watch {
         if self.is_valid() { Ok(()) } else { Err(self.slot.loss().unwrap_or(LossCause::Expired)) }
     }
 
-    /// A future that ends when the lock is lost or released, never later than its validity.
+    /// A future that ends when the lock is lost or released, never later than its validity. From then on [`check`](Self::check) gives
+    /// the same cause.
     ///
     /// *Cancel safety*: it may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {

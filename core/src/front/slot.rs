@@ -149,14 +149,13 @@ impl Slot {
         inner.wake_all(woken);
     }
 
-    /// Nobody drives any more: whatever is awaited will not come.
+    /// Nobody drives any more: what is awaited will not come, and what is held is lost, as nobody watches it.
     pub(super) fn driver_ended(&self, woken: &mut Woken) {
-        let mut inner = self.inner();
-        inner.driver_ended = true;
-        inner.wake_all(woken);
+        self.inner().driver_ended = true;
+        self.end(LossCause::DriverEnded, woken);
     }
 
-    /// The holder has let go: validity ends, and watchers learn it.
+    /// Validity ends, and watchers learn it. What ended it first remains the cause.
     pub(super) fn end(&self, cause: LossCause, woken: &mut Woken) {
         let mut inner = self.inner();
         self.set_valid_until(Instant::ORIGIN);
@@ -194,9 +193,7 @@ impl Slot {
     }
 
     pub(super) fn poll_lost(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<LossCause> {
-        self.poll(watcher, cx, |inner| {
-            inner.loss.or_else(|| inner.driver_ended.then_some(LossCause::DriverEnded))
-        })
+        self.poll(watcher, cx, |inner| inner.loss)
     }
 
     pub(super) fn poll_extended(

@@ -52,6 +52,28 @@ fn waiting_without_a_driver_ends_at_once() {
 }
 
 #[test]
+fn a_lock_whose_driver_has_ended_is_lost_by_every_account() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let guard = locker.lock("job").wait().unwrap();
+    let mut granted = pin!(locker.lock("granted").into_future());
+    assert!(poll(granted.as_mut()).is_pending());
+    driver.settle();
+    assert_eq!(guard.check(), Ok(()));
+
+    driver.end();
+
+    assert_eq!(poll(pin!(guard.lost())), Poll::Ready(LossCause::DriverEnded));
+    assert_eq!(guard.check(), Err(LossCause::DriverEnded));
+    assert!(!guard.is_valid());
+    assert_eq!(guard.remaining(), ms(0));
+    // Granted before the end and taken after it.
+    let Poll::Ready(Err(error)) = poll(granted) else { panic!("a lock that nobody watches") };
+    assert_eq!(error, AcquireError::DriverEnded);
+    assert_eq!(guard.release().wait(), Err(ReleaseError::DriverEnded));
+}
+
+#[test]
 fn a_driver_is_finished_when_its_last_user_is_gone_and_what_was_sent_is_answered() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
