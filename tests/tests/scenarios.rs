@@ -6,6 +6,9 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+#[cfg(feature = "tokio")]
+#[path = "scenarios/blocking_calls.rs"]
+mod blocking_calls;
 #[path = "scenarios/drivers.rs"]
 mod drivers;
 #[path = "scenarios/ending.rs"]

@@ -20,6 +20,9 @@
 //! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
 //! and [`Guard::release`] is the way to be sure.
 //!
+//! In code that is not async, everything that can be awaited has a `wait`. Inside of async code `wait` panics, as tokio's own `block_on`
+//! does, because the thread would wait for itself: use `.await`, or wait in `tokio::task::spawn_blocking`.
+//!
 //! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
 //!
 //! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are

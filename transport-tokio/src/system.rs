@@ -1,11 +1,14 @@
 //! What the operating system lends: a clock that runs in suspend, and entropy.
 
+use std::future::ready;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use quorlock_core::front::Host;
 use quorlock_core::{EntropyFailed, Instant};
+use tokio::runtime::Handle;
 
 /// The system under a tokio runtime.
 pub(crate) struct System {
@@ -38,6 +41,13 @@ impl Host for System {
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
         getrandom::fill(bytes).map_err(|_| EntropyFailed)
+    }
+
+    /// Only tokio knows whether this thread runs async code, and it tells by a panic: `Handle::block_on` refuses there, and is allowed
+    /// outside of runtimes, in `spawn_blocking` and in `block_in_place`.
+    fn may_wait(&self) -> bool {
+        let Ok(runtime) = Handle::try_current() else { return true };
+        catch_unwind(|| runtime.block_on(ready(()))).is_ok()
     }
 
     /// Parks the thread; the driver's task does the work meanwhile.

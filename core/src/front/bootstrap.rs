@@ -26,10 +26,14 @@ impl Bootstrap {
         Self { handle, slot: None }
     }
 
-    /// Keeps the calling thread until all masters have answered. Not for async code, which it would block.
+    /// Keeps the calling thread until all masters have answered.
     ///
     /// # Errors
     /// [`BootstrapError`].
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn wait(self) -> Result<(), BootstrapError> {
         let handle = self.handle.clone();
         wait(&handle, self).unwrap_or(Err(BootstrapError::DriverEnded))

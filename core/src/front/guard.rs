@@ -220,7 +220,11 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Keeps the calling thread until the lock is lost. Not for async code, which it would block.
+    /// Keeps the calling thread until the lock is lost.
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn wait(self) -> LossCause {
         let handle = self.watch.handle.clone();
         wait(&handle, self).unwrap_or(LossCause::DriverEnded)
@@ -275,10 +279,14 @@ enum ExtendState {
 }
 
 impl Extend<'_> {
-    /// Keeps the calling thread until the extension is settled. Not for async code, which it would block.
+    /// Keeps the calling thread until the extension is settled.
     ///
     /// # Errors
     /// [`ExtendError`].
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn wait(self) -> Result<Duration, ExtendError> {
         let handle = self.guard.watch.handle.clone();
         wait(&handle, self).unwrap_or(Err(ExtendError::Lost(LossCause::DriverEnded)))

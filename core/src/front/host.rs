@@ -17,6 +17,12 @@ pub trait Host: Send + Sync + 'static {
     /// [`EntropyFailed`] where it has none to give.
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed>;
 
+    /// Whether the calling thread may be kept waiting. In a thread that runs async code for the runtime that drives the locker it may
+    /// not: it would wait for itself. Then whatever waits panics.
+    fn may_wait(&self) -> bool {
+        true
+    }
+
     /// Keeps the calling thread until `poll` is ready. It is called once at first, and again after each wake-up.
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
 }

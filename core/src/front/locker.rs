@@ -82,13 +82,17 @@ impl Locker {
         Bootstrap::new(self.handle.clone())
     }
 
-    /// Runs any future on the calling thread, in the transport's way of waiting. Not for async code, which it would block.
+    /// Runs any future on the calling thread, in the transport's way of waiting.
     ///
     /// For many locks at once on one thread: with the blocking transport the thread serves the sockets itself whenever the future waits, so that
     /// no other thread stands between a request and its answer, and what all tasks of an executor have asked for goes out in one write for each
     /// master.
     ///
     /// `None` if the transport's [`Host`](super::Host) stopped waiting before the future was ready, which those of this project never do.
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
         wait(&self.handle, pin!(future))
     }

@@ -30,10 +30,14 @@ impl Release {
         Self { handle, slot, id, loss, is_done: false }
     }
 
-    /// Keeps the calling thread until the masters have answered. Not for async code, which it would block.
+    /// Keeps the calling thread until the masters have answered.
     ///
     /// # Errors
     /// [`ReleaseError`].
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn wait(self) -> Result<(), ReleaseError> {
         let handle = self.handle.clone();
         wait(&handle, self).unwrap_or(Err(ReleaseError::DriverEnded))

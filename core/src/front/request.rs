@@ -110,10 +110,14 @@ impl Request {
         self
     }
 
-    /// Seeks the lock and keeps the calling thread until that is settled. Not for async code, which it would block.
+    /// Seeks the lock and keeps the calling thread until that is settled.
     ///
     /// # Errors
     /// [`AcquireError`].
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn wait(self) -> Result<Guard, AcquireError> {
         let handle = self.handle.clone();
         wait(&handle, self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
@@ -152,6 +156,10 @@ impl Request {
     ///
     /// # Errors
     /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result came too late.
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
     pub fn run_wait<T>(self, body: impl FnOnce(Watch) -> T) -> Result<T, ScopeError> {
         let guard = self.renewed().wait().map_err(ScopeError::NotAcquired)?;
         let value = body(guard.watch());
@@ -315,9 +323,18 @@ impl Error for ScopeError {
 }
 
 /// Keeps the calling thread until a future is ready, in the way of the transport; `None` if that gave up first.
+///
+/// # Panics
+/// In a thread that runs async code for the runtime that drives the locker: it would wait for itself.
+#[track_caller]
 pub(super) fn wait<F: Future + Unpin>(handle: &Handle, mut future: F) -> Option<F::Output> {
     let mut output = None;
     let shared = &handle.0;
+    assert!(
+        shared.host.may_wait(),
+        "this thread runs async code, which cannot go on while the thread waits: use `.await` instead of `wait()`, \
+         or wait on a thread for blocking work (`spawn_blocking`)"
+    );
     let mut poll = |cx: &mut Context<'_>| Pin::new(&mut future).poll(cx).map(|ready| output = Some(ready));
     shared.host.block_on(&mut |cx| shared.gathered(|| poll(cx)));
     output
