@@ -77,7 +77,7 @@ async fn connect_tcp(address: SocketAddr) -> io::Result<Socket> {
 }
 
 impl Socket {
-    fn new(stream: impl Stream + 'static) -> Self {
+    pub(crate) fn new(stream: impl Stream + 'static) -> Self {
         Self(Arc::new(stream))
     }
 

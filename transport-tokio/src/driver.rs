@@ -97,11 +97,13 @@ impl Driver {
 
 impl Master {
     /// Whether there is anything to do for it. If not, `cx` will be woken when there is.
-    fn is_ready(&self, cx: &mut Context<'_>) -> bool {
+    ///
+    /// A full socket may be what the driver was woken for, and such a wake-up comes only once.
+    fn is_ready(&self, port: &Port, cx: &mut Context<'_>) -> bool {
         match &self.link {
             Link::None => false,
             Link::Opening(..) => true,
-            Link::Open(_, socket) => socket.poll_readable(cx).is_ready(),
+            Link::Open(_, socket) => port.is_blocked(self.id) || socket.poll_readable(cx).is_ready(),
         }
     }
 
@@ -154,7 +156,9 @@ impl Future for Driver {
         this.port.register(cx.waker());
         // Those who were woken have run, and what they asked for is on its way. If nothing else has happened, there is nothing else to do; above
         // all the time must not be told, since the reactor has not run.
-        if std::mem::take(&mut this.has_woken) && !this.masters.iter().any(|master| master.is_ready(cx)) {
+        if std::mem::take(&mut this.has_woken)
+            && !this.masters.iter().any(|master| master.is_ready(&this.port, cx))
+        {
             if this.poll_timer(cx).is_ready() {
                 cx.waker().wake_by_ref();
             }
@@ -185,5 +189,64 @@ impl Future for Driver {
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{self, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(3);
+
+    /// A socket that has no room, and counts how often it was tried.
+    struct Full(Arc<AtomicUsize>);
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What wakes the driver may be room in a full socket, and it is woken for that only once.
+    #[test]
+    fn a_full_socket_is_tried_again_also_in_a_short_turn() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let config = Config::builder(["redis://127.0.0.1:1"]).connect_timeout(10 * PATIENCE).build().unwrap();
+        let (_locker, mut driver) = crate::open_with_driver(config);
+        let Some(Demand::Connect { master, generation }) = driver.port.next_demand() else {
+            panic!("it connects")
+        };
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let (socket, _sink) = socket::split_unix(tokio::net::UnixStream::from_std(ours).unwrap()).unwrap();
+        driver.masters[0].link = Link::Open(generation, socket);
+        let tries = Arc::new(AtomicUsize::new(0));
+        driver.port.opened(master, generation, Full(Arc::clone(&tries)));
+        assert!(driver.port.is_blocked(master));
+        driver.has_woken = true;
+        let before = tries.load(Ordering::SeqCst);
+
+        // The runtime finds out that there is room, and wakes the driver if that asked for it.
+        let tried = std::future::poll_fn(|cx| {
+            assert!(Pin::new(&mut driver).poll(cx).is_pending());
+            if tries.load(Ordering::SeqCst) > before { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let start = Instant::now();
+        // The time-out wakes the driver, too, but late.
+        let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, tried).await });
+
+        assert!(start.elapsed() < PATIENCE, "the wake-up was for a socket that has room again");
     }
 }

@@ -78,7 +78,7 @@ fn split_tcp(stream: TcpStream) -> io::Result<(Socket, Sink)> {
 }
 
 #[cfg(unix)]
-fn split_unix(stream: tokio::net::UnixStream) -> io::Result<(Socket, Sink)> {
+pub(crate) fn split_unix(stream: tokio::net::UnixStream) -> io::Result<(Socket, Sink)> {
     let reader = stream.into_std()?;
     let direct = Arc::new(reader.try_clone()?);
     let socket = Socket::Unix(tokio::net::UnixStream::from_std(reader)?, Direct(Arc::clone(&direct)));
