@@ -147,6 +147,7 @@ macro_rules! all_scenarios_on {
                 a_release_that_waited_for_a_connection_which_did_not_come_is_sent_over_the_next,
                 a_locker_dropped_at_once_leaves_neither_keys_nor_connections,
                 a_locker_that_was_never_used_closes_its_connections,
+                a_forked_child_releases_nothing_and_waits_for_nothing,
                 a_scope_returns_its_value_and_leaves_no_key,
                 a_scope_that_panics_leaves_no_key,
                 the_future_of_a_scope_is_dropped_when_its_lock_is_lost,

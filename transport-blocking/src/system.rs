@@ -10,6 +10,8 @@ use crate::lead::{Lead, wait_without_leading};
 
 /// The system under synchronous code.
 pub(crate) struct System {
+    /// As it was when the locker was opened: what it detects has happened since.
+    forks: forkguard::Guard,
     /// The I/O loop; it owns the other end of the locker, so it is not owned from here.
     lead: OnceLock<Weak<Lead>>,
     #[cfg(not(target_os = "linux"))]
@@ -19,6 +21,7 @@ pub(crate) struct System {
 impl System {
     pub(crate) fn new() -> Self {
         Self {
+            forks: forkguard::new(),
             lead: OnceLock::new(),
             #[cfg(not(target_os = "linux"))]
             origin: std::time::Instant::now(),
@@ -44,6 +47,11 @@ impl Host for System {
     #[cfg(not(target_os = "linux"))]
     fn now(&self) -> Instant {
         Instant::ORIGIN + self.origin.elapsed()
+    }
+
+    /// It compares a number with one that `pthread_atfork` counts up in each child.
+    fn is_forked(&self) -> bool {
+        self.forks.clone().detected_fork()
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {

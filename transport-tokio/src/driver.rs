@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -153,10 +154,13 @@ impl Future for Driver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
+        if this.port.is_forked() {
+            return Poll::Ready(());
+        }
         this.port.register(cx.waker());
         // Those who were woken have run, and what they asked for is on its way. If nothing else has happened, there is nothing else to do; above
         // all the time must not be told, since the reactor has not run.
-        if std::mem::take(&mut this.has_woken)
+        if mem::take(&mut this.has_woken)
             && !this.masters.iter().any(|master| master.is_ready(&this.port, cx))
         {
             if this.poll_timer(cx).is_ready() {
@@ -183,6 +187,16 @@ impl Future for Driver {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    /// In a forked child, sockets and timer are left alone: dropping them would take them out of the reactor that the parent uses.
+    fn drop(&mut self) {
+        if self.port.is_forked() {
+            mem::forget(mem::take(&mut self.masters));
+            mem::forget(self.timer.take());
+        }
     }
 }
 

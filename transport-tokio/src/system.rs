@@ -12,6 +12,8 @@ use tokio::runtime::Handle;
 
 /// The system under a tokio runtime.
 pub(crate) struct System {
+    /// As it was when the locker was opened: what it detects has happened since.
+    forks: forkguard::Guard,
     #[cfg(not(target_os = "linux"))]
     origin: std::time::Instant,
 }
@@ -19,6 +21,7 @@ pub(crate) struct System {
 impl System {
     pub(crate) fn new() -> Self {
         Self {
+            forks: forkguard::new(),
             #[cfg(not(target_os = "linux"))]
             origin: std::time::Instant::now(),
         }
@@ -37,6 +40,11 @@ impl Host for System {
     #[cfg(not(target_os = "linux"))]
     fn now(&self) -> Instant {
         Instant::ORIGIN + self.origin.elapsed()
+    }
+
+    /// It compares a number with one that `pthread_atfork` counts up in each child.
+    fn is_forked(&self) -> bool {
+        self.forks.clone().detected_fork()
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {

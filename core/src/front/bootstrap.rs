@@ -11,6 +11,7 @@ use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use crate::bootstrap::BootstrapError;
+use crate::protocol::RequestError;
 
 /// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
 ///
@@ -44,6 +45,9 @@ impl Future for Bootstrap {
     type Output = Result<(), BootstrapError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.handle.0.is_forked() {
+            return Poll::Ready(Err(BootstrapError::Request(RequestError::Forked)));
+        }
         if self.slot.is_none() {
             match self.handle.0.begin(Subject::none(), |core, now| core.machine.bootstrap(now)) {
                 Ok((_, slot)) => self.slot = Some(slot),
@@ -56,7 +60,7 @@ impl Future for Bootstrap {
 
 impl Drop for Bootstrap {
     fn drop(&mut self) {
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = self.slot.as_ref().filter(|_| !self.handle.0.is_forked()) {
             slot.forget(Waiter::Holder);
         }
     }

@@ -29,6 +29,9 @@ use crate::protocol::{
 /// Dropping it releases the lock without waiting: what the sockets take at once is sent, the rest by the I/O loop, and what can
 /// no longer be sent expires with the TTL. [`Guard::release`] waits for the masters, and says whether the lock was still ours.
 ///
+/// In a forked child of the process that holds it, a guard is not valid ([`LossCause::Forked`]), and dropping it releases nothing: the
+/// lock remains the parent's.
+///
 /// Dropped as the last statement of `main` it writes its release, but nobody waits for it to be read: a busy master whose connection
 /// is reset by the end of the process may never read it, and then the key expires with the TTL. Whoever must be sure waits for
 /// [`Guard::release`].
@@ -71,7 +74,9 @@ impl Guard {
 
     /// What another process needs to extend or release the lock meanwhile; [`Guard::hand_on`] gives it away.
     pub fn resumption(&self) -> Resumption {
-        self.watch.handle.0.core().machine.resumption(self.id).unwrap_or(self.proof)
+        let shared = &self.watch.handle.0;
+        let latest = if shared.is_forked() { None } else { shared.core().machine.resumption(self.id) };
+        latest.unwrap_or(self.proof)
     }
 
     /// Gives the lock to another process or another locker: renewal ends, the keys stay, and whoever is given this can go on with it
@@ -80,6 +85,9 @@ impl Guard {
     /// # Errors
     /// [`LossCause`] if the lock is not held any more.
     pub fn hand_on(mut self) -> Result<Resumption, LossCause> {
+        if self.watch.is_forked() {
+            return Err(LossCause::Forked);
+        }
         let Some(proof) = self.watch.handle.0.hand_on(self.id) else {
             return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
         };
@@ -129,7 +137,9 @@ impl Guard {
 
     /// Ends the renewal in the background. The lock stays valid for what remains, and can still be extended by hand.
     pub fn stop_renewal(&self) {
-        self.watch.handle.0.command(|machine, now| machine.stop_renewal(self.id, now));
+        if !self.watch.is_forked() {
+            self.watch.handle.0.command(|machine, now| machine.stop_renewal(self.id, now));
+        }
     }
 
     /// Releases the lock and tells whether a quorum of masters still held it for us.
@@ -138,16 +148,18 @@ impl Guard {
     pub fn release(mut self) -> Release {
         self.released = true;
         let loss = self.watch.check().err();
-        self.watch.end(LossCause::Released);
         let id = self.id;
-        self.watch.handle.0.command(|machine, now| machine.release(id, now));
+        if !self.watch.is_forked() {
+            self.watch.end(LossCause::Released);
+            self.watch.handle.0.command(|machine, now| machine.release(id, now));
+        }
         Release::new(self.watch.handle.clone(), Arc::clone(&self.watch.slot), id, loss)
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if !self.released {
+        if !self.released && !self.watch.is_forked() {
             self.watch.end(LossCause::Released);
             self.watch.handle.0.cancel(self.id, Figures::dropped);
         }
@@ -173,11 +185,14 @@ pub struct Watch {
 impl Watch {
     /// Whether the lock is valid now: one reading of the clock.
     pub fn is_valid(&self) -> bool {
-        self.handle.0.host.now() < self.slot.valid_until()
+        self.handle.0.host.now() < self.slot.valid_until() && !self.is_forked()
     }
 
     /// How long the lock is valid from now on; zero once it is lost.
     pub fn remaining(&self) -> Duration {
+        if self.is_forked() {
+            return Duration::ZERO;
+        }
         self.slot.valid_until().since(self.handle.0.host.now())
     }
 
@@ -186,7 +201,13 @@ impl Watch {
     /// # Errors
     /// [`LossCause`] if it is not.
     pub fn check(&self) -> Result<(), LossCause> {
-        if self.is_valid() { Ok(()) } else { Err(self.slot.loss().unwrap_or(LossCause::Expired)) }
+        if self.is_valid() {
+            Ok(())
+        } else if self.is_forked() {
+            Err(LossCause::Forked)
+        } else {
+            Err(self.slot.loss().unwrap_or(LossCause::Expired))
+        }
     }
 
     /// A future that ends when the lock is lost or released, never later than its validity. From then on [`check`](Self::check) gives
@@ -195,6 +216,10 @@ impl Watch {
     /// *Cancel safety*: it may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {
         Lost { watch: self.clone(), waiter: None }
+    }
+
+    fn is_forked(&self) -> bool {
+        self.handle.0.is_forked()
     }
 
     /// The holder has let go.
@@ -236,6 +261,9 @@ impl Future for Lost {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LossCause> {
         let Self { watch, waiter } = self.get_mut();
+        if watch.is_forked() {
+            return Poll::Ready(LossCause::Forked);
+        }
         let waiter = *waiter.get_or_insert_with(|| watch.slot.new_watcher());
         match watch.slot.poll_lost(waiter, cx) {
             // The first poll after the machine has slept past the end says so, whether or not a timer has fired.
@@ -253,7 +281,7 @@ impl Clone for Lost {
 
 impl Drop for Lost {
     fn drop(&mut self) {
-        if let Some(waiter) = self.waiter {
+        if let Some(waiter) = self.waiter.filter(|_| !self.watch.is_forked()) {
             self.watch.slot.forget(waiter);
         }
     }
@@ -299,6 +327,9 @@ impl Future for Extend<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Guard { watch, id, .. } = self.guard;
+        if watch.is_forked() {
+            return Poll::Ready(Err(ExtendError::Lost(LossCause::Forked)));
+        }
         if let ExtendState::Start(ttl) = &self.state {
             let started = match ttl.clone() {
                 Ok(ttl) => watch.handle.0.command(|machine, now| {
@@ -327,8 +358,8 @@ impl Future for Extend<'_> {
 
 impl Drop for Extend<'_> {
     fn drop(&mut self) {
-        if let ExtendState::Waiting(extension) = self.state {
-            self.guard.watch.slot.forget_extension(extension);
+        if let (ExtendState::Waiting(extension), false) = (&self.state, self.guard.watch.is_forked()) {
+            self.guard.watch.slot.forget_extension(*extension);
         }
     }
 }

@@ -17,6 +17,15 @@ pub trait Host: Send + Sync + 'static {
     /// [`EntropyFailed`] where it has none to give.
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed>;
 
+    /// Whether this process is a forked child of the one that opened the locker. It is asked whenever a guard is, so it makes no
+    /// system call where that can be helped.
+    ///
+    /// The child has copies of the sockets, of which every byte would be missing in the parent, and of mutexes whose holders it has
+    /// not. So the front touches neither of them there.
+    fn is_forked(&self) -> bool {
+        false
+    }
+
     /// Whether the calling thread may be kept waiting. In a thread that runs async code for the runtime that drives the locker it may
     /// not: it would wait for itself. Then whatever waits panics.
     fn may_wait(&self) -> bool {

@@ -18,6 +18,10 @@ use crate::protocol::{Config, RequestError, Resource, Token};
 
 /// Locks over a set of masters. Cheap to clone; clones share connections and may be used from any thread and task.
 ///
+/// A locker works only in the process that opened it. In a forked child of that process every request ends at once with
+/// [`RequestError::Forked`], guards are not valid, and dropping them releases nothing; the child opens a locker of its own. (`fork`
+/// copies memory and sockets, but none of the other threads: so [`Locker::masters`] and [`Locker::report`] must not be called there.)
+///
 /// Locks are sought with [`Locker::lock`] and [`Locker::try_lock`]. The connections are closed when the last clone, guard and
 /// future is gone.
 #[derive(Clone)]
@@ -55,6 +59,9 @@ impl Locker {
     /// [`RequestError`], and nothing was sent.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
         let resource = Resource::new(resource)?;
+        if self.handle.0.is_forked() {
+            return Err(RequestError::Forked);
+        }
         let (id, slot) = self
             .handle
             .0
@@ -88,7 +95,8 @@ impl Locker {
     /// no other thread stands between a request and its answer, and what all tasks of an executor have asked for goes out in one write for each
     /// master.
     ///
-    /// `None` if the transport's [`Host`](super::Host) stopped waiting before the future was ready, which those of this project never do.
+    /// `None` if the transport's [`Host`](super::Host) stopped waiting before the future was ready, which those of this project never do, or if
+    /// this process is a forked child and the future is not ready at once.
     ///
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -165,6 +166,12 @@ impl Port {
         self.shared.core().each_guard(&mut look);
     }
 
+    /// Whether this process is a forked child of the one that opened the locker. A driver that finds itself there must touch neither
+    /// its sockets nor this port any more: they are the parent's.
+    pub fn is_forked(&self) -> bool {
+        self.shared.is_forked()
+    }
+
     /// Whether nobody uses the locker any more, and what was sent has been answered or waited for long enough.
     pub fn is_finished(&mut self) -> bool {
         if self.shared.driver.has_users() {
@@ -179,7 +186,11 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        self.shared.driver_ended();
+        if self.shared.is_forked() {
+            mem::forget(Arc::clone(&self.shared));
+        } else {
+            self.shared.driver_ended();
+        }
     }
 }
 

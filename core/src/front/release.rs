@@ -48,6 +48,9 @@ impl Future for Release {
     type Output = Result<(), ReleaseError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.handle.0.is_forked() {
+            return Poll::Ready(Err(ReleaseError::Forked));
+        }
         let outcome = match self.slot.poll_released(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(outcome) => outcome,
@@ -64,7 +67,7 @@ impl Future for Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        if !self.is_done {
+        if !self.is_done && !self.handle.0.is_forked() {
             self.handle.0.core().forget(self.id);
             self.slot.forget(Waiter::Holder);
             // The process may end with this.
@@ -90,6 +93,8 @@ pub enum ReleaseError {
     Unknown(Box<Ballot>),
     /// The I/O loop of the locker has ended; what the sockets took was sent.
     DriverEnded,
+    /// This process is a forked child of the one that holds the lock. Nothing was sent, and the parent's guard is as it was.
+    Forked,
 }
 
 impl fmt::Display for ReleaseError {
@@ -105,6 +110,7 @@ impl fmt::Display for ReleaseError {
                 ballot.resource()
             ),
             Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+            Self::Forked => LossCause::Forked.fmt(f),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::core::Taken;
@@ -225,6 +225,9 @@ impl Future for Acquiring {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        if this.handle.0.is_forked() {
+            return Poll::Ready(Err(RequestError::Forked.into()));
+        }
         if let State::Start(wanted) = &this.state {
             match wanted.as_ref().map_err(invalid).and_then(|wanted| this.handle.0.seek(wanted)) {
                 Ok(seeking) => this.state = seeking,
@@ -330,6 +333,13 @@ impl Error for ScopeError {
 pub(super) fn wait<F: Future + Unpin>(handle: &Handle, mut future: F) -> Option<F::Output> {
     let mut output = None;
     let shared = &handle.0;
+    if shared.is_forked() {
+        // Nothing in the child could wake it.
+        return match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ready) => Some(ready),
+            Poll::Pending => None,
+        };
+    }
     assert!(
         shared.host.may_wait(),
         "this thread runs async code, which cannot go on while the thread waits: use `.await` instead of `wait()`, \

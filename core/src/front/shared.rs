@@ -1,5 +1,6 @@
 //! The machine behind its mutex, and the flush that carries its outputs out.
 
+use std::mem;
 use std::sync::Arc;
 
 use super::core::Core;
@@ -55,6 +56,11 @@ impl Shared {
         shared
     }
 
+    /// Whether this is a forked child's copy, in which nothing may be locked, written or read.
+    pub(super) fn is_forked(&self) -> bool {
+        self.host.is_forked()
+    }
+
     pub(super) fn core(&self) -> MutexGuard<'_, Core> {
         lock(&self.core)
     }
@@ -102,6 +108,9 @@ impl Shared {
 
     /// Gives a lock up without waiting for what the masters say. `count` is called if it has not ended before.
     pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
+        if self.is_forked() {
+            return;
+        }
         {
             let mut core = self.core();
             let now = self.host.now();
@@ -231,6 +240,11 @@ impl Clone for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.driver.remove_user();
+        if self.0.is_forked() {
+            // The sockets are the parent's, too: closing the child's copies may take them out of the parent's reactor.
+            mem::forget(Arc::clone(&self.0));
+        } else {
+            self.0.driver.remove_user();
+        }
     }
 }

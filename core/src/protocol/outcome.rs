@@ -101,6 +101,8 @@ pub enum RequestError {
     TooManyExtensions,
     /// No such lock: it was released or cancelled.
     UnknownLock,
+    /// This process is a forked child of the one that opened the locker, and must open one of its own.
+    Forked,
 }
 
 impl fmt::Display for RequestError {
@@ -113,6 +115,9 @@ impl fmt::Display for RequestError {
             }
             Self::TooManyExtensions => f.write_str("too many extensions of this lock are under way"),
             Self::UnknownLock => f.write_str("no such lock: it was released or cancelled"),
+            Self::Forked => {
+                f.write_str("this locker was opened before a fork; open another one in the child")
+            }
         }
     }
 }
@@ -230,6 +235,8 @@ pub enum LossCause {
     HandedOn,
     /// The transport's I/O loop has ended, so nobody can renew or watch it.
     DriverEnded,
+    /// This process is a forked child of the one that holds it.
+    Forked,
 }
 
 impl fmt::Display for LossCause {
@@ -240,6 +247,7 @@ impl fmt::Display for LossCause {
             Self::Released => "the lock was released",
             Self::HandedOn => "the lock was handed on",
             Self::DriverEnded => "the I/O loop of this locker has ended",
+            Self::Forked => "the lock is held by the process that this one was forked from",
         })
     }
 }

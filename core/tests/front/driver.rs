@@ -1,7 +1,7 @@
 //! A driver whose sockets are values, with model masters behind them.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -43,6 +43,7 @@ struct Wire {
 pub struct Driver {
     now: Mutex<Instant>,
     has_entropy: bool,
+    is_forked: AtomicBool,
     /// So many times random bytes were drawn.
     drawn: AtomicU8,
     wires: Mutex<Vec<Wire>>,
@@ -74,6 +75,7 @@ impl Driver {
         let driver = Arc::new(Self {
             now: Mutex::new(Instant::from_nanos(1_000_000_000)),
             has_entropy,
+            is_forked: AtomicBool::new(false),
             drawn: AtomicU8::new(7),
             wires: Mutex::new((0..masters as u64).map(wire).collect()),
             port: Mutex::new(None),
@@ -126,6 +128,11 @@ impl Driver {
     pub fn keys(&self, master: usize) -> usize {
         let now = self.server_time();
         self.wires.lock().unwrap()[master].master.keys(now).count()
+    }
+
+    /// From now on this is the copy in a forked child.
+    pub fn fork(&self) {
+        self.is_forked.store(true, Ordering::SeqCst);
     }
 
     pub fn pass(&self, span: Duration) {
@@ -184,6 +191,10 @@ impl Driver {
 impl Host for Driver {
     fn now(&self) -> Instant {
         *self.now.lock().unwrap()
+    }
+
+    fn is_forked(&self) -> bool {
+        self.is_forked.load(Ordering::SeqCst)
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {

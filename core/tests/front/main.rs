@@ -4,6 +4,7 @@
 
 mod driver;
 mod ending;
+mod forking;
 mod gathering;
 mod lateness;
 mod panicking;

@@ -1,5 +1,6 @@
 //! Releases, dropped guards, given-up acquisitions, closed lockers: nothing stays behind.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -78,6 +79,24 @@ pub(crate) fn a_guard_dropped_as_the_last_statement_of_main_leaves_no_key(transp
         // A quorum granted it; the third may have been too slow to be asked.
         assert!(masters.iter().filter(|master| master.calls(Calls::Set) > 0).count() >= 2);
     }
+}
+
+pub(crate) fn a_forked_child_releases_nothing_and_waits_for_nothing(transport: &Transport) {
+    let masters = masters(3);
+    let mut process = Command::new(env!("CARGO_BIN_EXE_fork_while_holding"));
+    let process =
+        process.arg(transport.name()).args(masters.urls()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = process.spawn().unwrap();
+    let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+
+    assert_eq!(said.next().as_deref(), Some("child: not valid, lock() refused, dropped"));
+    assert_eq!(said.next().as_deref(), Some("parent: child ended, Ok(())"));
+    assert!(masters.holding("job") >= 2, "the child has released the parent's lock");
+    // The parent goes on when its input ends.
+    drop(process.stdin.take());
+    assert_eq!(said.next().as_deref(), Some("parent: released, Ok(())"));
+    assert!(process.wait().unwrap().success());
+    no_key(&masters, "job");
 }
 
 pub(crate) fn an_acquisition_given_up_at_any_point_leaves_no_key(transport: &Transport) {
