@@ -3,6 +3,8 @@
 //! loom runs a model again and again, each time in another order and with other values where an atomic may return an old one. A
 //! lost wake-up is a deadlock there: a thread that sleeps for ever.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
