@@ -1,118 +1,127 @@
-//! Who serves the sockets: a caller that waits, or the background thread while nobody does.
+//! Which thread serves the sockets: a caller that waits, or the background thread.
 //!
-//! At any time at most one thread leads: it sleeps in the poll, reads, and wakes whom that concerns. The others who wait
-//! are parked; one that leaves wakes the next. So a lone caller needs no other thread between its request and its
-//! answer. The background thread takes over when nobody has led for a moment: it reads what nobody waits for, renews and
-//! reconnects. It steps back as soon as somebody waits.
+//! At most one thread at a time *leads*: it runs the event loop, which sleeps in the poll, reads, and wakes the callers whose
+//! outcome has arrived. Callers that wait meanwhile are *followers*: they are parked. So a lone caller needs no other thread between
+//! its request and its answer. The background thread leads when no caller does: it reads what nobody waits for, renews and reconnects. It
+//! steps down as soon as a caller waits.
+//!
+//! Two rules keep every thread served:
+//!
+//! - A caller neither leads nor follows while its own future is polled. That poll may take as long as the user's code likes, wait for
+//!   another caller, wait for a lock itself, or panic.
+//! - A thread that steps down, or leaves the followers while nobody leads, unparks the follower that has waited longest, or else the
+//!   background thread.
+//!
+//! `loom_tests` checks both exhaustively.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread, ThreadId};
 use std::time::Duration;
 
-use crate::reactor::Reactor;
+use crate::sync::{AtomicU8, Mutex, Ordering, Thread, ThreadId, current, lock, park, park_timeout};
 
-/// How long the background thread leaves the sockets alone after somebody has led, so that a caller with one request after the
-/// other need not take them back each time.
+#[cfg(all(loom, test))]
+mod loom_tests;
+
+/// How long the background thread waits after the last leader before it leads. A caller that makes one request after the other
+/// finds nobody to interrupt in between. Longer: what no caller waits for is read later. Shorter: the background thread leads
+/// between two such requests, which costs each of them two switches of threads.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// The I/O loop and those who may run it.
+/// An event loop that several threads run, one at a time.
+pub(crate) trait EventLoop: Send {
+    /// Sleeps until there is something to do, and does it. Returns false once the loop has ended.
+    fn turn(&mut self) -> bool;
+
+    /// Called before a leader steps down: the next turn may be a while away.
+    fn rest(&mut self);
+}
+
+/// The event loop and the threads that may run it.
 pub(crate) struct Lead {
-    reactor: Mutex<Reactor>,
-    interrupt: mio::Waker,
+    event_loop: Mutex<Box<dyn EventLoop>>,
+    /// Ends the sleep of a turn, or the next one if no turn sleeps.
+    interrupt: Box<dyn Fn() + Send + Sync>,
     roles: Mutex<Roles>,
-    nobody_leads: Condvar,
 }
 
 #[derive(Default)]
 struct Roles {
     leader: Option<Leader>,
-    /// Parked callers, the longest waiting first.
+    /// Callers that are parked while another thread leads, the longest waiting first.
     followers: Vec<Arc<Caller>>,
-    /// Whether the background thread sleeps until it is told that nobody leads.
+    /// Unknown until the background thread has begun.
+    background: Option<Thread>,
+    /// Whether the background thread sleeps until it is to lead, however long that takes.
     background_sleeps: bool,
-    /// Turns of leadership so far: whoever lingers sees by it that others are at work.
+    /// Leaders that have taken a turn and stepped down. A change shows the background thread that callers are at work.
     terms: u64,
-    /// Something must be done that no caller waits for.
+    /// A turn is needed that no caller waits for.
     needed: bool,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Leader {
     thread: ThreadId,
     is_background: bool,
 }
 
-/// A thread that waits.
-struct Caller {
-    thread: Thread,
-    woken: AtomicBool,
-    leads: AtomicBool,
-    lead: Arc<Lead>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Lead {
-    pub(crate) fn new(reactor: Reactor, interrupt: mio::Waker) -> Arc<Self> {
+    pub(crate) fn new(
+        event_loop: impl EventLoop + 'static,
+        interrupt: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            reactor: Mutex::new(reactor),
-            interrupt,
+            event_loop: Mutex::new(Box::new(event_loop)),
+            interrupt: Box::new(interrupt),
             roles: Mutex::default(),
-            nobody_leads: Condvar::new(),
         })
     }
 
     /// Keeps the calling thread until `poll` is ready.
+    ///
+    /// # Panics
+    /// If `poll` does, or a turn of the event loop on this thread.
     pub(crate) fn wait(self: &Arc<Self>, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
-        let caller = Arc::new(Caller {
-            thread: thread::current(),
-            woken: AtomicBool::new(false),
-            leads: AtomicBool::new(false),
-            lead: Arc::clone(self),
-        });
+        let caller =
+            Arc::new(Caller { thread: current(), state: AtomicU8::new(WAITING), lead: Arc::clone(self) });
         let waker = Waker::from(Arc::clone(&caller));
         let mut context = Context::from_waker(&waker);
         loop {
-            caller.woken.store(false, Ordering::SeqCst);
+            caller.begin_poll();
             if poll(&mut context).is_ready() {
-                break;
+                return;
             }
-            if self.try_lead_or_follow(&caller) {
-                caller.leads.store(true, Ordering::SeqCst);
-                // The locker does not come to its end under a caller, who is one of its users.
-                self.lead_until(|| caller.woken.load(Ordering::SeqCst));
-                caller.leads.store(false, Ordering::SeqCst);
-            } else {
-                while !caller.woken.load(Ordering::SeqCst) && self.is_led() {
-                    thread::park();
-                }
-            }
+            self.serve_until_woken(&caller);
         }
-        self.leave(&caller);
     }
 
-    /// Serves the sockets while nobody else does, until nobody uses the locker any more.
-    pub(crate) fn run_in_background(self: &Arc<Self>) {
+    /// Leads while nobody else does, until the event loop has ended. For the background thread.
+    pub(crate) fn run_in_background(&self) {
+        lock(&self.roles).background = Some(current());
         loop {
             let mut roles = lock(&self.roles);
-            while roles.leader.is_some() {
+            // A follower has been unparked to lead if nobody does.
+            if roles.leader.is_some() || !roles.followers.is_empty() {
                 roles.background_sleeps = true;
-                roles = self.nobody_leads.wait(roles).unwrap_or_else(PoisonError::into_inner);
+                drop(roles);
+                park();
+                continue;
             }
             roles.background_sleeps = false;
             let terms = roles.terms;
             if !roles.needed {
-                roles =
-                    self.nobody_leads.wait_timeout(roles, LINGER).unwrap_or_else(PoisonError::into_inner).0;
+                drop(roles);
+                park_timeout(LINGER);
+                roles = lock(&self.roles);
             }
-            if roles.leader.is_some() || (roles.terms != terms && !roles.needed) {
+            let is_at_work = roles.terms != terms && !roles.needed;
+            if roles.leader.is_some() || !roles.followers.is_empty() || is_at_work {
                 continue;
             }
-            roles.leader = Some(Leader { thread: thread::current().id(), is_background: true });
+            roles.leader = Some(Leader { thread: current().id(), is_background: true });
             drop(roles);
             if self.lead_until(|| !lock(&self.roles).followers.is_empty()) {
                 return;
@@ -120,50 +129,57 @@ impl Lead {
         }
     }
 
-    /// Interrupts whoever leads, or has the background thread lead.
+    /// Interrupts the leader, or has another thread lead at once.
     pub(crate) fn need_attention(&self) {
         let mut roles = lock(&self.roles);
         match roles.leader {
-            // Its own turn sees what there is before it sleeps.
-            Some(leader) if leader.thread == thread::current().id() => {}
-            Some(_) => self.interrupt(),
+            // Its turn looks at everything before it sleeps, and after its last turn the next leader does.
+            Some(leader) if leader.thread == current().id() => {}
+            Some(_) => (self.interrupt)(),
             None => {
                 roles.needed = true;
-                self.nobody_leads.notify_one();
+                if roles.followers.is_empty() {
+                    roles.background.iter().for_each(Thread::unpark);
+                }
             }
         }
     }
 
-    fn interrupt(&self) {
-        // It fails only where the poll is gone, and then nobody sleeps in it.
-        let _ = self.interrupt.wake();
-    }
-
-    /// Takes turns until `enough`, then steps down. True if the locker has come to its end.
-    fn lead_until(&self, enough: impl Fn() -> bool) -> bool {
-        let mut term = Term { lead: self, reactor: Some(lock(&self.reactor)) };
-        while let Some(reactor) = term.reactor.as_mut().filter(|_| !enough()) {
-            if !reactor.turn() {
-                return true;
+    /// Leads or follows until the caller has been woken. It does neither when this returns or panics.
+    fn serve_until_woken(&self, caller: &Arc<Caller>) {
+        let mut follows = false;
+        while !caller.is_woken() {
+            follows = !self.lead_or_follow(caller);
+            if follows {
+                while !caller.is_woken() && self.is_led() {
+                    park();
+                }
+            } else {
+                caller.begin_leading();
+                self.lead_until(|| caller.is_woken());
+                caller.end_leading();
             }
         }
-        false
+        if follows {
+            self.leave(caller);
+        }
     }
 
-    fn try_lead_or_follow(&self, caller: &Arc<Caller>) -> bool {
+    /// Makes the caller the leader if there is none, else a follower. Returns whether it leads.
+    fn lead_or_follow(&self, caller: &Arc<Caller>) -> bool {
         let mut roles = lock(&self.roles);
         match roles.leader {
             None => {
-                roles.followers.retain(|other| !Arc::ptr_eq(other, caller));
+                roles.remove(caller);
                 roles.leader = Some(Leader { thread: caller.thread.id(), is_background: false });
                 true
             }
             Some(leader) => {
                 if !roles.followers.iter().any(|other| Arc::ptr_eq(other, caller)) {
                     roles.followers.push(Arc::clone(caller));
-                }
-                if leader.is_background {
-                    self.interrupt();
+                    if leader.is_background {
+                        (self.interrupt)();
+                    }
                 }
                 false
             }
@@ -174,46 +190,105 @@ impl Lead {
         lock(&self.roles).leader.is_some()
     }
 
-    fn step_down(&self) {
-        let mut roles = lock(&self.roles);
-        roles.leader = None;
-        roles.terms = roles.terms.wrapping_add(1);
-        roles.needed = false;
-        self.hand_on(&roles);
-    }
-
-    /// A caller that goes leaves nobody behind who believes that somebody leads.
+    /// Ends the caller's time as a follower. If it was unparked because nobody leads, the next thread must learn that.
     fn leave(&self, caller: &Arc<Caller>) {
         let mut roles = lock(&self.roles);
-        let followed = roles.followers.len();
-        roles.followers.retain(|other| !Arc::ptr_eq(other, caller));
-        if roles.followers.len() < followed && roles.leader.is_none() {
-            self.hand_on(&roles);
+        roles.remove(caller);
+        if roles.leader.is_none() {
+            roles.hand_over();
         }
     }
 
-    fn hand_on(&self, roles: &Roles) {
-        match roles.followers.first() {
+    /// Takes turns until `enough`, and steps down, also when a turn panics: it calls wakers of other threads' futures. Returns whether the
+    /// event loop has ended.
+    fn lead_until(&self, enough: impl Fn() -> bool) -> bool {
+        let mut event_loop = lock(&self.event_loop);
+        let mut turns = 0_u64;
+        let ended = catch(|| {
+            while !enough() {
+                turns += 1;
+                if !event_loop.turn() {
+                    return true;
+                }
+            }
+            false
+        });
+        let rested = catch(|| event_loop.rest());
+        drop(event_loop);
+        self.step_down(turns > 0);
+        match (ended, rested) {
+            (Ok(ended), Ok(())) => ended,
+            (Err(panic), _) | (_, Err(panic)) => resume_unwind(panic),
+        }
+    }
+
+    fn step_down(&self, took_turns: bool) {
+        let mut roles = lock(&self.roles);
+        roles.leader = None;
+        if took_turns {
+            roles.terms = roles.terms.wrapping_add(1);
+            roles.needed = false;
+        }
+        roles.hand_over();
+    }
+}
+
+impl Roles {
+    fn remove(&mut self, caller: &Arc<Caller>) {
+        self.followers.retain(|other| !Arc::ptr_eq(other, caller));
+    }
+
+    /// Nobody leads: tells the thread that is to do it.
+    fn hand_over(&self) {
+        match self.followers.first() {
             Some(next) => next.thread.unpark(),
-            None if roles.background_sleeps => self.nobody_leads.notify_one(),
+            None if self.background_sleeps => self.background.iter().for_each(Thread::unpark),
             None => {}
         }
     }
 }
 
-/// The time for which a thread leads. It ends also if a waker of somebody else's panics in a turn: the others must not wait for a leader that is
-/// gone.
-struct Term<'a> {
-    lead: &'a Lead,
-    reactor: Option<MutexGuard<'a, Reactor>>,
+fn catch<R>(act: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
+    catch_unwind(AssertUnwindSafe(act))
 }
 
-impl Drop for Term<'_> {
-    fn drop(&mut self) {
-        if let Some(reactor) = self.reactor.take() {
-            reactor.rest();
-        }
-        self.lead.step_down();
+/// A thread that waits for a future of its own.
+struct Caller {
+    thread: Thread,
+    /// One of the three constants below. A single variable, so that a wake-up sees whether the caller leads, and a caller that begins
+    /// to lead sees the wake-up.
+    state: AtomicU8,
+    lead: Arc<Lead>,
+}
+
+/// Not woken since its last poll began: it may be parked, or about to be.
+const WAITING: u8 = 0;
+/// Not woken since its last poll began, and leading: it may sleep in a turn.
+const LEADING: u8 = 1;
+/// Woken since its last poll began.
+const WOKEN: u8 = 2;
+
+impl Caller {
+    /// From here on a wake-up asks for another poll. The poll sees all that happened before earlier wake-ups.
+    fn begin_poll(&self) {
+        self.state.swap(WAITING, Ordering::AcqRel);
+    }
+
+    fn is_woken(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WOKEN
+    }
+
+    fn begin_leading(&self) {
+        self.replace(WAITING, LEADING);
+    }
+
+    fn end_leading(&self) {
+        self.replace(LEADING, WAITING);
+    }
+
+    /// Has no effect on a caller that has been woken.
+    fn replace(&self, from: u8, to: u8) {
+        let _ = self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
@@ -223,24 +298,25 @@ impl Wake for Caller {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::SeqCst);
-        if self.thread.id() == thread::current().id() {
+        let before = self.state.swap(WOKEN, Ordering::AcqRel);
+        // On its own thread it neither sleeps in a turn nor is parked.
+        if self.thread.id() == current().id() {
             return;
         }
-        if self.leads.load(Ordering::SeqCst) {
-            self.lead.interrupt();
-        } else {
-            self.thread.unpark();
+        match before {
+            LEADING => (self.lead.interrupt)(),
+            WAITING => self.thread.unpark(),
+            _ => {}
         }
     }
 }
 
-/// Keeps the calling thread until `poll` is ready, with somebody else to serve the sockets, or nobody.
+/// Keeps the calling thread until `poll` is ready. Another thread serves the sockets, or none does.
 pub(crate) fn wait_without_leading(poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(Unpark(current())));
     let mut context = Context::from_waker(&waker);
     while poll(&mut context).is_pending() {
-        thread::park();
+        park();
     }
 }
 

@@ -35,6 +35,7 @@ pub mod embedded;
 mod lead;
 mod reactor;
 mod socket;
+mod sync;
 mod system;
 
 use std::io;
@@ -60,7 +61,8 @@ pub fn open(config: Config) -> io::Result<Locker> {
     let (locker, port) = Port::new(config, Arc::clone(&system) as Arc<dyn Host>);
     let attention = Arc::new(Attention(OnceLock::new()));
     let reactor = Reactor::new(port, poll, locker.config(), Waker::from(Arc::clone(&attention)));
-    let lead = Lead::new(reactor, interrupt);
+    // An interrupt fails only where the poll is gone, and then no thread sleeps in it.
+    let lead = Lead::new(reactor, move || drop(interrupt.wake()));
     system.led_by(Arc::downgrade(&lead));
     // It is set once, here.
     let _ = attention.0.set(Arc::downgrade(&lead));

@@ -10,6 +10,7 @@ use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Cause, Config, Endpoint, MasterId};
 
 use crate::connect::Connecting;
+use crate::lead::EventLoop;
 use crate::socket::Socket;
 
 /// Reads from one socket in one turn, so that a flood from one master does not starve the others.
@@ -69,8 +70,40 @@ impl Reactor {
         }
     }
 
-    /// Sleeps until there is something to do, and does it. False once the locker has come to its end.
-    pub(crate) fn turn(&mut self) -> bool {
+    /// How long the poll may sleep at most.
+    fn sleep(&self) -> Option<Duration> {
+        let openings = self.masters.iter().filter_map(|master| match &master.link {
+            Link::Connecting(_, connecting) => connecting.sleep(),
+            Link::None | Link::Open(..) => None,
+        });
+        self.port.sleep().into_iter().chain(openings).min()
+    }
+
+    fn carry_out(&mut self, demand: Demand) {
+        let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
+        let Some(master) = self.masters.get_mut(master.index()) else { return };
+        match demand {
+            Demand::Connect { generation, .. } => {
+                master.close(&self.poll);
+                if !self.port.has_served(master.id) {
+                    master.addresses.avoid_last();
+                }
+                let connecting = Connecting::begin(&master.endpoint, &master.addresses, &self.waker);
+                master.link = Link::Connecting(generation, connecting);
+                master.advance(&self.port, &self.poll);
+            }
+            Demand::Close { generation, .. } => {
+                if matches!(master.link, Link::Connecting(own, _) | Link::Open(own, _) if own == generation) {
+                    master.close(&self.poll);
+                }
+            }
+        }
+    }
+}
+
+impl EventLoop for Reactor {
+    /// It ends when nobody uses the locker any more.
+    fn turn(&mut self) -> bool {
         self.port.register(&self.waker);
         // The last user may have gone between two turns, and then nothing would end the sleep.
         if self.port.is_finished() {
@@ -103,39 +136,8 @@ impl Reactor {
         !self.port.is_finished()
     }
 
-    /// There may be no further turn for a while.
-    pub(crate) fn rest(&self) {
+    fn rest(&mut self) {
         self.port.end_turn();
-    }
-
-    /// How long the poll may sleep at most.
-    fn sleep(&self) -> Option<Duration> {
-        let openings = self.masters.iter().filter_map(|master| match &master.link {
-            Link::Connecting(_, connecting) => connecting.sleep(),
-            Link::None | Link::Open(..) => None,
-        });
-        self.port.sleep().into_iter().chain(openings).min()
-    }
-
-    fn carry_out(&mut self, demand: Demand) {
-        let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
-        let Some(master) = self.masters.get_mut(master.index()) else { return };
-        match demand {
-            Demand::Connect { generation, .. } => {
-                master.close(&self.poll);
-                if !self.port.has_served(master.id) {
-                    master.addresses.avoid_last();
-                }
-                let connecting = Connecting::begin(&master.endpoint, &master.addresses, &self.waker);
-                master.link = Link::Connecting(generation, connecting);
-                master.advance(&self.port, &self.poll);
-            }
-            Demand::Close { generation, .. } => {
-                if matches!(master.link, Link::Connecting(own, _) | Link::Open(own, _) if own == generation) {
-                    master.close(&self.poll);
-                }
-            }
-        }
     }
 }
 
