@@ -102,6 +102,13 @@ impl<W> Outbox<W> {
         }
     }
 
+    /// The driver has changed the machine in its turn. The outputs are carried out with its tick or, if that has been, with
+    /// [`Outbox::end_gathering`], which it calls before it sleeps.
+    pub(super) fn changed_in_turn(&self) {
+        self.mark();
+        self.gathers.store(true, Ordering::Release);
+    }
+
     /// Does what may ask for many things on this thread, and carries them out after it.
     pub(super) fn gathered<R>(&self, outputs: &impl Outputs<Writer = W>, act: impl FnOnce() -> R) -> R {
         /// Also if `act` panics.

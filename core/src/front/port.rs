@@ -92,10 +92,14 @@ impl Port {
     }
 
     /// A connection ended, or could not be opened.
+    ///
+    /// It may be called anywhere in a turn: what follows is carried out by the next [`tick`](Self::tick), or by [`sleep`](Self::sleep), which
+    /// then asks for another turn if that brought demands.
     pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
         self.shared.with_writer(|writer| writer.close(master, generation));
         let now = self.shared.host.now();
         self.shared.core().machine.closed(master, generation, cause, now);
+        self.shared.changed_in_turn();
     }
 
     /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that what waits in the sockets must be read before it, by

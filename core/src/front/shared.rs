@@ -166,6 +166,11 @@ impl Shared {
         self.outbox.end_gathering(self);
     }
 
+    /// See [`Outbox::changed_in_turn`].
+    pub(super) fn changed_in_turn(&self) {
+        self.outbox.changed_in_turn();
+    }
+
     /// See [`Outbox::gathered`].
     pub(super) fn gathered<R>(&self, act: impl FnOnce() -> R) -> R {
         self.outbox.gathered(self, act)

@@ -10,13 +10,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use super::link::LinkId;
+use super::process::ignores_own_wakes;
 use super::random::nanos;
 use super::state::{Event, Inbound, State};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::front::{Demand, Host, Locker, Port};
 use crate::machine::EntropyFailed;
-use crate::protocol::{MasterId, Token};
+use crate::protocol::{Cause, MasterId, Token};
 use crate::time::Instant;
 
 pub(super) type SharedState = Arc<Mutex<State>>;
@@ -203,7 +204,7 @@ impl Wake for Rouser {
         let mut state = lock(&state);
         match self.task {
             Some(task) => state.wake_task(self.client, task),
-            None => state.rouse(self.client),
+            None => state.driver_woken(self.client),
         }
     }
 }
@@ -277,6 +278,7 @@ impl Process {
         let Some(port) = &mut self.port else { return };
         port.register(&self.waker);
         let writes = lock(&self.state).writes;
+        lock(&self.state).set_in_turn(self.number, true);
         // A turn behind those whom the last one has woken is none in vain.
         let mut was_idle = !std::mem::take(&mut self.has_woken);
         loop {
@@ -310,12 +312,14 @@ impl Process {
         self.has_woken = port.tick();
         while let Some(demand) = port.next_demand() {
             was_idle = false;
-            let mut state = lock(&self.state);
             match demand {
                 Demand::Connect { master, generation } => {
-                    state.connect(self.number, master.index(), generation);
+                    if !lock(&self.state).connect(self.number, master.index(), generation) {
+                        port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
+                    }
                 }
                 Demand::Close { master, generation } => {
+                    let mut state = lock(&self.state);
                     if let Some(link) = state.client_link(self.number, master.index(), generation) {
                         state.close(link);
                     }
@@ -334,11 +338,18 @@ impl Process {
         }
         if self.has_woken {
             // They run first, or most of them.
-            lock(&self.state).rouse(self.number);
+            let mut state = lock(&self.state);
+            state.set_in_turn(self.number, false);
+            state.rouse(self.number);
             return;
         }
-        if let Some(span) = port.sleep() {
-            let mut state = lock(&self.state);
+        if ignores_own_wakes(self.number) {
+            port.register(&self.waker);
+        }
+        let sleep = port.sleep();
+        let mut state = lock(&self.state);
+        state.set_in_turn(self.number, false);
+        if let Some(span) = sleep {
             let local = state.local(self.number).saturating_add(nanos(span));
             state.set_alarm(self.number, local);
         }

@@ -109,6 +109,16 @@ pub enum Fault {
         /// For how long.
         span: Duration,
     },
+    /// The client's system opens no connection to this master for a while (no route, no local port): an opening fails in the turn of the
+    /// driver that asked for it. Open connections stay.
+    Unreachable {
+        /// Between this client
+        client: usize,
+        /// and this master.
+        master: usize,
+        /// For how long.
+        span: Duration,
+    },
     /// Everything takes longer for a while.
     Slow {
         /// Between this client
@@ -284,6 +294,7 @@ impl Fault {
             | Self::Partition { client, master, .. }
             | Self::Mute { client, master, .. }
             | Self::Clog { client, master, .. }
+            | Self::Unreachable { client, master, .. }
             | Self::Slow { client, master, .. } => (Some(client), Some(master)),
             Self::Pause { client, .. }
             | Self::Kill { client }
@@ -303,6 +314,7 @@ impl Fault {
             | Self::Partition { span, .. }
             | Self::Mute { span, .. }
             | Self::Clog { span, .. }
+            | Self::Unreachable { span, .. }
             | Self::Slow { span, .. }
             | Self::Pause { span, .. } => *span,
             _ => Duration::ZERO,

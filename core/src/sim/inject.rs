@@ -93,6 +93,11 @@ impl State {
                 }
                 self.schedule(until, Event::Room { client });
             }
+            Fault::Unreachable { client, master, span } => {
+                if let Some(path) = self.path_mut(client, master) {
+                    path.unreachable_until = path.unreachable_until.max(now + nanos(span));
+                }
+            }
             Fault::Slow { client, master, delay, span } => {
                 if let Some(path) = self.path_mut(client, master) {
                     path.slow_until = now + nanos(span);
@@ -212,6 +217,7 @@ impl State {
                 path.slow_until = path.slow_until.min(now);
                 path.mute_until = path.mute_until.min(now);
                 path.clogged_until = path.clogged_until.min(now);
+                path.unreachable_until = path.unreachable_until.min(now);
             }
             if now < node.paused_until {
                 node.paused_until = now;

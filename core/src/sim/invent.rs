@@ -72,6 +72,20 @@ impl Plan {
                 plan.faults.push((when, Fault::Pushes { master, fate, span }));
             }
         }
+        // And these, so that all else is as it was before openings could fail at once.
+        if random.one_in(3) {
+            for _ in 0..1 + random.below(3) {
+                // From the start, or from when the connection that there is ends.
+                let when = match random.below(3) {
+                    0 => When::At(Duration::ZERO),
+                    _ => When::AfterEvents(random.next() % (steps as u64 * EVENTS_A_STEP)),
+                };
+                let (client, master) = (random.below(8), random.below(8));
+                let span = random.spread(ms(1)..=ms(1_500));
+                plan.faults.push((when, Fault::Unreachable { client, master, span }));
+                plan.faults.push((when, Fault::Cut { client, master }));
+            }
+        }
         plan
     }
 

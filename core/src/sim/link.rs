@@ -80,6 +80,8 @@ pub(super) struct Path {
     pub(super) mute_until: TrueTime,
     /// Nothing more is taken by the client's sockets before this.
     pub(super) clogged_until: TrueTime,
+    /// No connection is opened before this: the client's system says so at once.
+    pub(super) unreachable_until: TrueTime,
     pub(super) slow_until: TrueTime,
     /// How much longer everything takes until then, in nanoseconds.
     pub(super) slowness: u64,

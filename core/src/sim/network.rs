@@ -65,7 +65,11 @@ impl State {
 
     // From the client to the master.
 
-    pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) {
+    /// Sends a connection request. Returns false where the client's system refuses that by itself.
+    pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
+        if self.now < self.path(client, master).unreachable_until {
+            return false;
+        }
         let id = LinkId(self.links.len());
         self.links.push(Link::new(client, master, generation));
         if let Some(links) = self.clients.get_mut(client).and_then(|node| node.links.get_mut(master)) {
@@ -76,6 +80,7 @@ impl State {
             link.last_up = at;
         }
         self.schedule(at, Event::Knock(id));
+        true
     }
 
     /// The client's end of a connection by its generation.

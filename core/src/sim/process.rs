@@ -21,6 +21,12 @@ const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::
 const MOST_IDLE_TURNS: u32 = 100;
 const SPIN_WINDOW: Duration = Duration::from_millis(100);
 
+/// Whether the client's driver takes no notice of what wakes it in its own turn, as the one of the blocking transport: it registers its waker
+/// again before it sleeps. The others look around once more, as a task of an async runtime does. There is one of each kind among any two clients.
+pub(super) fn ignores_own_wakes(client: usize) -> bool {
+    client % 2 == 1
+}
+
 impl State {
     /// What a client's clock shows, in nanoseconds.
     pub(super) fn local(&self, client: usize) -> u64 {
@@ -31,6 +37,20 @@ impl State {
     pub(super) fn rouse(&mut self, client: usize) {
         let at = self.now + self.latency();
         self.schedule_turn(client, at);
+    }
+
+    /// A client's driver has been woken.
+    pub(super) fn driver_woken(&mut self, client: usize) {
+        let is_in_turn = self.clients.get(client).is_some_and(|node| node.is_in_turn);
+        if !is_in_turn || !ignores_own_wakes(client) {
+            self.rouse(client);
+        }
+    }
+
+    pub(super) fn set_in_turn(&mut self, client: usize, is_in_turn: bool) {
+        if let Some(node) = self.clients.get_mut(client) {
+            node.is_in_turn = is_in_turn;
+        }
     }
 
     /// Has the client's driver look around once its own clock shows `local`.

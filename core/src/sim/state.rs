@@ -149,6 +149,8 @@ pub(super) struct ClientNode {
     /// When the driver looks around next, and the number of that look.
     pub(super) turn: Option<(TrueTime, u64)>,
     pub(super) turns: u64,
+    /// Whether its driver is in a turn.
+    pub(super) is_in_turn: bool,
     /// Turns in which there was nothing to do, in the present window of true time that began then.
     pub(super) idle_turns: (TrueTime, u32),
     /// Whether tasks are to go on at some scheduled time.
@@ -231,6 +233,7 @@ impl State {
             inbox: VecDeque::new(),
             turn: None,
             turns: 0,
+            is_in_turn: false,
             idle_turns: (0, 0),
             poll_is_due: false,
             woken: VecDeque::new(),

@@ -81,6 +81,11 @@ pub fn faults() -> impl Strategy<Value = Fault> {
             master,
             span
         }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Unreachable {
+            client,
+            master,
+            span
+        }),
         (pair, millis(1..400), millis(1..2_000)).prop_map(|((client, master), delay, span)| Fault::Slow {
             client,
             master,

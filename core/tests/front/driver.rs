@@ -28,6 +28,8 @@ pub enum Manner {
     Nothing,
     /// The other side has gone.
     Broken,
+    /// There is no socket: each opening fails in the turn that asked for it.
+    Unreachable,
 }
 
 struct Wire {
@@ -171,12 +173,17 @@ impl Driver {
         while let Some(demand) = port.next_demand() {
             is_busy = true;
             if let Demand::Connect { master, generation } = demand {
-                {
+                let manner = {
                     let wire = &mut self.wires.lock().unwrap()[master.index()];
                     (wire.session, wire.generation) = (Session::new(), generation);
                     wire.sent.clear();
+                    wire.manner
+                };
+                if manner == Manner::Unreachable {
+                    port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
+                } else {
+                    port.opened(master, generation, Sink { driver: driver(), place: master.index() });
                 }
-                port.opened(master, generation, Sink { driver: driver(), place: master.index() });
             }
         }
         is_busy || self.wires.lock().unwrap().iter().any(|wire| !wire.sent.is_empty())
@@ -229,7 +236,7 @@ impl Write for Sink {
             Manner::Few(_) | Manner::Full if is_odd => return Err(io::ErrorKind::WouldBlock.into()),
             Manner::Interrupted if is_odd => return Err(io::ErrorKind::Interrupted.into()),
             Manner::Full => return Err(io::ErrorKind::WouldBlock.into()),
-            Manner::Broken => return Err(io::ErrorKind::BrokenPipe.into()),
+            Manner::Broken | Manner::Unreachable => return Err(io::ErrorKind::BrokenPipe.into()),
             Manner::Nothing => 0,
             Manner::Few(most) => most.min(bytes.len()),
             Manner::Whole | Manner::Interrupted => bytes.len(),

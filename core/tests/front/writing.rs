@@ -4,6 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use quorlock_core::AcquireError;
 use quorlock_core::front::{Acquiring, Guard};
 
 use super::driver::{Driver, Manner, ms};
@@ -74,4 +75,20 @@ fn one_socket_that_takes_nothing_keeps_nobody_waiting() {
         assert_eq!([0, 1, 2].map(|master| driver.keys(master)), [0, 0, 0], "{manner:?}");
         driver.end();
     }
+}
+
+#[test]
+fn openings_that_fail_in_the_turn_that_asked_for_them_are_carried_out_before_it_sleeps() {
+    let (locker, driver) = Driver::start(3);
+    (0..3).for_each(|master| driver.takes(master, Manner::Unreachable));
+    let mut trying = pin!(locker.try_lock("job").into_future());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(trying.as_mut().poll(&mut cx).is_pending());
+    driver.turn();
+    let sleep = driver.with_port(|port| port.sleep());
+    let Poll::Ready(Err(error)) = trying.as_mut().poll(&mut cx) else {
+        panic!("the driver sleeps for {sleep:?} before it learns that no master can be reached");
+    };
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    driver.end();
 }

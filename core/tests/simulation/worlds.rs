@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use quorlock_core::sim::{Fault, Violation, World};
-use quorlock_core::{AcquireError, LossCause};
+use quorlock_core::{AcquireError, LossCause, MasterState};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -27,6 +27,25 @@ fn a_hung_master_is_not_waited_for() {
     });
     world.run(LONG).unwrap();
     assert!(took.get() < ms(10), "{:?}", took.get());
+}
+
+#[test]
+fn a_master_whose_opening_failed_at_once_is_opened_again_before_the_connect_timeout() {
+    // One of each kind of driver.
+    for number in 0..2 {
+        let mut world = World::new(7);
+        let clients = [(); 2].map(|()| world.client_with(|config| config.connect_timeout(LONG)).unwrap());
+        // One master only: the timers of others would have the driver look around.
+        world.inject(ms(100), Fault::Unreachable { client: number, master: 0, span: ms(1_000) });
+        world.inject(ms(100), Fault::Cut { client: number, master: 0 });
+        let client = clients[number].clone();
+        world.spawn(&client.clone(), async move {
+            client.sleep(ms(5_000)).await;
+            let (_, state) = client.locker().masters().swap_remove(0);
+            assert!(matches!(state, MasterState::Ready { .. }), "client {number}: {state:?}");
+        });
+        world.run(LONG).unwrap();
+    }
 }
 
 #[test]

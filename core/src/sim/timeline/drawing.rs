@@ -239,7 +239,11 @@ impl Drawing {
         let until = at.saturating_add(span).min(healed);
         let is_between = matches!(
             fault,
-            Fault::Partition { .. } | Fault::Mute { .. } | Fault::Clog { .. } | Fault::Slow { .. }
+            Fault::Partition { .. }
+                | Fault::Mute { .. }
+                | Fault::Clog { .. }
+                | Fault::Unreachable { .. }
+                | Fault::Slow { .. }
         );
         self.span(actor, at, until, if is_between { SpanKind::Way } else { SpanKind::Fault }, label);
     }

@@ -49,6 +49,9 @@ fn with_numbers(fault: Fault) -> (Actor, String) {
         Fault::Clog { client, master, .. } => {
             (Master(master), format!("{}'s socket is full", Client(client)))
         }
+        Fault::Unreachable { client, master, .. } => {
+            (Client(client), format!("cannot reach {}", Master(master)))
+        }
         Fault::Slow { client, master, .. } => (Master(master), format!("slow to {}", Client(client))),
         Fault::ClientDrift { client, gain_ppm } => (Client(client), rate(gain_ppm)),
         Fault::MasterDrift { master, gain_ppm } => (Master(master), rate(gain_ppm)),
