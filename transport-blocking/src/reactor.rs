@@ -32,6 +32,9 @@ struct Master {
     link: Link,
     /// There may be something to do in this turn: more to read than one turn allows, or an opening that goes on.
     unread: bool,
+    /// The poll has told of room in the socket since the last retry that found none. It tells that once, perhaps before the thread that
+    /// found the socket full has told the front so.
+    has_room: bool,
     /// The other end, or an error, has been seen in the poll: no further event tells of it, so it must be read to the end.
     ended: bool,
 }
@@ -57,6 +60,7 @@ impl Reactor {
                 addresses: Addresses::new(config),
                 link: Link::None,
                 unread: false,
+                has_room: false,
                 ended: false,
             })
             .collect();
@@ -109,17 +113,20 @@ impl EventLoop for Reactor {
         if self.port.is_finished() {
             return false;
         }
-        let unread = self.masters.iter().any(|master| master.unread);
-        let time_out = if unread { Some(Duration::ZERO) } else { self.sleep() };
+        let is_busy = self.masters.iter().any(|master| master.unread || master.can_retry(&self.port));
+        let time_out = if is_busy { Some(Duration::ZERO) } else { self.sleep() };
         if let Err(error) = self.poll.poll(&mut self.events, time_out) {
             debug_assert_eq!(error.kind(), io::ErrorKind::Interrupted, "the poll itself works: {error}");
         }
         for event in &self.events {
             if let Some(master) = self.masters.get_mut(event.token().0) {
-                master.happened(event, &self.port);
+                master.happened(event);
             }
         }
         for master in &mut self.masters {
+            if master.can_retry(&self.port) {
+                master.has_room = self.port.retry_write(master.id);
+            }
             let unread = std::mem::take(&mut master.unread);
             match &master.link {
                 Link::Connecting(_, connecting) if unread || connecting.is_due() => {
@@ -146,19 +153,23 @@ impl Master {
         Token(self.id.index())
     }
 
-    fn happened(&mut self, event: &Event, port: &Port) {
+    fn happened(&mut self, event: &Event) {
         match &self.link {
             Link::None => {}
             // All attempts of an opening have this token, so it goes on once the events of the others have been seen, too.
             Link::Connecting(..) => self.unread = true,
             Link::Open(..) => {
-                if event.is_writable() && port.is_blocked(self.id) {
-                    port.retry_write(self.id);
-                }
+                self.has_room |= event.is_writable();
                 self.ended |= event.is_read_closed() || event.is_error();
                 self.unread |= event.is_readable() || self.ended;
             }
         }
+    }
+
+    /// Whether what its socket had no room for may be written now. A socket that another thread finds full interrupts the poll, so that this is
+    /// looked at behind it.
+    fn can_retry(&self, port: &Port) -> bool {
+        self.has_room && port.is_blocked(self.id)
     }
 
     /// Takes an opening as far as it goes without waiting.
@@ -219,6 +230,7 @@ impl Master {
             Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
         }
         self.unread = false;
+        self.has_room = false;
         self.ended = false;
     }
 }
@@ -228,95 +240,4 @@ impl Master {
 mod black_hole;
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::io::{Read, Write};
-    use std::net::{SocketAddr, TcpListener, TcpStream};
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
-
-    use quorlock_core::front::Locker;
-
-    use super::black_hole::BlackHole;
-    use super::*;
-    use crate::connect::Dialing;
-    use crate::system::System;
-
-    const LONG: Duration = Duration::from_secs(30);
-
-    /// A reactor that stands before its master's answer to the greeting, and that nobody can wake.
-    fn greeting() -> (Locker, Reactor, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let master = format!("redis://{}", listener.local_addr().unwrap());
-        let config = Config::builder([master]).connect_timeout(LONG).build().unwrap();
-        let (locker, port) = Port::new(config, Arc::new(System::new()));
-        let poll = Poll::new().unwrap();
-        let mut reactor = Reactor::new(port, poll, locker.config(), Waker::noop().clone());
-        while reactor.masters.iter().any(|master| !matches!(master.link, Link::Open(..))) {
-            assert!(reactor.turn());
-        }
-        let mut peer = listener.accept().unwrap().0;
-        assert!(peer.read(&mut [0; 4096]).unwrap() > 0);
-        // The socket was writable from the start, which is an event of its own.
-        reactor.poll.poll(&mut reactor.events, Some(Duration::ZERO)).unwrap();
-        (locker, reactor, peer)
-    }
-
-    #[test]
-    fn a_turn_after_the_last_user_has_gone_does_not_sleep() {
-        let (locker, mut reactor, _peer) = greeting();
-        drop(locker);
-        let since = Instant::now();
-        assert!(!reactor.turn());
-        assert!(since.elapsed() < LONG / 2);
-    }
-
-    #[test]
-    fn an_end_that_comes_together_with_bytes_is_seen_in_the_same_turn() {
-        let (_locker, mut reactor, mut peer) = greeting();
-        peer.write_all(b"%").unwrap();
-        drop(peer);
-        assert!(reactor.turn());
-        assert!(!reactor.masters.iter().any(|master| matches!(master.link, Link::Open(..))));
-    }
-
-    /// A reactor whose only master is a name for these two addresses, in its first opening.
-    fn dialing(first: SocketAddr, second: SocketAddr, connect_timeout: Duration) -> (Locker, Reactor) {
-        let config = Config::builder([format!("redis://{first}")]).connect_timeout(connect_timeout);
-        let (locker, port) = Port::new(config.build().unwrap(), Arc::new(System::new()));
-        let poll = Poll::new().unwrap();
-        let mut reactor = Reactor::new(port, poll, locker.config(), Waker::noop().clone());
-        assert!(reactor.turn());
-        let master = &mut reactor.masters[0];
-        let Link::Connecting(_, connecting) = &mut master.link else { panic!("no opening") };
-        *connecting = Connecting::Dialing(Dialing::new(master.addresses.dial([first, second])));
-        (locker, reactor)
-    }
-
-    #[test]
-    fn a_name_is_reached_whose_first_address_swallows_packets() {
-        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
-        let server = server.local_addr().unwrap();
-        let (_locker, mut reactor) = dialing(black_hole.address(), server, Duration::from_millis(200));
-        let since = Instant::now();
-        while !matches!(reactor.masters[0].link, Link::Open(..)) {
-            assert!(reactor.turn() && since.elapsed() < LONG);
-        }
-        // The opening after that begins with the address that connected.
-        let mut next = reactor.masters[0].addresses.dial([black_hole.address(), server]);
-        assert_eq!(next.next_attempt(), Some(server));
-    }
-
-    #[test]
-    fn an_opening_that_is_given_up_is_followed_by_one_to_another_address() {
-        let (black_hole, server) = (BlackHole::open(), TcpListener::bind("127.0.0.1:0").unwrap());
-        let server = server.local_addr().unwrap();
-        let (_locker, mut reactor) = dialing(black_hole.address(), server, LONG);
-        let Reactor { masters, poll, port, .. } = &mut reactor;
-        masters[0].advance(port, poll);
-        masters[0].close(poll);
-        let mut next = masters[0].addresses.dial([black_hole.address(), server]);
-        assert_eq!(next.next_attempt(), Some(server));
-    }
-}
+mod tests;
