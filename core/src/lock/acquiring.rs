@@ -70,7 +70,9 @@ impl Lock {
 
     /// Asks with the present token, which none has seen yet: all masters, or one before the others.
     pub(super) fn attempt(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        self.attempts = self.attempts.saturating_add(1);
+        if !self.is_settling() {
+            self.attempts = self.attempts.saturating_add(1);
+        }
         let masters = effects.config.masters.len();
         let round = self.next_round();
         let first = self.first_to_ask(now, effects);

@@ -28,7 +28,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const SPREAD: u32 = 4;
 
 impl Lock {
-    pub(super) fn is_settling(&self) -> bool {
+    /// Whether the votes of its last attempt were split, and it goes on.
+    pub(crate) fn is_settling(&self) -> bool {
         self.wait.settling.is_some()
     }
 

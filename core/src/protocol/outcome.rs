@@ -41,7 +41,7 @@ impl Ballot {
         Quorum::of(self.masters.len()).map_or(1, Quorum::needed)
     }
 
-    /// Rounds of requests that were made, the settling one included.
+    /// Attempts that were made. The further rounds of one whose split votes were settled are not counted.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }

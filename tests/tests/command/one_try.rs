@@ -8,7 +8,6 @@ use crate::binary;
 const RUNS: usize = 15;
 
 #[test]
-#[ignore = "a fresh locker settles some of these tries as NoQuorum while connections are still being opened"]
 fn one_try_against_a_holder_or_a_split_is_refused_as_held_by_another() {
     let _busy = Busy::start();
     for case in Case::ALL {

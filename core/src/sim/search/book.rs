@@ -13,7 +13,7 @@ use crate::connection::Claim;
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order, Turn};
 use crate::machine::{Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId};
-use crate::protocol::{Config, MasterId, Resource, Token, Ttl};
+use crate::protocol::{AcquireError, Config, MasterId, Resource, Token, Ttl};
 use crate::time::Instant;
 
 /// A request for the masters in the mask.
@@ -49,6 +49,8 @@ struct Entry {
 pub(super) struct Book {
     config: Config,
     wanted: Acquire,
+    /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
+    end_matters: bool,
     claims: Vec<Claim>,
     entries: Vec<Entry>,
     numbers: HashMap<(Lock, u8), u32>,
@@ -73,7 +75,7 @@ impl Book {
         let config = Config::builder(["redis://m1", "redis://m2", "redis://m3"])
             .request_timeout(TICK)
             .retry_delay(TICK..=TICK)
-            .settle_splits(false)
+            .settle_splits(scenario.settles)
             .build()
             .expect("three masters are a configuration");
         let resource = Resource::new("r").expect("a name");
@@ -91,6 +93,7 @@ impl Book {
         Self {
             config,
             wanted,
+            end_matters: scenario.one_wins,
             claims,
             entries: Vec::new(),
             numbers: HashMap::new(),
@@ -204,14 +207,23 @@ impl Book {
         let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
         let parts = orders.last().is_some_and(|last| last.item.action().clears());
         let is_parting = parts || self.is_parting(number);
-        let ends = |told: &Told| matches!(told, Told::NotAcquired | Told::Released | Told::Lost);
+        let settles = after.as_ref().is_some_and(Lock::is_settling);
+        let told: Box<[Told]> = if settles { Box::new([Told::Settles]) } else { told };
+        let ends = |told: &Told| {
+            matches!(
+                told,
+                Told::NotAcquired | Told::HeldByAnother | Told::Settles | Told::Released | Told::Lost
+            )
+        };
         let lock = match after {
             Some(mut lock) if !lock.is_over() && !told.iter().any(ends) => {
                 lock.forget_its_line();
                 self.number(lock, entropy.0, is_parting, (number, input, now))
             }
             Some(lock) => {
-                self.assert_inert(lock, at);
+                if !settles {
+                    self.assert_inert(lock, at);
+                }
                 0
             }
             None => 0,
@@ -247,7 +259,7 @@ impl Book {
 
     fn number(&mut self, lock: Lock, drawn: u8, is_parting: bool, origin: (u32, Input, u8)) -> u32 {
         let deadline = lock.deadline().map(tick_of);
-        let is_parting = is_parting && deadline.is_none();
+        let is_parting = is_parting && deadline.is_none() && !self.end_matters;
         let next = u32::try_from(self.entries.len() + 1).expect("fewer locks than states");
         match self.numbers.entry((lock, drawn)) {
             std::collections::hash_map::Entry::Occupied(known) => *known.get(),
@@ -317,6 +329,7 @@ pub(super) fn validity_of(ticks: u8) -> u8 {
 fn told_of(event: &Event, number: u8) -> Told {
     match event {
         Event::Granted { valid_until, .. } => Told::Granted { until: tick_of(*valid_until), number },
+        Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. } => Told::HeldByAnother,
         Event::NotAcquired { .. } => Told::NotAcquired,
         Event::Renewed { valid_until, .. } => Told::Extended { until: Some(tick_of(*valid_until)) },
         Event::Extended { result, .. } => {

@@ -110,6 +110,10 @@ pub(super) enum Told {
         number: u8,
     },
     NotAcquired,
+    /// It is not acquired because another holds it.
+    HeldByAnother,
+    /// The votes were split, and it is going to try again.
+    Settles,
     Extended {
         until: Option<u8>,
     },

@@ -32,6 +32,8 @@ impl Scenario {
         counted: 0,
         asynchronous: false,
         healing: false,
+        settles: false,
+        one_wins: false,
         quarantine: false,
     };
 
@@ -50,6 +52,27 @@ impl Scenario {
         ttl: 3,
         losses: None,
         ..Self::DELAY
+    };
+
+    /// Single tries at the same time, of which one must not be told that another holds the lock unless the other gets it or may.
+    pub const TRIES: Self = Self {
+        name: "tries",
+        about: "two clients with a single try each, and a crash of a master that keeps its keys: not both are told that another holds it",
+        ttl: 3,
+        crashes: 1,
+        gives_up: false,
+        releases: false,
+        settles: true,
+        one_wins: true,
+        ..Self::DELAY
+    };
+
+    /// The same where a try ends with its first round, as other clients' tries do.
+    pub const TRIES_UNSETTLED: Self = Self {
+        name: "tries-unsettled",
+        about: "the same where split votes are not settled: both clients are told that another holds the lock, and nobody has it",
+        settles: false,
+        ..Self::TRIES
     };
 
     /// A crash of a master that keeps its keys.
@@ -335,6 +358,7 @@ impl Scenario {
     pub const NAMED: &'static [Self] = &[
         Self::DELAY,
         Self::ONE_LOSS,
+        Self::TRIES,
         Self::LOSS,
         Self::CRASH,
         Self::TWICE,
@@ -366,6 +390,7 @@ impl Scenario {
         Self::HEAL_AT_ONCE,
         Self::AMNESIA,
         Self::DRIFT,
+        Self::TRIES_UNSETTLED,
     ];
 
     /// The scenario of this name.

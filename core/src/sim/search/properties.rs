@@ -35,6 +35,8 @@ pub enum Violation {
     KeyLeft,
     /// A lock waits, and there is nothing that it could wait for.
     Stuck,
+    /// Both clients were told that another holds the lock, and neither was granted it.
+    NobodyHasIt,
 }
 
 impl fmt::Display for Violation {
@@ -51,6 +53,9 @@ impl fmt::Display for Violation {
             Self::NumberTooSmall => "a grant's number is not larger than one granted before its first send",
             Self::KeyLeft => "a key stays on a master that answers, and nothing will release it",
             Self::Stuck => "a lock waits for nothing",
+            Self::NobodyHasIt => {
+                "both clients were told that another holds the lock, and nobody was granted it"
+            }
         })
     }
 }
@@ -64,6 +69,9 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
     }
     if state.clients.iter().all(Client::has_valid_guard) {
         return Err(Violation::TwoHolders);
+    }
+    if scenario.one_wins && state.clients.iter().all(|client| client.was_refused) {
+        return Err(Violation::NobodyHasIt);
     }
     for (client, it) in state.clients.iter().enumerate() {
         let attempt = it.is_alive().then(|| book.attempt(it.lock));
@@ -158,6 +166,11 @@ pub(super) fn told(client: &Client, told: Told) -> Option<Violation> {
                 (until < client.guard).then_some(Violation::Shortened)
             }
         }
-        Told::Extended { until: None } | Told::NotAcquired | Told::Lost | Told::Released => None,
+        Told::Extended { until: None }
+        | Told::NotAcquired
+        | Told::HeldByAnother
+        | Told::Settles
+        | Told::Lost
+        | Told::Released => None,
     }
 }

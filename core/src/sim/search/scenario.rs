@@ -64,6 +64,11 @@ pub struct Scenario {
     pub asynchronous: bool,
     /// Whether a lock that was extended is put back on masters without it.
     pub healing: bool,
+    /// Whether a single try whose votes were split is made again. The search ends such a client there: it looks at what the first round is
+    /// told as.
+    pub settles: bool,
+    /// Whether one of the clients must get the lock, or may, where the other is told that another holds it.
+    pub one_wins: bool,
     /// Whether a master that has lost its keys refuses acquisitions until every lock granted before has run out.
     pub quarantine: bool,
 }

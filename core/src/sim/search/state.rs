@@ -36,11 +36,22 @@ pub(super) struct Client {
     pub(super) drawn: u8,
     /// The largest number that was granted before the first send of the present attempt.
     pub(super) floor: u8,
+    /// Whether it was told that another holds the lock.
+    pub(super) was_refused: bool,
 }
 
 impl Client {
-    const WAITING: Self =
-        Self { stage: Stage::Waiting, lock: 0, now: 0, guard: 0, bound: 0, extended: 0, drawn: 0, floor: 0 };
+    const WAITING: Self = Self {
+        stage: Stage::Waiting,
+        lock: 0,
+        now: 0,
+        guard: 0,
+        bound: 0,
+        extended: 0,
+        drawn: 0,
+        floor: 0,
+        was_refused: false,
+    };
 
     /// Whether its own clock calls its guard valid.
     pub(super) fn has_valid_guard(&self) -> bool {
@@ -61,11 +72,11 @@ impl Client {
     }
 
     pub(super) fn leave(&mut self) {
-        *self = Self { stage: Stage::Absent, ..Self::WAITING };
+        *self = Self { stage: Stage::Absent, was_refused: self.was_refused, ..Self::WAITING };
     }
 
     pub(super) fn end(&mut self) {
-        *self = Self { stage: Stage::Ended, ..Self::WAITING };
+        *self = Self { stage: Stage::Ended, was_refused: self.was_refused, ..Self::WAITING };
     }
 
     /// Its lock is over, and it seeks another with its next token.
@@ -81,7 +92,8 @@ impl Client {
             Stage::Ended => 2,
             Stage::Absent => 3,
         };
-        [stage | self.floor << 2, self.now, self.guard, self.bound, self.extended | self.drawn << 4]
+        let refused = u8::from(self.was_refused) << 3;
+        [stage | self.floor << 2, self.now, self.guard, self.bound, self.extended | refused | self.drawn << 4]
     }
 }
 
@@ -337,7 +349,17 @@ impl Client {
             2 => Stage::Ended,
             _ => Stage::Absent,
         };
-        Self { stage, lock: 0, now, guard, bound, extended: extended & 15, drawn: extended >> 4, floor }
+        Self {
+            stage,
+            lock: 0,
+            now,
+            guard,
+            bound,
+            extended: extended & 7,
+            drawn: extended >> 4,
+            floor,
+            was_refused: extended >> 3 & 1 == 1,
+        }
     }
 }
 

@@ -144,6 +144,8 @@ impl Story {
             Told::Granted { until, number: 0 } => format!("has a quorum, valid until its tick {until}"),
             Told::Granted { number, .. } => format!("has a quorum for the number {number}"),
             Told::NotAcquired => "does not get the lock".to_owned(),
+            Told::HeldByAnother => "is told that another holds the lock".to_owned(),
+            Told::Settles => "finds the votes split, and is going to try again".to_owned(),
             Told::Extended { until: Some(until) } => format!("has extended, valid until its tick {until}"),
             Told::Extended { until: None } => "has not extended".to_owned(),
             Told::Lost => "is told that the lock is lost".to_owned(),

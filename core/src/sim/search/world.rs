@@ -244,7 +244,8 @@ impl World {
             }
             match *told {
                 Told::Extended { until: Some(until) } if it.guard > 0 => it.guard = until,
-                Told::Lost | Told::NotAcquired | Told::Released => it.guard = 0,
+                Told::HeldByAnother => (it.guard, it.was_refused) = (0, self.scenario.one_wins),
+                Told::Lost | Told::NotAcquired | Told::Settles | Told::Released => it.guard = 0,
                 _ => {}
             }
         }
