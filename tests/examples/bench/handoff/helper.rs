@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Lines, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -26,8 +27,13 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts one that is connected to these masters.
     pub(crate) fn start(way: &Way, masters: &[SocketAddr]) -> Self {
-        let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
         let program = std::env::current_exe().expect("this program has a name");
+        Self::of(&program, way, masters)
+    }
+
+    /// Starts one of this build of the program.
+    pub(crate) fn of(program: &Path, way: &Way, masters: &[SocketAddr]) -> Self {
+        let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
         let mut command = Command::new(program);
         command
             .args([super::NAME, HELPER, way.name, &masters.join(",")])

@@ -6,6 +6,7 @@
 mod crowd;
 mod helper;
 mod killed;
+mod pace;
 mod raw;
 mod requests;
 mod table;
@@ -33,7 +34,8 @@ const UNTIL_GONE: Duration = Duration::from_millis(500);
 /// The argument that stands before all that is said here.
 pub(crate) const NAME: &str = "handoff";
 /// The letters of all scenarios.
-pub(crate) const SCENARIOS: &str = "ARBCD";
+pub(crate) const SCENARIOS: &str = "ARBPCD";
+const MASTERS: [usize; 2] = [3, 5];
 /// How many rounds there are unless said.
 pub(crate) const ROUNDS: usize = 5;
 
@@ -50,7 +52,7 @@ pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {
 /// Measures and prints the scenarios of these letters.
 pub(crate) fn main(rounds: usize, scenarios: &str) {
     assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
-    for count in [3, 5] {
+    for count in MASTERS {
         let masters = masters(count);
         let floor = if scenarios.contains('A') {
             hand_offs("A", &masters, rounds, WAYS.iter().collect(), Workers::threads, None)
@@ -62,6 +64,9 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
         }
         if scenarios.contains('B') {
             hand_offs("B", &masters, rounds, clients(), Workers::processes, floor);
+        }
+        if scenarios.contains('P') {
+            pace::main(&masters, rounds);
         }
         if scenarios.contains('C') {
             killed_holders(&masters);
@@ -154,7 +159,7 @@ impl Gaps {
     }
 }
 
-fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()

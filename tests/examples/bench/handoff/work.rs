@@ -1,6 +1,7 @@
 //! Workers that take turns: threads of this process, or one in each of several processes.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -62,6 +63,12 @@ impl Workers {
     /// Processes with a client each.
     pub(crate) fn processes(way: &Way, masters: &[SocketAddr]) -> Self {
         let helpers = (0..WORKERS).map(|_| Helper::start(way, masters)).collect();
+        Self { place: Place::Processes(helpers), rest: Duration::ZERO }
+    }
+
+    /// So many processes with a client each, of this build of the program.
+    pub(crate) fn processes_of(program: &Path, way: &Way, masters: &[SocketAddr], count: usize) -> Self {
+        let helpers = (0..count).map(|_| Helper::of(program, way, masters)).collect();
         Self { place: Place::Processes(helpers), rest: Duration::ZERO }
     }
 
