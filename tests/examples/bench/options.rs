@@ -16,7 +16,7 @@ bench handoff [ROUNDS [LETTERS]]
 
 ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs
 SCENARIO   sequential, inflight, hung, dead or held; all of these unless said
-LETTERS    of ARBCD, the scenarios of hand-offs, as tests/README.md describes them
+LETTERS    of ARBPCD, the scenarios of hand-offs, as tests/README.md describes them
 --svg FILE writes a picture of the ratios";
 
 const ROUNDS: usize = 7;
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn hand_offs_are_a_command_of_their_own() {
-        let all = Todo::HandOffs { rounds: 5, letters: "ARBCD".to_owned() };
+        let all = Todo::HandOffs { rounds: 5, letters: "ARBPCD".to_owned() };
         assert_eq!(read("handoff"), Ok(all));
         let some = Todo::HandOffs { rounds: 2, letters: "AC".to_owned() };
         assert_eq!(read("handoff 2 AC"), Ok(some));
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         assert!(read("3 fast").unwrap_err().contains("inflight"));
-        assert!(read("handoff 1 AX").unwrap_err().contains("ARBCD"));
+        assert!(read("handoff 1 AX").unwrap_err().contains("ARBPCD"));
         for line in ["0", "3x", "--rounds 3", "--svg", "handoff x", "handoff 1 A B", "handoff --svg x"] {
             assert!(read(line).is_err(), "{line}");
         }

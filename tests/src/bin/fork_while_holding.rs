@@ -28,7 +28,7 @@ fn main() {
             drop((guard, locker));
             println!("child: not valid, lock() refused, dropped");
             // A runtime would wait for threads that the child has not.
-            std::mem::forget(transport);
+            let _stays = std::mem::ManuallyDrop::new(transport);
         }
         Fork::Parent(child) => {
             fork::waitpid(child).expect("the child ends");
