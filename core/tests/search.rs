@@ -73,6 +73,19 @@ fn dropping_the_bound_on_drift_finds_two_holders() {
 }
 
 #[test]
+fn single_tries_that_do_not_settle_a_split_may_leave_nobody_with_the_lock() {
+    fails(&Search::new(Scenario::TRIES_UNSETTLED), Violation::NobodyHasIt, 15);
+}
+
+#[test]
+fn single_tries_that_settle_a_split_are_not_both_told_that_another_holds_the_lock() {
+    // Not all states: all that are as near as the one in which nobody has the lock, and some that are further.
+    let report = run(&Search::new(Scenario::TRIES).states(5_000_000));
+    assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
+    assert!(report.depth >= 15, "{}", report.depth);
+}
+
+#[test]
 fn a_search_ends_at_its_bound_and_says_so() {
     let report = Search::new(Scenario::DELAY).states(1_000).run(|_, _| {});
     assert!(!report.complete && report.states >= 1_000 && report.counterexample.is_none());
