@@ -346,14 +346,6 @@ impl Lock {
         self.conclude(now, effects);
     }
 
-    /// Tells the caller what the masters said last.
-    pub(super) fn finish(&mut self, effects: &mut Effects<'_>) {
-        self.keep_knowledge();
-        let votes = self.wait.take_last_votes().unwrap_or_default();
-        let error = AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum);
-        self.fail(error, effects);
-    }
-
     pub(super) fn renew_token(&mut self, token: Token) {
         self.token = token;
         self.claim = Claim::new(&self.resource, token, self.claim.is_fenced());

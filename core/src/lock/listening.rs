@@ -42,10 +42,11 @@ impl Lock {
     }
 
     /// Others go first: who holds the key next, and until when, the first master tells if it is asked.
-    pub(super) fn listen_again(&mut self, first: MasterId, effects: &mut Effects<'_>) {
+    pub(super) fn listen_again(&mut self, effects: &mut Effects<'_>) {
         let undo_round = self.next_round();
         let read = self.request(Some(undo_round), Action::Undo, self.ttl, 0);
         let Phase::Clearing(clearing) = &mut self.phase else { return };
+        let Some(first) = clearing.refused_first else { return };
         (clearing.undo_round, clearing.listens) = (undo_round, true);
         effects.order(MasterSet::only(first), Request { watch: true, ..read });
     }

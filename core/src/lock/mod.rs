@@ -17,6 +17,7 @@
 
 mod acquiring;
 mod effects;
+mod ending;
 mod fencing;
 mod healing;
 mod holding;
@@ -27,7 +28,6 @@ mod settling;
 mod wait;
 mod waiting;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use self::acquiring::{Clearing, Trying};
@@ -40,8 +40,7 @@ use self::wait::{Wait, Way};
 use crate::connection::{Action, Answer, Claim, Request, Ticket};
 use crate::machine::{Acquire, Event, ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    AcquireError, Ballot, FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError,
-    Resource, Token, Ttl, Vote,
+    FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError, Resource, Token, Ttl,
 };
 use crate::time::Instant;
 
@@ -384,21 +383,5 @@ impl Lock {
     /// Releases the token everywhere, without waiting for what the masters say.
     fn clear_all(&self, effects: &mut Effects<'_>) {
         effects.order(self.reached, self.request(None, Action::Release, self.longest_ttl, 0));
-    }
-
-    /// Ends without the lock.
-    fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
-        self.phase = Phase::Told;
-        effects.events.push_back(Event::NotAcquired { lock: self.id, error });
-    }
-
-    fn ballot(&self, votes: Vec<Vote>, effects: &Effects<'_>) -> Ballot {
-        Ballot {
-            resource: self.resource.clone(),
-            masters: Arc::clone(&effects.config.masters),
-            votes,
-            attempts: self.attempts,
-            callers_ahead: 0,
-        }
     }
 }

@@ -17,7 +17,7 @@ use super::wait::{Knowledge, Stand, Turn};
 use super::{Effects, Lock, Phase};
 use crate::connection::Answer;
 use crate::jitter::Jitter;
-use crate::protocol::{AcquireError, Ballot, MasterId, MasterSet, Resource, Vote};
+use crate::protocol::{AcquireError, MasterId, MasterSet, Resource, Vote};
 use crate::time::Instant;
 
 /// Lives are told in whole milliseconds.
@@ -147,23 +147,6 @@ impl Lock {
     pub(crate) fn gives_up_in_line(&self, now: Instant) -> bool {
         let begins = matches!(self.phase, Phase::Queued { begins: Some(at) } if at <= now);
         self.is_queued() && !begins && self.give_up_at.is_some_and(|limit| limit <= now)
-    }
-
-    /// Leaves the line without the lock; `votes` is what the masters said to the one who asked for all of it.
-    pub(crate) fn give_up_in_line(
-        &mut self,
-        votes: Option<Vec<Vote>>,
-        others: usize,
-        effects: &mut Effects<'_>,
-    ) {
-        let error = match votes {
-            Some(votes) => AcquireError::from_ballot(self.ballot(votes, effects), effects.config.quorum),
-            None => {
-                let ballot = Ballot { callers_ahead: others, ..self.ballot(Vec::new(), effects) };
-                AcquireError::HeldByAnother(Box::new(ballot))
-            }
-        };
-        self.fail(error, effects);
     }
 
     /// The master that is asked before all others, if one is.
@@ -322,7 +305,7 @@ impl Lock {
             let a_while = self.wait.patient_until.since(now) / 4;
             clearing.poll_at = clearing.poll_at.min(now + a_while);
             if self.way.listens {
-                self.listen_again(master, effects);
+                self.listen_again(effects);
             }
             return self.plan_next_attempt(now, effects);
         }
