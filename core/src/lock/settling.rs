@@ -24,7 +24,7 @@ const SETTLING_ROUNDS: u8 = 16;
 /// The least pause before a round that settles a split: about what timers can tell apart.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The pause is spread over so many times the duration of the round that was lost, so that clients rarely ask the first master within one round trip.
+/// The longest pause, as a multiple of the duration of the round that was lost: a wide spread, so that clients rarely ask the first master within one round trip.
 const SPREAD: u32 = 4;
 
 impl Lock {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::LockId;
 
-/// Places that were left are cleared away when there are so many of them, and more than are taken. Fewer would mean more copying, more would keep
+/// Places that were left are cleared away when there are more of them than this, and than places that are taken. Fewer would mean more copying, more would keep
 /// memory behind a short queue.
 const KEPT_EMPTY: usize = 16;
 
