@@ -10,7 +10,7 @@ use crate::protocol::Cause;
 use crate::time::Instant;
 use crate::wire::Scanner;
 
-/// A connection that has been quiet for so long may have been dropped by something in between without a word; silence
+/// After this time without a byte, a connection may have been dropped silently by something in between; silence
 /// on its next request says little about the master.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 

@@ -20,7 +20,7 @@ const MOST_ADDRESSES: usize = 16;
 const MOST_AT_ONCE: usize = 4;
 
 /// Attempts in one `connect_timeout`: each starts a quarter of it after the last, so that the fourth address still connects in time. The
-/// default of 250 ms gives 62 ms. With fewer a dead address delays the first lock for longer; with more, a slow link opens connections in vain.
+/// default of 250 ms gives 62 ms. With fewer a dead address delays the first lock for longer; with more, a slow link opens connections that are not needed.
 /// RFC 8305 (section 5) recommends 250 ms for the web, whose links are slower than those between a client and its masters.
 const ATTEMPTS_PER_TIMEOUT: u32 = 4;
 

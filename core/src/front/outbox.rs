@@ -38,7 +38,7 @@ pub(super) struct Outbox<W> {
     writer: TryMutex<W>,
     /// There may be outputs that nobody has begun to carry out.
     dirty: AtomicBool,
-    /// The driver carries out at the end of its turn, once those have run whom it has woken.
+    /// The driver carries out at the end of its turn, after the tasks that it has woken have run.
     gathers: AtomicBool,
 }
 

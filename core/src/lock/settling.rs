@@ -115,7 +115,7 @@ impl Lock {
     }
 }
 
-/// The pause behind a round that took so long.
+/// Returns the random pause after a round that was lost; `took` is how long the round lasted.
 pub(super) fn settling_pause(took: Duration, effects: &mut Effects<'_>) -> Duration {
     // A master that is silent makes a round long and says nothing about the others.
     let longest = (*effects.config.retry_delay.start() / SPREAD).max(LEAST_PAUSE);

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use super::LockId;
 use crate::time::Instant;
 
-/// So many entries that are due, and a part of the heap like this, are taken one by one. With fewer a small heap would be rebuilt for nothing, with
-/// more a large one would be searched too often.
+/// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest is taken at once. If it is smaller, small heaps
+/// are rebuilt more often; if it is larger, more entries are taken slowly from a large heap.
 const SEPARATELY: usize = 32;
 
 /// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is dropped when it
