@@ -75,7 +75,8 @@ impl Lock {
         }
         let masters = effects.config.masters.len();
         let round = self.next_round();
-        let first = self.first_to_ask(now, effects);
+        // A process that listens has one rival. When that one lets go, nobody takes a vote away.
+        let first = self.first_to_ask(now, effects).filter(|_| !self.way.listens);
         self.reached = first.map_or(MasterSet::all(masters), MasterSet::only);
         self.forsaken = MasterSet::EMPTY;
         self.unproven = MasterSet::EMPTY;
