@@ -101,7 +101,8 @@ impl States {
                     master.set_script_pace(Duration::ZERO, Duration::ZERO);
                     let at = at + pace[1];
                     if fits(&bytes) {
-                        for (at, master) in looked_at_again(command, &master, at, end) {
+                        let database = session.database();
+                        for (at, master) in looked_at_again(command, database, &master, at, end) {
                             keep(&mut kept, State { master, session: session.clone(), at });
                         }
                         keep(&mut kept, State { master, session, at });
@@ -121,13 +122,26 @@ impl States {
 
     /// The only outcome that is left, or any of those whose keys hold what the server's hold and live as long. Outcomes that differ in nothing but
     /// keys that have ended are the same from here on.
-    pub(crate) fn settle(self, ends: Ends, survey: impl FnOnce() -> Survey) -> Option<(Master, Session)> {
+    ///
+    /// # Errors
+    /// How each outcome differs from the server, if all do.
+    pub(crate) fn settle(
+        self,
+        ends: Ends,
+        survey: impl FnOnce() -> Survey,
+    ) -> Result<(Master, Session), String> {
         let mut states = self.0;
+        let mut differences = String::new();
         if states.len() > 1 {
             let survey = survey();
-            states.retain(|state| agrees(&state.master, &survey, ends));
+            states.retain(|state| {
+                let found = differs(&state.master, &survey, ends);
+                differences.extend(found.iter().map(|what| format!("at {}: {what}\n", state.at)));
+                found.is_none()
+            });
         }
-        states.into_iter().next().map(|state| (state.master, state.session))
+        let settled = states.into_iter().next().map(|state| (state.master, state.session));
+        settled.ok_or(differences)
     }
 }
 
@@ -140,8 +154,15 @@ fn keep(kept: &mut Vec<State>, new: State) {
     }
 }
 
-/// To give a key another end a server reads its clock twice: when the end has come by the second reading, the key is deleted.
-pub(crate) fn looked_at_again(command: &Command, master: &Master, at: u64, end: u64) -> Vec<(u64, Master)> {
+/// To give a key another end a server reads its clock twice: when the end has come by the second reading, the key is deleted. A key of the
+/// same name in another database is not concerned.
+pub(crate) fn looked_at_again(
+    command: &Command,
+    database: u32,
+    master: &Master,
+    at: u64,
+    end: u64,
+) -> Vec<(u64, Master)> {
     let gives_ends = [&b"PEXPIRE"[..], b"EXPIRE", b"EVAL", b"EVALSHA"];
     if !gives_ends.iter().any(|name| command.name().eq_ignore_ascii_case(name)) {
         return Vec::new();
@@ -149,9 +170,10 @@ pub(crate) fn looked_at_again(command: &Command, master: &Master, at: u64, end: 
     let mut outcomes = Vec::new();
     for later in at + 1..=end {
         let now = Duration::from_millis(later);
-        let is_meant = |key: &[u8]| command.arguments().iter().any(|argument| argument == key);
+        let is_named = |key: &[u8]| command.arguments().iter().any(|argument| argument == key);
         let mut without = master.clone();
-        for held in master.keys(now).filter(|held| held.expires_at == Some(now) && is_meant(held.key)) {
+        let ending = master.keys(now).filter(|held| held.expires_at == Some(now));
+        for held in ending.filter(|held| held.database == database && is_named(held.key)) {
             without.remove(held.database, held.key, now);
         }
         if without != *master {
@@ -161,16 +183,27 @@ pub(crate) fn looked_at_again(command: &Command, master: &Master, at: u64, end: 
     outcomes
 }
 
-/// Whether every key holds the same in the model as on the server, and lives as long.
-pub(crate) fn agrees(master: &Master, survey: &Survey, ends: Ends) -> bool {
+/// The first key that does not hold the same in the model as on the server, or does not live as long.
+pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<String> {
     let now = Duration::from_millis(survey.at);
-    survey.keys.iter().all(|Seen { database, key, text, left }| {
+    survey.keys.iter().find_map(|Seen { database, key, text, left }| {
         let held = master.keys(now).find(|held| held.database == *database && held.key == *key);
         let expected = held.map_or(-2, |held| {
             held.expires_at.map_or(-1, |end| i64::try_from((end - now).as_millis()).unwrap())
         });
-        let is_same = expected == *left && held.and_then(|held| held.value) == text.as_deref();
-        is_same || (ends == Ends::MaybeEarly && (expected, *left) == (0, -2))
+        let value = held.and_then(|held| held.value);
+        let is_same = expected == *left && value == text.as_deref();
+        let is_ending = ends == Ends::MaybeEarly && (expected, *left) == (0, -2);
+        (!is_same && !is_ending).then(|| {
+            let shown = |text: Option<&[u8]>| text.map(|text| text.escape_ascii().to_string());
+            format!(
+                "{} in database {database} at {}: the model has {:?} for {expected} ms, the server {:?} for {left} ms",
+                key.escape_ascii(),
+                survey.at,
+                shown(value),
+                shown(text.as_deref()),
+            )
+        })
     })
 }
 
@@ -178,4 +211,21 @@ pub(crate) fn agrees(master: &Master, survey: &Survey, ends: Ends) -> bool {
 pub(crate) fn paces(command: &Command, most: u64) -> Vec<[u64; 2]> {
     let last = if command.kind().script().is_some() { most } else { 0 };
     (0..=last).flat_map(|gives| (0..=gives).map(move |asks| [asks, gives])).collect()
+}
+
+#[test]
+fn a_key_that_ends_while_it_is_given_a_life_is_deleted_in_its_own_database() {
+    let (mut master, mut session) = (Master::new(1), Session::new());
+    let mut ask = |words: &[&str]| {
+        let command = Command::new(words.iter().copied());
+        let _ = master.execute(&mut session, &command, Duration::from_millis(1_000), &mut Vec::new());
+    };
+    ask(&["SET", "a", "text", "PX", "1"]);
+    ask(&["SELECT", "1"]);
+    ask(&["SET", "a", "text", "PX", "1"]);
+    let command = Command::new(["PEXPIRE", "a", "1"]);
+    let outcomes = looked_at_again(&command, session.database(), &master, 1_000, 1_001);
+    let [(1_001, left)] = outcomes.as_slice() else { panic!("{} outcomes", outcomes.len()) };
+    let databases: Vec<u32> = left.keys(Duration::from_millis(1_001)).map(|held| held.database).collect();
+    assert_eq!(databases, [0]);
 }

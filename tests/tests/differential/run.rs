@@ -12,7 +12,7 @@ use quorlock_tests::RedisServer;
 use crate::commands::{command, encode, garbage};
 use crate::compare::fits;
 use crate::frames;
-use crate::model::{Reply, States, agrees};
+use crate::model::{Reply, States, differs};
 use crate::real::{Control, Line};
 use crate::scripts::{Site, marker};
 use crate::versions::Version;
@@ -109,8 +109,8 @@ impl Run {
         }
         if self.random.one_in(50) {
             let survey = self.control.survey();
-            if !agrees(&self.master, &survey, self.report.version.ends()) {
-                self.fail("the keys do not hold the same or live as long in the model as on the server");
+            if let Some(difference) = differs(&self.master, &survey, self.report.version.ends()) {
+                self.fail(&difference);
             }
         }
     }
@@ -164,9 +164,9 @@ impl Run {
             }
         }
         self.report.most_outcomes = self.report.most_outcomes.max(states.count());
-        let Some((master, session)) = states.settle(self.report.version.ends(), || self.control.survey())
-        else {
-            self.fail("the keys hold at no instant the same in the model as on the server and live as long");
+        let (master, session) = match states.settle(self.report.version.ends(), || self.control.survey()) {
+            Ok(settled) => settled,
+            Err(differences) => self.fail(&format!("the model differs at every instant\n{differences}")),
         };
         self.master = master;
         self.lines[number] = (flow == Flow::Open).then_some((line, session));

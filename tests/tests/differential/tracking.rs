@@ -159,7 +159,8 @@ impl Run {
                     let mut state = State { at: at + pace[1], ..before.clone() };
                     let model = state.execute(line, &command, (at, pace));
                     if same(version, (line, &command), &model, &real) {
-                        for (at, mut master) in looked_at_again(&command, &state.master, at, end) {
+                        let database = state.sessions[line].database();
+                        for (at, mut master) in looked_at_again(&command, database, &state.master, at, end) {
                             // It was told with the command.
                             master.take_pushes().for_each(drop);
                             keep(&mut kept, State { master, sessions: state.sessions.clone(), at });
