@@ -7,10 +7,11 @@ use std::time::Duration;
 ///
 /// Tokens never come from it: they must differ between processes that share a past, as after a fork.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Jitter(u64);
+pub struct Jitter(u64);
 
 impl Jitter {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The sequence of this seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 

@@ -68,16 +68,20 @@
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
 //! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
+// What `internals` re-exports is public in private modules. Where that feature is on, this lint looks at it.
+#![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
+
 mod bootstrap;
 mod connection;
 mod endpoint;
 pub mod front;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
 mod jitter;
 mod lock;
 mod machine;
 mod protocol;
-#[cfg(feature = "sim")]
-pub mod sim;
 mod time;
 mod wire;
 

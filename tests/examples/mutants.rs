@@ -174,7 +174,10 @@ impl Bench {
             let copy = tree.join(name);
             fs::create_dir_all(copy.parent().ok_or("a file stands in a folder")?)?;
             fs::copy(root.join(name), &copy)?;
-            if name.starts_with("core/") || matches!(name.as_str(), "Cargo.toml" | "Cargo.lock") {
+            if name.starts_with("core/")
+                || name.starts_with("tests/search/")
+                || matches!(name.as_str(), "Cargo.toml" | "Cargo.lock")
+            {
                 (name, fs::read(&copy)?).hash(&mut core);
             }
         }
@@ -240,7 +243,8 @@ impl Bench {
     fn cargo(&self, words: &[&str], fault: &Fault, limit: Duration) -> Outcome<Option<ExitStatus>> {
         let log = File::create(self.log(fault))?;
         let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["test", "-p", "quorlock-core", "--profile", "mutants", "--tests"])
+            .args(["test", "-p", "quorlock-core", "-p", "quorlock-sim", "-p", "quorlock-search"])
+            .args(["--profile", "mutants", "--tests"])
             .args(words)
             .current_dir(self.place.join("tree"))
             .env("CARGO_TARGET_DIR", self.place.join("build"))

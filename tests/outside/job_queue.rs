@@ -2,7 +2,7 @@
 use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
 
 use proptest::prelude::*;
-use quorlock_core::sim::{Client, World, strategies};
+use quorlock_sim::{Client, World, strategies};
 
 /// The code under test: does every job that nobody has done yet.
 async fn work(client: Client, done: Rc<RefCell<BTreeSet<u32>>>) {

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::Ipv6Addr;
 
-use quorlock_blocking::embedded::{CommandKind, Keep, Master, now};
-use quorlock_core::sim::Command;
+use quorlock_embedded::{CommandKind, Keep, Master, now};
+use quorlock_sim::Command;
 
 use crate::client::Value;
 use crate::options::ServerOptions;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use quorlock_blocking::embedded::CommandKind;
+use quorlock_embedded::CommandKind;
 
 use crate::client::{RawClient, Value};
 use crate::embedded::Embedded;

@@ -24,7 +24,7 @@ fn package(name: &str, test: &str) -> TempDir {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    let core = workspace().join("core");
+    let sim = workspace().join("core/sim");
     write(
         "Cargo.toml",
         &format!(
@@ -34,12 +34,14 @@ fn package(name: &str, test: &str) -> TempDir {
              \n\
              [dev-dependencies]\n\
              proptest = {{ version = \"1\", default-features = false, features = [\"std\"] }}\n\
-             quorlock-core = {{ path = {core:?}, features = [\"proptest\"] }}\n\
+             quorlock-sim = {{ path = {sim:?}, features = [\"proptest\"] }}\n\
              \n\
              [profile.dev]\n\
              debug = false\n\
              \n\
              [profile.dev.package.quorlock-core]\n\
+             opt-level = 1\n\
+             [profile.dev.package.quorlock-sim]\n\
              opt-level = 1\n"
         ),
     );
@@ -98,7 +100,7 @@ fn the_example_fails_with_a_story_when_its_guard_is_not_checked() {
 
 #[test]
 fn the_example_in_the_documentation_is_the_one_that_runs() {
-    let source = fs::read_to_string(workspace().join("core/src/sim/mod.rs")).unwrap();
+    let source = fs::read_to_string(workspace().join("core/sim/src/lib.rs")).unwrap();
     let documentation: String = source
         .lines()
         .filter_map(|line| line.strip_prefix("//!"))

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use quorlock_blocking::embedded::Masters;
 use quorlock_blocking::{AcquireError, FencingToken, Locker};
+use quorlock_embedded::Masters;
 
 /// Where the reports go. It takes none whose number is smaller than one before, so that a machine which stood still writes nothing late.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant as Clock};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use quorlock_blocking::embedded::Masters;
 use quorlock_blocking::{Address, Cause, Config, Demand, EntropyFailed, Host, Instant, MasterId, Port};
+use quorlock_embedded::Masters;
 
 /// What the system lends to the locks.
 struct System {

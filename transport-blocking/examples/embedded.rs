@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::Locker;
-use quorlock_blocking::embedded::Masters;
+use quorlock_embedded::Masters;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let masters = Masters::start(3)?;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use quorlock_blocking::embedded::Masters;
 use quorlock_blocking::{Config, FencingToken, Guard};
+use quorlock_embedded::Masters;
 
 /// Remembers the largest fencing token that it has seen. It asks no clock and no lock.
 #[derive(Default)]

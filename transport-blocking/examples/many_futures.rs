@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::embedded::Masters;
+use quorlock_embedded::Masters;
 use smol::LocalExecutor;
 
 const TASKS: usize = 1_000;

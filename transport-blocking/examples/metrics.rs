@@ -13,8 +13,8 @@ use std::time::Duration;
 use metrics::{
     Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, counter, gauge,
 };
-use quorlock_blocking::embedded::{Keep, Masters};
 use quorlock_blocking::{MasterState, Report};
+use quorlock_embedded::{Keep, Masters};
 
 /// Counts that only grow are absolute counters, what is of this moment is a gauge.
 fn publish(report: &Report) {

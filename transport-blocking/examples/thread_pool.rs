@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use quorlock_blocking::embedded::Masters;
 use quorlock_blocking::{Locker, ScopeError};
+use quorlock_embedded::Masters;
 
 const WORKERS: usize = 8;
 const PAYMENTS: usize = 200;

@@ -4,7 +4,7 @@
 //! use quorlock_blocking::Config;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     # let masters = quorlock_blocking::embedded::Masters::start(3)?;
+//!     # let masters = quorlock_embedded::Masters::start(3)?;
 //!     # let urls = masters.urls();
 //!     // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
 //!     let locker = quorlock_blocking::open(Config::new(urls)?)?;
@@ -22,7 +22,7 @@
 //! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the tree, but
 //! everything that has a `wait` is a future too, for whoever has an executor of his own.
 //!
-//! With the feature `embedded` the module `embedded` has masters inside of your process, for tests and examples.
+//! [`quorlock-embedded`](https://docs.rs/quorlock-embedded) has masters inside your process, for tests and examples.
 //!
 //! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
 //! events (`core/docs/observability.md` names them).
@@ -30,8 +30,6 @@
 //! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
 
 mod connect;
-#[cfg(feature = "embedded")]
-pub mod embedded;
 mod lead;
 mod reactor;
 mod socket;

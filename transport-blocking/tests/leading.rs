@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::embedded::Masters;
 use quorlock_blocking::{Locker, open};
+use quorlock_embedded::Masters;
 
 const TTL: Duration = Duration::from_millis(900);
 

@@ -4,7 +4,7 @@
 //! use quorlock_smol::Config;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     # let masters = quorlock_blocking::embedded::Masters::start(3)?;
+//!     # let masters = quorlock_embedded::Masters::start(3)?;
 //!     # let urls = masters.urls();
 //!     smol::block_on(async {
 //!         // With `urls` such as ["redis://a", "redis://b", "redis://c"]:

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
-use quorlock_blocking::embedded::Masters;
+use quorlock_embedded::Masters;
 use quorlock_tokio::{AcquireError, Locker, ScopeError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

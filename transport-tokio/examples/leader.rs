@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quorlock_blocking::embedded::{Master, Masters};
+use quorlock_embedded::{Master, Masters};
 use quorlock_tokio::{Locker, ScopeError, Watch};
 use tokio::time::sleep;
 

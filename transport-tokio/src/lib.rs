@@ -5,7 +5,7 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     # let masters = quorlock_blocking::embedded::Masters::start(3)?;
+//!     # let masters = quorlock_embedded::Masters::start(3)?;
 //!     # let urls = masters.urls();
 //!     // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
 //!     let locker = quorlock_tokio::open(Config::new(urls)?)?;

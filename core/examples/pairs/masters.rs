@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorlock_core::Config;
-use quorlock_core::sim::{Master, Session};
+use quorlock_sim::{Master, Session};
 
 /// What a master answers to the request for a lock, and to its release.
 pub(crate) const GRANTED: &[u8] = b"+OK\r\n";

@@ -26,7 +26,8 @@ use bytes::BytesMut;
 pub(crate) use answers::{Answers, Upward};
 pub(crate) use handshake::RunId;
 pub use handshake::Warning;
-pub(crate) use request::{Action, Answer, Claim, Fate, Request, Ticket, Wording};
+pub use request::{Action, Answer, Claim, Fate};
+pub(crate) use request::{Request, Ticket, Wording};
 pub(crate) use tracking::News;
 
 use self::backoff::Backoff;

@@ -17,7 +17,7 @@ use crate::wire::{
 ///
 /// The bytes are RESP arguments as the commands carry them: the key, the counter's key if the lock is fenced, then the token.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Claim {
+pub struct Claim {
     bytes: Arc<[u8]>,
     /// Where the key ends, and where all keys do: a resource's name has at most 16 KiB.
     key: u16,
@@ -25,7 +25,8 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    pub(crate) fn new(resource: &Resource, token: Token, fenced: bool) -> Self {
+    /// Puts both into bytes, and the counter's key if grants are numbered.
+    pub fn new(resource: &Resource, token: Token, fenced: bool) -> Self {
         let counter = if fenced { resource.counter_key() } else { Vec::new() };
         let arguments = [resource.as_bytes(), &counter, &token.to_hex()];
         let most: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
@@ -116,7 +117,7 @@ impl fmt::Debug for Claim {
 
 /// What a request does with its claim on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Action {
+pub enum Action {
     /// `SET key token NX PX ttl`; with a number and a look at the marker where that is wanted.
     Acquire,
     /// Compare the token and raise the counter.
@@ -134,12 +135,15 @@ pub(crate) enum Action {
     /// Have it vote: nobody has locked anything yet.
     Open,
     /// Have the connection told when keys change that it has read, or told no more.
-    Track { on: bool },
+    Track {
+        /// Whether it is to be told.
+        on: bool,
+    },
 }
 
 impl Action {
     /// Whether it takes the key away; such requests are kept for a master that cannot be reached.
-    pub(crate) fn clears(self) -> bool {
+    pub fn clears(self) -> bool {
         matches!(self, Self::Release | Self::Undo)
     }
 
@@ -149,30 +153,35 @@ impl Action {
     }
 
     /// Whether it may set the key, so that a release must follow it.
-    pub(crate) fn creates(self) -> bool {
+    pub fn creates(self) -> bool {
         matches!(self, Self::Acquire | Self::Heal)
     }
 }
 
 /// Which lock asked, and in which of its rounds: the way home for the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) lock: LockId,
-    pub(crate) round: u32,
+pub struct Ticket {
+    /// The lock.
+    pub lock: LockId,
+    /// Its round, by number.
+    pub round: u32,
 }
 
 /// One request to one master.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Request {
+pub struct Request {
     /// `None` for a release that nobody waits for.
-    pub(crate) ticket: Option<Ticket>,
-    pub(crate) action: Action,
-    pub(crate) claim: Claim,
-    pub(crate) ttl: Ttl,
+    pub ticket: Option<Ticket>,
+    /// What is asked for.
+    pub action: Action,
+    /// For which resource and token.
+    pub claim: Claim,
+    /// The life that the key is to have.
+    pub ttl: Ttl,
     /// What the counter is to be raised to, for requests that raise it.
-    pub(crate) fence: u64,
+    pub fence: u64,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
-    pub(crate) watch: bool,
+    pub watch: bool,
 }
 
 /// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
@@ -337,7 +346,7 @@ impl Wording {
 
 /// What a master said to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// The key was set, extended or deleted: the token stood there.
     Yes,
     /// The token stands there, and the counter is at this number (acquire fenced, raise).
@@ -345,14 +354,28 @@ pub(crate) enum Answer {
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
     No,
     /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
-    Holder { holder: u64, remaining: Option<Duration>, watched: bool },
+    Holder {
+        /// The fingerprint of its token.
+        holder: u64,
+        /// How long the key lives, if it ends.
+        remaining: Option<Duration>,
+        /// Whether the master tells when that changes.
+        watched: bool,
+    },
     /// No usable answer.
-    Failed { cause: Cause, fate: Fate, stale: bool },
+    Failed {
+        /// Why there is none.
+        cause: Cause,
+        /// What may have become of the request.
+        fate: Fate,
+        /// Whether the connection had been quiet for so long that its end says little about the master.
+        stale: bool,
+    },
 }
 
 /// What may have become of a request without a usable answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// It never left, or was turned away before it did anything.
     NotSent,
     /// It may have been executed, or may yet be.

@@ -9,7 +9,7 @@ use super::slot::Slot;
 use super::wake::Woken;
 use crate::machine::{Acquire, Event, LockId, Machine, Resumption};
 use crate::protocol::AcquireError;
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 use crate::protocol::Resource;
 use crate::time::Instant;
 
@@ -112,7 +112,7 @@ impl Core {
         }
     }
 
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "internals")]
     pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Resource, Resumption, Instant)) {
         for (id, slot) in self.slots.iter().flatten() {
             let valid_until = slot.valid_until();

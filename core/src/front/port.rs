@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::host::Host;
 use super::locker::Locker;
 use super::shared::{Handle, Shared};
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 use crate::machine::{LockId, Resumption};
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 use crate::protocol::Resource;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
@@ -165,7 +165,7 @@ impl Port {
     }
 
     /// Shows every lock that its holder's guard may call valid, with the end of that.
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "internals")]
     pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
         self.shared.core().each_guard(&mut look);
     }

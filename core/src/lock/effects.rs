@@ -9,20 +9,29 @@ use crate::protocol::{Config, MasterSet, RequestError, Token};
 
 /// One request for a set of masters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Order {
-    pub(crate) to: MasterSet,
-    pub(crate) request: Request,
+pub struct Order {
+    /// The masters.
+    pub to: MasterSet,
+    /// What each of them is asked.
+    pub request: Request,
 }
 
 /// What a lock may use and bring about while it handles one input.
-pub(crate) struct Effects<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) entropy: &'a mut dyn Entropy,
-    pub(crate) jitter: &'a mut Jitter,
-    pub(crate) orders: &'a mut VecDeque<Order>,
-    pub(crate) events: &'a mut VecDeque<Event>,
+// It shows nothing: what it borrows is shown by its owner.
+#[allow(missing_debug_implementations)]
+pub struct Effects<'a> {
+    /// The settings of all locks.
+    pub config: &'a Config,
+    /// Where tokens come from.
+    pub entropy: &'a mut dyn Entropy,
+    /// Where the spread of pauses comes from.
+    pub jitter: &'a mut Jitter,
+    /// For the masters, in this order.
+    pub orders: &'a mut VecDeque<Order>,
+    /// For the caller, in this order.
+    pub events: &'a mut VecDeque<Event>,
     /// Of each master whose connection stands a number that is the same for all clients.
-    pub(crate) standing: &'a [Option<u64>],
+    pub standing: &'a [Option<u64>],
 }
 
 impl Effects<'_> {

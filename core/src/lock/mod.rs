@@ -31,11 +31,12 @@ mod waiting;
 use std::time::Duration;
 
 use self::acquiring::{Clearing, Trying};
-pub(crate) use self::effects::{Effects, Order};
+pub use self::effects::{Effects, Order};
 use self::holding::Held;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
-pub(crate) use self::wait::{Knowledge, Turn};
+pub(crate) use self::wait::Knowledge;
+pub use self::wait::Turn;
 use self::wait::{Wait, Way};
 use crate::connection::{Action, Answer, Claim, Request, Ticket};
 use crate::machine::{Acquire, Event, ExtensionId, LockId, Resumption};
@@ -70,7 +71,7 @@ enum Phase {
 
 /// One lock, from the request for it to its end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     id: LockId,
     resource: Resource,
     ttl: Ttl,
@@ -102,7 +103,10 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Begins with the first attempt, or goes on with a lock that was handed on.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// Where there is no entropy for a token.
+    pub fn new(
         id: LockId,
         wanted: &Acquire,
         turn: Turn,
@@ -179,11 +183,12 @@ impl Lock {
 
     /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
     /// whoever keeps a table by number can tell the event's receiver from the next lock.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    /// Whether it has been granted, and not lost or released since.
+    pub fn is_held(&self) -> bool {
         matches!(self.phase, Phase::Held(_))
     }
 
@@ -195,7 +200,8 @@ impl Lock {
         self.token
     }
 
-    pub(crate) fn resumption(&self) -> Resumption {
+    /// What others need to go on with it.
+    pub fn resumption(&self) -> Resumption {
         let mut uncounted = self.forsaken;
         if let Phase::Held(held) = &self.phase {
             held.unsettled.iter().for_each(|master| uncounted.insert(master));
@@ -208,7 +214,7 @@ impl Lock {
     }
 
     /// The instant at which [`Lock::time_passed`] has something to do.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Queued { begins } => begins.iter().copied().chain(self.give_up_at).min(),
             Phase::Trying(trying) => trying.rest_at.into_iter().chain(self.give_up_at).min(),
@@ -222,7 +228,7 @@ impl Lock {
     // Commands.
 
     /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
-    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> Option<Instant> {
+    pub fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> Option<Instant> {
         let Phase::Held(held) = &mut self.phase else { return None };
         if now + NOTICE < held.valid_until {
             held.taken = true;
@@ -233,7 +239,10 @@ impl Lock {
     }
 
     /// Asks for more time.
-    pub(crate) fn extend(
+    ///
+    /// # Errors
+    /// Where it is not held, or too many extensions are under way.
+    pub fn extend(
         &mut self,
         id: ExtensionId,
         ttl: Ttl,
@@ -278,7 +287,7 @@ impl Lock {
     }
 
     /// Gives the lock up and tells whether it was still ours.
-    pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
+    pub fn release(&mut self, effects: &mut Effects<'_>) {
         match &self.phase {
             Phase::Held(_) => self.start_release(effects),
             Phase::Lost(_) => {
@@ -295,7 +304,7 @@ impl Lock {
     }
 
     /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
-    pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
+    pub fn cancel(&mut self, effects: &mut Effects<'_>) {
         self.keep_knowledge();
         match &self.phase {
             // Handed on, and not taken by the one to whom it was.
@@ -315,7 +324,7 @@ impl Lock {
     // Inputs.
 
     /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
-    pub(crate) fn answer(
+    pub fn answer(
         &mut self,
         master: MasterId,
         round: u32,
@@ -342,7 +351,7 @@ impl Lock {
     }
 
     /// The time is `now`.
-    pub(crate) fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) {
+    pub fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
         }

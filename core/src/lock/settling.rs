@@ -29,7 +29,7 @@ const SPREAD: u32 = 4;
 
 impl Lock {
     /// Whether the votes of its last attempt were split, and it goes on.
-    pub(crate) fn is_settling(&self) -> bool {
+    pub fn is_settling(&self) -> bool {
         self.wait.settling.is_some()
     }
 

@@ -99,7 +99,7 @@ impl Wait {
     }
 }
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 impl Wait {
     /// Forgets what only others in its line are told of.
     pub(super) fn forget_its_line(&mut self) {
@@ -144,7 +144,7 @@ pub(super) struct Way {
 
 /// How a lock begins that comes to the front of its line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub struct Turn {
     /// So long others get their turn first.
     pub(crate) pause: Option<Duration>,
     /// Whether it listens for the others' turn during the pause.
@@ -158,7 +158,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) const AT_ONCE: Self =
+    /// It asks without a pause, and lets nobody go first.
+    pub const AT_ONCE: Self =
         Self { pause: None, listens: false, is_wary: false, patience: Duration::ZERO, lets_pass: u32::MAX };
 }
 

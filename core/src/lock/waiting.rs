@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::acquiring::{Clearing, record};
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 use super::wait::Way;
 use super::wait::{Knowledge, Stand, Turn};
 use super::{Effects, Lock, Phase};
@@ -127,8 +127,8 @@ impl Lock {
     }
 
     /// Forgets what only others in its line are told of, so that locks which do the same from now on are equal.
-    #[cfg(feature = "sim")]
-    pub(crate) fn forget_its_line(&mut self) {
+    #[cfg(feature = "internals")]
+    pub fn forget_its_line(&mut self) {
         self.wait.forget_its_line();
         self.way = Way { is_wary: self.way.is_wary, ..Way::default() };
     }

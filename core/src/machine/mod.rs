@@ -45,7 +45,7 @@ use self::timers::Timers;
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 use crate::protocol::Resource;
 use crate::protocol::{Cause, Config, MasterId, Token};
 use crate::time::Instant;
@@ -64,7 +64,7 @@ impl LockId {
     }
 
     /// The first lock of a machine, for whoever drives a lock without one.
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "internals")]
     pub(crate) const FIRST: Self = Self { index: 0, generation: 0 };
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for LockId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExtensionId(u64);
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "internals")]
 impl ExtensionId {
     /// The extension of this number, for whoever drives a lock without a machine.
     pub(crate) const fn numbered(number: u64) -> Self {
@@ -298,7 +298,7 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// What a lock locks, with which token and number.
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "internals")]
     pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Resumption)> {
         self.lock(lock).map(|lock| (lock.resource(), lock.resumption()))
     }

@@ -279,16 +279,16 @@ impl ConfigBuilder {
 
     /// Whether a further attempt asks one master before all others, which is what keeps clients that try at the same time from splitting
     /// the votes; yes unless set. For measuring what it does.
-    #[cfg(feature = "sim")]
-    pub fn ask_one_first(mut self, wanted: bool) -> Self {
+    #[cfg(feature = "internals")]
+    pub(crate) fn ask_one_first(mut self, wanted: bool) -> Self {
         self.first_alone = wanted;
         self
     }
 
     /// Whether a single try whose votes were split among clients that asked at the same instant is made again; yes unless set. For measuring
     /// what it does, and for searches that end with the first round.
-    #[cfg(feature = "sim")]
-    pub fn settle_splits(mut self, wanted: bool) -> Self {
+    #[cfg(feature = "internals")]
+    pub(crate) fn settle_splits(mut self, wanted: bool) -> Self {
         self.settles_splits = wanted;
         self
     }

@@ -25,7 +25,7 @@ impl fmt::Debug for MasterId {
 
 /// A set of masters, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct MasterSet(u64);
+pub struct MasterSet(u64);
 
 impl MasterSet {
     pub(crate) const EMPTY: Self = Self(0);
@@ -69,7 +69,8 @@ impl MasterSet {
         Self(self.0 & !others.0)
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = MasterId> {
+    /// Its members, in the order of the configuration.
+    pub fn iter(self) -> impl Iterator<Item = MasterId> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             let lowest = u8::try_from(rest.trailing_zeros()).ok().filter(|&place| place < 64)?;

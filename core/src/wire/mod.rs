@@ -22,12 +22,12 @@ pub(crate) use command::{Decimal, MAX_OVERHEAD_BYTES, encode, put_argument};
 pub use fault::WireFault;
 pub(crate) use reply::{Dialect, Reply, common_reply, decode};
 pub(crate) use scan::Scanner;
-#[cfg(any(test, feature = "sim"))]
-pub(crate) use script::ALL;
-pub use script::RELEASE_SCRIPT;
-pub(crate) use script::{
+#[cfg(feature = "internals")]
+pub use script::ALL;
+pub(crate) use script::ScriptSet;
+pub use script::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, EXTEND, EXTEND_FENCED,
-    HEAL_FENCED, OPEN, RAISE, RELEASE, Script, ScriptSet, UNDO,
+    HEAL_FENCED, OPEN, RAISE, RELEASE, RELEASE_SCRIPT, Script, UNDO,
 };
 pub use server_error::{Code, ServerError};
 

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
-use quorlock_core::sim::{Master, Session};
 use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId};
+use quorlock_sim::{Master, Session};
 
 pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)

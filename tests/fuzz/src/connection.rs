@@ -6,11 +6,11 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock_core::sim::{Flow, Master, Session};
 use quorlock_core::{
     Acquire, Cause, Config, Entropy, EntropyFailed, Instant, LockId, Machine, MasterId, MasterState, Output,
     Resource, Ttl,
 };
+use quorlock_sim::{Flow, Master, Session};
 
 use super::events::Ledger;
 use super::input::{Operation, expanded, next_random, operations, pieces};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::sim::{Flow, Master, Session};
+use quorlock_sim::{Flow, Master, Session};
 
 use super::input::{expanded, operations, pieces};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorlock_core::sim::Command;
+use quorlock_sim::Command;
 
 use crate::commands::KEYS;
 use crate::frames::parts;

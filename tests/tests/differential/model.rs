@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::sim::{Command, Flow, Master, ProtocolError, Session};
+use quorlock_sim::{Command, Flow, Master, ProtocolError, Session};
 
 use crate::real::{Seen, Survey};
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock_core::sim::{Command, Flow, Master, Session};
+use quorlock_sim::{Command, Flow, Master, Session};
 use quorlock_tests::RedisServer;
 
 use crate::commands::{command, encode, garbage};

@@ -1,6 +1,6 @@
 //! Random calls of Quorlock's scripts, and what they find: counters that are no numbers, markers of other lives and other fleets.
 
-use quorlock_core::sim::CommandKind::{
+use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
     HealFenced, Open, Raise, Release, Undo,
 };

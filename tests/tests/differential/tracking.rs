@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock_core::sim::{Command, Flow, Master, Session};
+use quorlock_sim::{Command, Flow, Master, Session};
 use quorlock_tests::{Random, RedisServer, ServerOptions};
 
 use crate::commands::{Arguments, arguments, command, encode};

@@ -11,9 +11,9 @@ use std::task::{Context, Wake};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::embedded::Masters;
 use quorlock_core::MasterState;
 use quorlock_core::front::Locker;
+use quorlock_embedded::Masters;
 
 use super::black_hole::BlackHole;
 use super::*;

@@ -46,7 +46,7 @@ return fence"
 pub(super) use {grant_fenced, read_counter};
 
 /// Sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds where it does not exist, and counts KEYS\[2\] up.
-pub(crate) const ACQUIRE_FENCED: Script = Script {
+pub const ACQUIRE_FENCED: Script = Script {
     number: 3,
     name: "acquire fenced",
     text: concat!("local floor = 0\n", grant_fenced!()),
@@ -55,7 +55,7 @@ pub(crate) const ACQUIRE_FENCED: Script = Script {
 
 /// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers what the counter is then, 0 if the lock
 /// is not ours. It never lowers it.
-pub(crate) const RAISE: Script = Script {
+pub const RAISE: Script = Script {
     number: 4,
     name: "raise",
     text: concat!(
@@ -76,7 +76,7 @@ return tonumber(ARGV[2])"
 
 /// As the script of an extension that is not fenced, with the counter KEYS\[2\] raised to ARGV\[3\] first: whichever masters hold the lock
 /// from then on, the next grant's number is larger.
-pub(crate) const EXTEND_FENCED: Script = Script {
+pub const EXTEND_FENCED: Script = Script {
     number: 5,
     name: "extend fenced",
     text: concat!(
@@ -102,7 +102,7 @@ return 0"
 
 /// Puts a lock back: sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds where it does not exist, the counter KEYS\[2\] raised
 /// to ARGV\[3\] first. Answers 1 if it did, 0 if the key exists, whoever holds it.
-pub(crate) const HEAL_FENCED: Script = Script {
+pub const HEAL_FENCED: Script = Script {
     number: 6,
     name: "heal fenced",
     text: concat!(

@@ -46,7 +46,7 @@ if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
 }
 
 /// As the acquisition that reads the key first, where the marker allows it.
-pub(crate) const ACQUIRE_GUARDED: Script = Script {
+pub const ACQUIRE_GUARDED: Script = Script {
     number: 7,
     name: "acquire guarded",
     text: concat!(check_marker!(), acquire_reading!()),
@@ -59,7 +59,7 @@ pub(crate) const ACQUIRE_GUARDED: Script = Script {
 /// They start at the time from which the master votes, not at its marker's birth. Where the masters were told that nothing could be locked
 /// yet, numbers come from the clock that is furthest ahead at once, and a master whose clock is behind may lose its counters a
 /// moment later: the TTL that it waits is more than what it is behind.
-pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
+pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
@@ -67,7 +67,7 @@ pub(crate) const ACQUIRE_FENCED_GUARDED: Script = Script {
 };
 
 /// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.
-pub(crate) const ATTEND: Script = Script {
+pub const ATTEND: Script = Script {
     number: 9,
     name: "attend",
     text: concat!(check_marker!(), "return 1"),
@@ -75,7 +75,7 @@ pub(crate) const ATTEND: Script = Script {
 };
 
 /// Ends the quarantine of a master that nobody has locked anything on. Answers 1.
-pub(crate) const OPEN: Script = Script {
+pub const OPEN: Script = Script {
     number: 10,
     name: "open",
     text: concat!(

@@ -33,12 +33,12 @@ return 1"
 mod fence;
 mod fleet;
 
-pub(crate) use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
-pub(crate) use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
+pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
+pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
-#[cfg(any(test, feature = "sim"))]
-pub(crate) const ALL: [&Script; 12] = [
+#[cfg(any(test, feature = "internals"))]
+pub const ALL: [&Script; 12] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -55,15 +55,15 @@ pub(crate) const ALL: [&Script; 12] = [
 
 /// A script and the name by which a server knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Script {
+pub struct Script {
     /// Its place among all of them.
-    pub(crate) number: u8,
+    pub number: u8,
     /// What it does, for messages.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its source.
-    pub(crate) text: &'static str,
+    pub text: &'static str,
     /// The SHA-1 of the source, in lower-case hexadecimal: what EVALSHA asks for.
-    pub(crate) sha1_hex: &'static str,
+    pub sha1_hex: &'static str,
 }
 
 /// Some of the scripts.
@@ -83,7 +83,7 @@ impl ScriptSet {
 ///
 /// A key of a foreign type is not our lock, so that error becomes 0. Any other one stays an error: a GET that
 /// the server would not run says nothing about who holds the lock.
-pub(crate) const RELEASE: Script = Script {
+pub const RELEASE: Script = Script {
     number: 0,
     name: "release",
     text: "\
@@ -102,7 +102,7 @@ pub const RELEASE_SCRIPT: &str = RELEASE.text;
 ///
 /// Nothing but a release shortens a key's life: a key that lives longer already, or has no end (a PTTL of -1),
 /// is left as it is, so that a late or shorter extension does no harm. It never creates a key. Errors as in [`RELEASE`].
-pub(crate) const EXTEND: Script = Script {
+pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",
     text: "\
@@ -120,7 +120,7 @@ return 0",
 /// Takes back a request for KEYS\[1\] with the token ARGV\[1\], and tells who holds the key otherwise.
 ///
 /// Answers 1 if it deleted our token, 0 if there is no key, and else who holds it. A key of a foreign type answers GET's WRONGTYPE.
-pub(crate) const UNDO: Script = Script {
+pub const UNDO: Script = Script {
     number: 2,
     name: "undo",
     text: concat!(
@@ -139,7 +139,7 @@ if type(held) == 'table' then return held end
 /// is tracked. Answers 1, or who holds it.
 ///
 /// It is for those who expect to be refused. A refusal by `SET NX` says nothing and registers for nothing.
-pub(crate) const ACQUIRE_READING: Script = Script {
+pub const ACQUIRE_READING: Script = Script {
     number: 11,
     name: "acquire reading",
     text: acquire_reading!(),

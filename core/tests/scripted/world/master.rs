@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorlock_core::Instant;
-use quorlock_core::sim::{self, Command, Session};
+use quorlock_sim::{Command, Session};
 
 /// What becomes of an attempt to connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct Master {
     pub delay: Duration,
     /// Whether what it says without being asked gets lost.
     pub loses_pushes: bool,
-    pub server: sim::Master,
+    pub server: quorlock_sim::Master,
     /// Every command that came to be executed: when, its name, and the token that it carried.
     pub executed: Vec<(Instant, &'static str, String)>,
 }
@@ -46,7 +46,7 @@ impl Master {
             flow: Flow::Free,
             delay: Duration::ZERO,
             loses_pushes: false,
-            server: sim::Master::new(place as u64),
+            server: quorlock_sim::Master::new(place as u64),
             executed: Vec::new(),
         }
     }
@@ -118,7 +118,7 @@ impl Master {
         self.executed.push((now, command.kind().name(), token));
         let mut reply = Vec::new();
         let flow = self.server.execute(session, command, wall_clock(now), &mut reply);
-        assert_eq!(flow, sim::Flow::Open, "the machine ends connections by closing them");
+        assert_eq!(flow, quorlock_sim::Flow::Open, "the machine ends connections by closing them");
         reply
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 pub use master::{Flow, Master, Reach};
 use quorlock_core::{
     Acquire, AcquireError, Config, ConfigBuilder, Entropy, EntropyFailed, Event, ExtensionId, Instant,
-    LockId, Machine, MasterId, Resource, Ttl, Wake, sim::Session,
+    LockId, Machine, MasterId, Resource, Ttl, Wake,
 };
+use quorlock_sim::Session;
 
 pub const KEY: &str = "invoice:42";
 

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock_core::{Cause, Instant, Output, sim::Session};
+use quorlock_core::{Cause, Instant, Output};
+use quorlock_sim::Session;
 
 use super::master::{instant, wall_clock};
 use super::{Flow, Link, Reach, Stage, World};

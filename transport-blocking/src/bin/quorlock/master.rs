@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use quorlock_blocking::embedded::Master;
+use quorlock_embedded::Master;
 use signal_hook::consts::SIGTSTP;
 
 use crate::arguments::MasterArguments;

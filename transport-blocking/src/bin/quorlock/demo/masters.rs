@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use quorlock_blocking::Fleet;
-use quorlock_blocking::embedded::{Keep, Master, Masters, now};
+use quorlock_embedded::{Keep, Master, Masters, now};
 
 use super::RESOURCE;
 use super::event::{Change, Event};

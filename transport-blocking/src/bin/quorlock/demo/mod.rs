@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::embedded::Masters;
 use quorlock_blocking::{Config, Locker};
+use quorlock_embedded::Masters;
 use signal_hook::consts::{SIGINT, SIGTSTP};
 
 use self::event::{Change, Event};

@@ -1,0 +1,177 @@
+//! Random worlds, one after the other, until so many locks have been acquired: `--help` says more.
+
+#![allow(clippy::print_stdout)] // A command: its results are its output.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use lexopt::prelude::*;
+use quorlock_sim::{Failure, Plan};
+
+const HELP: &str = "\
+Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions (with the restart guard on
+also masters that lose their data), and looks for broken promises.
+
+Usage: simulate [--acquisitions N] [--seed S]
+       simulate --unguarded [--seed S]
+       simulate --only S [--mermaid]
+       simulate --digest [--worlds N] [--seed S]
+
+  --acquisitions N  go on until so many locks have been acquired; 100000 unless given
+  --seed S          the first world's seed; the next ones follow; 1 unless given
+  --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
+  --only S          run this one world, and print all that happens in it
+  --mermaid         print that as a diagram
+  --digest          print the SHA-1 of all that happens in --worlds worlds (20 unless given)
+";
+
+struct Options {
+    acquisitions: u64,
+    seed: u64,
+    unguarded: bool,
+    only: Option<u64>,
+    mermaid: bool,
+    digest: bool,
+    worlds: u64,
+}
+
+fn options() -> Result<Option<Options>, lexopt::Error> {
+    let mut options = Options {
+        acquisitions: 100_000,
+        seed: 1,
+        unguarded: false,
+        only: None,
+        mermaid: false,
+        digest: false,
+        worlds: 20,
+    };
+    let mut arguments = lexopt::Parser::from_env();
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
+            Long("seed") => options.seed = arguments.value()?.parse()?,
+            Long("unguarded") => options.unguarded = true,
+            Long("only") => options.only = Some(arguments.value()?.parse()?),
+            Long("mermaid") => options.mermaid = true,
+            Long("digest") => options.digest = true,
+            Long("worlds") => options.worlds = arguments.value()?.parse()?,
+            Short('h') | Long("help") => return Ok(None),
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    Ok(Some(options))
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("simulate: {error}; see --help");
+            return ExitCode::from(2);
+        }
+    };
+    match options.only {
+        Some(seed) => one(seed, options.mermaid),
+        None if options.unguarded => unguarded(options.seed),
+        None if options.digest => digest(options.seed, options.worlds),
+        None => many(&options),
+    }
+}
+
+fn one(seed: u64, mermaid: bool) -> ExitCode {
+    let plan = Plan::random(seed);
+    let (outcome, timeline) = plan.trace();
+    print!("{}", if mermaid { timeline.to_mermaid() } else { format!("{plan:#?}\n{timeline}") });
+    match outcome {
+        Ok(report) => {
+            eprintln!("seed {seed}: no violation, {report:?}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("seed {seed}: {}", failure.violation);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Draws it into a file of the system's temporary directory.
+fn draw(seed: u64, failure: &Failure) {
+    let file = std::env::temp_dir().join(format!("quorlock-simulate-{seed}.svg"));
+    match std::fs::write(&file, failure.to_svg()) {
+        Ok(()) => println!("drawn: {}", file.display()),
+        Err(error) => println!("{} cannot be written: {error}", file.display()),
+    }
+}
+
+/// Finding something is what is wanted here.
+fn unguarded(first: u64) -> ExitCode {
+    let started = Instant::now();
+    let guarded =
+        (first..).map(|seed| (seed, Plan::random(seed))).filter(|(_, plan)| plan.restart_guard.is_some());
+    for (worlds, (seed, mut plan)) in (1u64..).zip(guarded) {
+        plan.restart_guard = None;
+        if let Err(failure) = plan.run() {
+            let seconds = started.elapsed().as_secs_f64();
+            println!("{}, in the {worlds}. world after {seconds:.2} s (seed {seed})", failure.violation);
+            return ExitCode::SUCCESS;
+        }
+    }
+    ExitCode::FAILURE
+}
+
+fn digest(first: u64, worlds: u64) -> ExitCode {
+    let mut digest = sha1_smol::Sha1::new();
+    let mut things = 0;
+    for seed in first..first + worlds {
+        let (_, timeline) = Plan::random(seed).trace();
+        things += timeline.len();
+        digest.update(timeline.to_string().as_bytes());
+    }
+    println!("{} of {things} things in {worlds} worlds from seed {first}", digest.digest());
+    ExitCode::SUCCESS
+}
+
+fn many(options: &Options) -> ExitCode {
+    let started = Instant::now();
+    let (mut acquisitions, mut late, mut events, mut worlds, mut faults) = (0, 0, 0, 0u64, 0);
+    let (mut numbered, mut raised, mut guarded) = (0, 0, 0u64);
+    let mut seed = options.seed;
+    while acquisitions < options.acquisitions {
+        let plan = Plan::random(seed);
+        match plan.run() {
+            Ok(report) => {
+                acquisitions += report.acquisitions;
+                late += report.late_grants;
+                numbered += report.numbered;
+                raised += report.raised;
+                events += report.events;
+            }
+            Err(failure) => {
+                println!("seed {seed}: {}", failure.violation);
+                if let Some((smaller, failure)) = plan.shrink() {
+                    println!("shrunk: {smaller:#?}\n{failure}");
+                    draw(seed, &failure);
+                }
+                println!("the same run again: simulate --only {seed}");
+                return ExitCode::FAILURE;
+            }
+        }
+        faults += plan.faults.len();
+        guarded += u64::from(plan.restart_guard.is_some());
+        worlds += 1;
+        seed += 1;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{acquisitions} acquisitions ({numbered} numbered, {raised} of them in two rounds) in {worlds} worlds, {guarded} of them \
+         with the restart guard, with {faults} faults, {late} grants after the sender had left, and \
+         {events} events: no violation (seeds {}..{seed}, {seconds:.1} s, {:.0} acquisitions/s)",
+        options.seed,
+        acquisitions as f64 / seconds
+    );
+    ExitCode::SUCCESS
+}

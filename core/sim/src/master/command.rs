@@ -1,0 +1,255 @@
+//! One command as a server reads it, and what it means to a lock.
+
+use std::fmt;
+
+use quorlock_core::internals::{
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
+    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+};
+
+/// A command with its arguments.
+///
+/// Arguments hold keys, tokens and passwords, so `Debug` shows only what kind of command it is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Command {
+    arguments: Vec<Vec<u8>>,
+}
+
+/// What a command is to a lock. A script goes by what it does, whether it was sent as text or by its SHA-1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum CommandKind {
+    /// `SET`: a request for a lock.
+    Set,
+    /// `GET`
+    Get,
+    /// The script that lengthens a lock's life.
+    Extend,
+    /// The script that releases a lock.
+    Release,
+    /// The script that takes back a request and tells who holds the key.
+    Undo,
+    /// The script that requests a lock and numbers the grant.
+    AcquireFenced,
+    /// The script that raises the number of a grant.
+    Raise,
+    /// The script that lengthens the life of a lock whose grant is numbered.
+    ExtendFenced,
+    /// The script that puts the key of such a lock back.
+    HealFenced,
+    /// The script that requests a lock where the restart guard allows it.
+    AcquireGuarded,
+    /// The script that does that and numbers the grant.
+    AcquireFencedGuarded,
+    /// The script that asks whether the restart guard lets the master vote.
+    Attend,
+    /// The script that lets it vote at once.
+    Open,
+    /// The script that requests a lock and tells who else holds it.
+    AcquireReading,
+    /// `HELLO`
+    Hello,
+    /// `AUTH`
+    Auth,
+    /// `SELECT`
+    Select,
+    /// `CLIENT` with any subcommand.
+    Client,
+    /// `INFO`
+    Info,
+    /// `SCRIPT` with any subcommand.
+    Script,
+    /// Anything else.
+    Other,
+}
+
+impl Command {
+    /// A command with these arguments, of which the first is its name.
+    pub fn new<A: Into<Vec<u8>>>(arguments: impl IntoIterator<Item = A>) -> Self {
+        Self { arguments: arguments.into_iter().map(Into::into).collect() }
+    }
+
+    /// All arguments, the name first.
+    pub fn arguments(&self) -> &[Vec<u8>] {
+        &self.arguments
+    }
+
+    /// The name as it was sent, in any case; empty if there is none.
+    pub fn name(&self) -> &[u8] {
+        self.argument(0).unwrap_or_default()
+    }
+
+    /// What it is to a lock.
+    pub fn kind(&self) -> CommandKind {
+        if let Some(script) = self.script() {
+            return SCRIPTS
+                .iter()
+                .find(|(known, _)| *known == script)
+                .map_or(CommandKind::Other, |(_, kind)| *kind);
+        }
+        NAMES
+            .iter()
+            .find(|kind| self.name().eq_ignore_ascii_case(kind.name().as_bytes()))
+            .copied()
+            .unwrap_or(CommandKind::Other)
+    }
+
+    /// The key of a lock command; none of any other command.
+    pub fn key(&self) -> Option<&[u8]> {
+        match self.kind() {
+            CommandKind::Set | CommandKind::Get => self.argument(1),
+            CommandKind::Attend | CommandKind::Open => None,
+            kind => self.argument(FIRST_KEY).filter(|_| kind.script().is_some()),
+        }
+    }
+
+    /// The token of a lock command; none of any other command. Keep it out of logs.
+    pub fn token(&self) -> Option<&[u8]> {
+        match self.kind() {
+            CommandKind::Set => self.argument(2),
+            CommandKind::Attend | CommandKind::Open => None,
+            _ => self.script_value(1),
+        }
+    }
+
+    /// `ARGV[number]` of one of Quorlock's scripts.
+    pub(crate) fn script_value(&self, number: usize) -> Option<&[u8]> {
+        self.script()?;
+        let keys: usize = std::str::from_utf8(self.argument(FIRST_KEY - 1)?).ok()?.parse().ok()?;
+        self.argument(FIRST_KEY.checked_add(keys)?.checked_add(number)?.checked_sub(1)?)
+    }
+
+    pub(super) fn argument(&self, place: usize) -> Option<&[u8]> {
+        self.arguments.get(place).map(Vec::as_slice)
+    }
+
+    /// The script that an EVAL or EVALSHA names.
+    pub(super) fn script(&self) -> Option<&'static Script> {
+        let named = self.argument(1)?;
+        if self.name().eq_ignore_ascii_case(b"EVAL") {
+            script_by_text(named)
+        } else if self.name().eq_ignore_ascii_case(b"EVALSHA") {
+            script_by_sha1(named)
+        } else {
+            None
+        }
+    }
+}
+
+/// The script with exactly this text.
+pub(super) fn script_by_text(text: &[u8]) -> Option<&'static Script> {
+    ALL.into_iter().find(|script| script.text.as_bytes() == text)
+}
+
+/// The script with this SHA-1, in any case.
+pub(super) fn script_by_sha1(sha1: &[u8]) -> Option<&'static Script> {
+    ALL.into_iter().find(|script| script.sha1_hex.as_bytes().eq_ignore_ascii_case(sha1))
+}
+
+impl CommandKind {
+    /// Its name in capitals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set => "SET",
+            Self::Get => "GET",
+            Self::Extend => "EXTEND",
+            Self::Release => "RELEASE",
+            Self::Undo => "UNDO",
+            Self::AcquireFenced => "ACQUIRE FENCED",
+            Self::Raise => "RAISE",
+            Self::ExtendFenced => "EXTEND FENCED",
+            Self::HealFenced => "HEAL FENCED",
+            Self::AcquireGuarded => "ACQUIRE GUARDED",
+            Self::AcquireFencedGuarded => "ACQUIRE FENCED GUARDED",
+            Self::Attend => "ATTEND",
+            Self::Open => "OPEN",
+            Self::AcquireReading => "ACQUIRE READING",
+            Self::Hello => "HELLO",
+            Self::Auth => "AUTH",
+            Self::Select => "SELECT",
+            Self::Client => "CLIENT",
+            Self::Info => "INFO",
+            Self::Script => "SCRIPT",
+            Self::Other => "other",
+        }
+    }
+
+    /// The text and the SHA-1 of the script, if it is one.
+    pub fn script(self) -> Option<(&'static str, &'static str)> {
+        SCRIPTS.iter().find(|(_, kind)| *kind == self).map(|(script, _)| (script.text, script.sha1_hex))
+    }
+}
+
+impl fmt::Display for CommandKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Command({}, {} arguments)", self.kind(), self.arguments.len())
+    }
+}
+
+/// Behind `EVAL script keys`.
+const FIRST_KEY: usize = 3;
+
+const SCRIPTS: [(&Script, CommandKind); 12] = [
+    (&RELEASE, CommandKind::Release),
+    (&EXTEND, CommandKind::Extend),
+    (&UNDO, CommandKind::Undo),
+    (&ACQUIRE_FENCED, CommandKind::AcquireFenced),
+    (&RAISE, CommandKind::Raise),
+    (&EXTEND_FENCED, CommandKind::ExtendFenced),
+    (&HEAL_FENCED, CommandKind::HealFenced),
+    (&ACQUIRE_GUARDED, CommandKind::AcquireGuarded),
+    (&ACQUIRE_FENCED_GUARDED, CommandKind::AcquireFencedGuarded),
+    (&ATTEND, CommandKind::Attend),
+    (&OPEN, CommandKind::Open),
+    (&ACQUIRE_READING, CommandKind::AcquireReading),
+];
+
+/// The kinds that are commands of the server.
+const NAMES: [CommandKind; 8] = [
+    CommandKind::Set,
+    CommandKind::Get,
+    CommandKind::Hello,
+    CommandKind::Auth,
+    CommandKind::Select,
+    CommandKind::Client,
+    CommandKind::Info,
+    CommandKind::Script,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_known_by_text_and_by_sha_1() {
+        assert_eq!(SCRIPTS.map(|(script, _)| script), ALL);
+        for (script, kind) in SCRIPTS {
+            let sent = [
+                ["EVAL", script.text, "1", "invoice:42", "token"],
+                ["evalsha", script.sha1_hex, "1", "invoice:42", "token"],
+                ["EVALSHA", &script.sha1_hex.to_ascii_uppercase(), "1", "invoice:42", "token"],
+            ];
+            let is_lock = !matches!(kind, CommandKind::Attend | CommandKind::Open);
+            for arguments in sent {
+                let command = Command::new(arguments);
+                assert_eq!(command.kind(), kind);
+                assert_eq!(command.key(), is_lock.then_some(&b"invoice:42"[..]));
+                assert_eq!(command.token(), is_lock.then_some(&b"token"[..]));
+            }
+        }
+        assert_eq!(Command::new(["EVAL", "return 1", "0"]).kind(), CommandKind::Other);
+    }
+
+    #[test]
+    fn debug_shows_no_argument() {
+        let command = Command::new(["set", "invoice:42", "secret", "NX", "PX", "100"]);
+        assert_eq!(format!("{command:?}"), "Command(SET, 6 arguments)");
+        assert_eq!((command.key(), command.token()), (Some(&b"invoice:42"[..]), Some(&b"secret"[..])));
+    }
+}

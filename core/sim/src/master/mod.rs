@@ -1,0 +1,283 @@
+//! A Redis master as a value: no socket, no clock, no randomness, no thread.
+//!
+//! Bytes and the server's own time go in, replies come out, byte for byte as Redis 7.0 writes them. A test that sends the same random
+//! commands to this model and to real servers says so. It knows the commands that locks need and those that a test wants around them; scripts
+//! are not interpreted: those that Quorlock sends are recognised by text or SHA-1 and carried out by functions written beside them.
+//!
+//! One command is one small function, entered in `table.rs`.
+
+mod call;
+mod command;
+mod conditions;
+mod configuration;
+mod connection;
+mod expiry;
+mod info;
+mod inline;
+mod keep;
+mod keys;
+mod keyspace;
+mod number;
+mod reply;
+mod scripts;
+mod session;
+mod strings;
+mod table;
+mod tracking;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+pub use command::{Command, CommandKind};
+pub use conditions::Held;
+pub use keep::Keep;
+pub use session::{ProtocolError, Session};
+pub use tracking::Push;
+
+use call::Call;
+use conditions::Conditions;
+use configuration::Settings;
+use keyspace::{Keyspace, Millis, instant, millis};
+use reply::{Failure, Reply};
+
+/// A Redis master.
+///
+/// `now` is everywhere the time since the Unix epoch on the server's own clock, of which a server sees whole milliseconds.
+/// `Debug` shows neither keys nor values nor passwords.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Master {
+    run_id: String,
+    replication_id: String,
+    /// The id under which it was a replica.
+    former_replication_id: Option<String>,
+    /// The first instant at which it was asked anything.
+    started: Option<Millis>,
+    keyspace: Keyspace,
+    /// The SHA-1 of each script in the cache, with its text.
+    scripts: BTreeMap<&'static str, &'static str>,
+    settings: Settings,
+    conditions: Conditions,
+    last_session: u64,
+    promotions: u64,
+    executed: u64,
+}
+
+/// What becomes of a connection after a command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[must_use]
+pub enum Flow {
+    /// It stays.
+    Open,
+    /// The server closes it once the replies have been written; what came behind the command is not read.
+    Close,
+}
+
+impl Master {
+    /// A master that has just been started. Masters with the same identity are the same server behind two addresses: run id and
+    /// replication id follow from it.
+    pub fn new(identity: u64) -> Self {
+        Self {
+            run_id: digest(&format!("run id {identity}")),
+            replication_id: digest(&format!("replication id {identity}")),
+            former_replication_id: None,
+            started: None,
+            keyspace: Keyspace::default(),
+            scripts: BTreeMap::new(),
+            settings: Settings::default(),
+            conditions: Conditions::default(),
+            last_session: 0,
+            promotions: 0,
+            executed: 0,
+        }
+    }
+
+    /// Accepts a connection. A [`Session::new`] counts as accepted at its first command.
+    pub fn accept(&mut self) -> Session {
+        let mut session = Session::new();
+        self.meet(&mut session);
+        session
+    }
+
+    /// Reads bytes from a connection, in any split, and executes every whole command. The replies are appended to `replies`, and behind each
+    /// what it pushes to this same connection; [`Master::take_pushes`] has those for others.
+    pub fn serve(
+        &mut self,
+        session: &mut Session,
+        bytes: &[u8],
+        now: Duration,
+        replies: &mut Vec<u8>,
+    ) -> Flow {
+        session.feed(bytes);
+        loop {
+            match self.next_command(session) {
+                Ok(None) => return Flow::Open,
+                Ok(Some(command)) => {
+                    let flow = self.execute(session, &command, now, replies);
+                    self.keyspace.tracking.move_to(session.id, replies);
+                    if flow == Flow::Close {
+                        return flow;
+                    }
+                }
+                Err(error) => {
+                    error.write(replies);
+                    self.leave(session);
+                    return Flow::Close;
+                }
+            }
+        }
+    }
+
+    /// The next whole command, as [`Session::next_command`] reads it, but with the smaller limits of a server for those who have not given
+    /// their password.
+    ///
+    /// # Errors
+    /// When the bytes are no command. The connection cannot be used any more then.
+    pub fn next_command(&mut self, session: &mut Session) -> Result<Option<Command>, ProtocolError> {
+        self.meet(session);
+        session.next_command()
+    }
+
+    /// Executes one command. Its reply is appended to `replies`. Behind it, before the next command, belongs what [`Master::take_pushes`]
+    /// has for this connection.
+    pub fn execute(
+        &mut self,
+        session: &mut Session,
+        command: &Command,
+        now: Duration,
+        replies: &mut Vec<u8>,
+    ) -> Flow {
+        self.meet(session);
+        let now = millis(now);
+        self.started.get_or_insert(now);
+        self.executed += 1;
+        self.keyspace.tracking.set_current(Some(session.id));
+        let reply = Reply::new(replies, session.resp3);
+        let flow = Call { master: &mut *self, session: &mut *session, command, now, reply }.run();
+        self.keyspace.tracking.set_current(None);
+        if flow == Flow::Close {
+            self.leave(session);
+        }
+        flow
+    }
+
+    /// Takes what is to be written to connections besides replies, in this order: that a key has changed which they have read (`CLIENT
+    /// TRACKING`). Each push belongs behind all that was written to its connection before. Whoever has the connections asks for them after
+    /// each command, and after whatever else changes keys; of those that wait for too long some are lost.
+    pub fn take_pushes(&mut self) -> impl Iterator<Item = Push> + use<> {
+        self.keyspace.tracking.take().into_iter()
+    }
+
+    /// Forgets what a connection has read, now that it is gone. One that the server itself closes ([`Flow::Close`]) has left already, but for a
+    /// [`ProtocolError`] that somebody else has found.
+    pub fn leave(&mut self, session: &Session) {
+        self.keyspace.tracking.leave(session.id);
+    }
+
+    /// When to ask for [`Master::remove_ended`]: the first instant at which a key has ended that a connection wants to be told of. A replica
+    /// waits for its master to delete it.
+    pub fn next_end(&self) -> Option<Duration> {
+        let (end, _) = self.keyspace.tracking.first_end().filter(|_| self.removes_ended())?;
+        // It is still there in the millisecond of its end.
+        Some(instant(end.saturating_add(1)))
+    }
+
+    /// Deletes the keys that have ended and that a connection wants to be told of, which a server does about ten times a second. It is told
+    /// at once if anybody comes by such a key; of other keys that have ended nothing is ever seen.
+    pub fn remove_ended(&mut self, now: Duration) {
+        if self.removes_ended() {
+            self.keyspace.remove_all_ended(millis(now));
+        }
+    }
+
+    /// Starts the server again, with another run id and replication id, an empty script cache, and only those keys for which `keep` is
+    /// true. Its configuration and whatever was made to go wrong stay. Its connections are gone; dropping their sessions is the caller's part.
+    pub fn restart(&mut self, identity: u64, keep: impl FnMut(&[u8]) -> bool) {
+        self.keyspace.restart(keep);
+        let fresh = Self::new(identity);
+        let old = std::mem::replace(self, fresh);
+        self.keyspace = old.keyspace;
+        self.settings = old.settings;
+        self.conditions = old.conditions;
+        self.executed = old.executed;
+    }
+
+    /// The run id: 40 hexadecimal digits, new at every start.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// How many commands it has executed in all, those that failed too.
+    pub fn executed(&self) -> u64 {
+        self.executed
+    }
+
+    /// Numbers a new connection, and decides whether it needs a password.
+    fn meet(&mut self, session: &mut Session) {
+        if session.id == 0 {
+            self.last_session += 1;
+            session.id = self.last_session;
+        }
+        let asks = self.settings.password.is_some();
+        session.is_limited = !*session.trusted.get_or_insert(!asks) && asks;
+    }
+
+    /// Whether it deletes keys that have ended, or leaves that to its own master.
+    fn removes_ended(&self) -> bool {
+        self.conditions.role == call::Role::Master
+    }
+
+    /// Whether writes that need memory are refused. A replica has as much memory as its master lets it use.
+    fn is_out_of_memory(&self) -> bool {
+        if self.conditions.role == call::Role::Replica {
+            return false;
+        }
+        let (limit, used) = (self.settings.max_memory, self.used_memory());
+        self.conditions.out_of_memory || (limit > 0 && used > limit) || used > MAX_MEMORY
+    }
+
+    /// An estimate, in bytes, of what a server of this size takes.
+    fn used_memory(&self) -> u64 {
+        // No platform of Rust has addresses of more than 64 bits.
+        EMPTY_BYTES + self.keyspace.bytes() as u64
+    }
+}
+
+impl ProtocolError {
+    /// Appends the error reply with which a server ends the connection.
+    pub fn write(self, replies: &mut Vec<u8>) {
+        // A byte that is no ASCII goes back as it came.
+        let failure = match self {
+            Self::NotBulk(byte) => {
+                Failure::raw([&b"ERR Protocol error: expected '$', got '"[..], &[byte], b"'"].concat())
+            }
+            _ => Failure::raw(format!("ERR Protocol error: {self}").into_bytes()),
+        };
+        Reply::new(replies, false).error(&failure);
+    }
+}
+
+impl fmt::Debug for Master {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Master")
+            .field("run_id", &self.run_id)
+            .field("executed", &self.executed)
+            .field("conditions", &self.conditions)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An id of 40 digits.
+fn digest(what: &str) -> String {
+    sha1_smol::Sha1::from(what).digest().to_string()
+}
+
+/// What Redis 7.0 takes before it holds a key.
+const EMPTY_BYTES: u64 = 900_000;
+/// Above this every server here is out of memory, whatever its configuration says.
+const MAX_MEMORY: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tracking_tests;

@@ -1,0 +1,121 @@
+//! The scripts of the restart guard.
+
+use super::{Body, SOON};
+use crate::master::number::{lua_number, lua_text};
+use crate::master::reply::Failure;
+
+/// How the master stands, by its marker.
+enum Standing {
+    /// It votes, from then on.
+    Votes { opens: f64 },
+    /// It has said why not.
+    Answered,
+}
+
+/// What a marker says, as it is written there.
+struct Marker<'a> {
+    id: &'a [u8],
+    born: &'a [u8],
+    opens: &'a [u8],
+    longest: &'a [u8],
+    masters: &'a [u8],
+}
+
+impl Body<'_, '_> {
+    pub(super) fn acquire_guarded(&mut self) -> Result<(), Failure> {
+        match self.check_marker()? {
+            Standing::Votes { .. } => self.acquire_reading(),
+            Standing::Answered => Ok(()),
+        }
+    }
+
+    pub(super) fn acquire_fenced_guarded(&mut self) -> Result<(), Failure> {
+        match self.check_marker()? {
+            Standing::Votes { opens } => self.grant_fenced(opens * 1024.0),
+            Standing::Answered => Ok(()),
+        }
+    }
+
+    pub(super) fn attend(&mut self) -> Result<(), Failure> {
+        match self.check_marker()? {
+            Standing::Votes { .. } => self.number(1.0),
+            Standing::Answered => Ok(()),
+        }
+    }
+
+    pub(super) fn open(&mut self) -> Result<(), Failure> {
+        let now = self.clock();
+        let mut text = format!("{} {now:.0} {now:.0}", self.call.master.replication_id).into_bytes();
+        for (number, argument) in [(1, 5), (2, 6)] {
+            let Some(value) = self.value(number) else {
+                let what = format!("bad argument #{argument} to 'format' (string expected, got nil)");
+                return Err(self.stopped("string.format", &what));
+            };
+            text.extend([b" ", lua_text(value)].concat());
+        }
+        self.set(self.key(1), Some(&text))?;
+        self.number(1.0)
+    }
+
+    fn check_marker(&mut self) -> Result<Standing, Failure> {
+        let last = self.values.len();
+        let (longest, masters) = (self.value(last.saturating_sub(1)), self.value(last));
+        let now = self.clock();
+        let id = self.call.master.replication_id.clone();
+        let found = self.get(self.key(self.keys.len()))?.unwrap_or_default();
+        let seen = Marker::read(&found);
+        let fleet = seen.as_ref().map(|seen| [seen.longest, seen.masters]);
+        if let Some([ttl, many]) = fleet.filter(|[ttl, many]| Some(*ttl) != longest || Some(*many) != masters)
+        {
+            self.call.reply.array(3);
+            self.call.reply.bulk(b"fleet");
+            return self.answered([ttl, many].map(|number| lua_number(number).unwrap_or_default()));
+        }
+        let written = seen.filter(|seen| seen.id == id.as_bytes());
+        let written = written.and_then(|seen| Some((lua_number(seen.born)?, lua_number(seen.opens)?)));
+        let opens = match written.filter(|(born, _)| *born <= now) {
+            Some((_, opens)) => opens,
+            None => {
+                let Some(span) = longest.and_then(lua_number) else {
+                    let kind = if longest.is_some() { "string" } else { "nil" };
+                    let what = format!("attempt to perform arithmetic on local 'longest' (a {kind} value)");
+                    return Err(self.stopped("born, opens = now, now + longest", &what));
+                };
+                let mut text = format!("{id} {now:.0} {:.0}", now + span).into_bytes();
+                for value in [longest, masters] {
+                    text.extend([b" ", lua_text(value.unwrap_or_default())].concat());
+                }
+                self.set(self.key(self.keys.len()), Some(&text))?;
+                now + span
+            }
+        };
+        if now < opens {
+            self.call.reply.array(2);
+            self.call.reply.bulk(b"quarantined");
+            return self.answered([opens - now]);
+        }
+        Ok(Standing::Votes { opens })
+    }
+
+    fn answered<const N: usize>(&mut self, numbers: [f64; N]) -> Result<Standing, Failure> {
+        numbers.into_iter().try_for_each(|number| self.number(number))?;
+        Ok(Standing::Answered)
+    }
+
+    /// What TIME says, in milliseconds.
+    fn clock(&self) -> f64 {
+        self.later(SOON) as f64
+    }
+}
+
+impl<'a> Marker<'a> {
+    /// `string.match(found, '^(%x+) (%d+) (%d+) (%d+) (%d+)$')`
+    fn read(found: &'a [u8]) -> Option<Self> {
+        let words: Vec<&[u8]> = found.split(|byte| *byte == b' ').collect();
+        let [id, born, opens, longest, masters] = words.as_slice() else { return None };
+        let is_id = !id.is_empty() && id.iter().all(u8::is_ascii_hexdigit);
+        let is_number = |word: &&[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+        let is_marker = is_id && [born, opens, longest, masters].into_iter().all(is_number);
+        is_marker.then_some(Self { id, born, opens, longest, masters })
+    }
+}

@@ -1,0 +1,254 @@
+//! EVAL, EVALSHA and SCRIPT, and what the scripts of the lock do.
+//!
+//! For what a script sees of keys, the server's clock stands still while it runs; TIME and the ends that it gives see it go on.
+
+mod fence;
+mod fleet;
+mod plain;
+
+use quorlock_core::internals::Script;
+
+use super::call::Call;
+use super::command::{CommandKind, script_by_sha1, script_by_text};
+use super::expiry::{Unit, end_from_now, end_of_set};
+use super::keyspace::{Entry, Millis, Value};
+use super::number::{integer, lua_integer, lua_number};
+use super::reply::{Failure, NOT_AN_INTEGER};
+
+pub(super) fn eval(call: &mut Call<'_>) -> Result<(), Failure> {
+    let keys = key_count(call)?;
+    let script = script_by_text(call.argument(1)).ok_or(UNKNOWN_SCRIPT)?;
+    call.master.scripts.insert(script.sha1_hex, script.text);
+    run(call, script, keys)
+}
+
+pub(super) fn evalsha(call: &mut Call<'_>) -> Result<(), Failure> {
+    let missing = || Failure::new("NOSCRIPT No matching script. Please use EVAL.");
+    if call.argument(1).len() != SHA1_DIGITS {
+        return Err(missing());
+    }
+    let keys = key_count(call)?;
+    let script = script_by_sha1(call.argument(1)).ok_or_else(missing)?;
+    if !call.master.scripts.contains_key(script.sha1_hex) {
+        return Err(missing());
+    }
+    run(call, script, keys)
+}
+
+pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
+    let script = script_by_text(call.argument(2)).ok_or(UNKNOWN_SCRIPT)?;
+    call.master.scripts.insert(script.sha1_hex, script.text);
+    call.reply.bulk(script.sha1_hex.as_bytes());
+    Ok(())
+}
+
+pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
+    let asked = call.arguments_from(2);
+    call.reply.array(asked.len());
+    for sha1 in asked {
+        let is_there =
+            script_by_sha1(sha1).is_some_and(|script| call.master.scripts.contains_key(script.sha1_hex));
+        call.reply.integer(is_there.into());
+    }
+    Ok(())
+}
+
+pub(super) fn flush(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.accept_last_word(2, ["ASYNC", "SYNC"])
+        .map_err(|_| Failure::new("ERR SCRIPT FLUSH only support SYNC|ASYNC option"))?;
+    call.master.flush_scripts();
+    call.reply.ok();
+    Ok(())
+}
+
+fn key_count(call: &Call<'_>) -> Result<usize, Failure> {
+    let keys = integer(call.argument(2)).ok_or(NOT_AN_INTEGER)?;
+    if keys > i64::try_from(call.count() - 3).unwrap_or(i64::MAX) {
+        return Err(Failure::new("ERR Number of keys can't be greater than number of args"));
+    }
+    usize::try_from(keys).map_err(|_| Failure::new("ERR Number of keys can't be negative"))
+}
+
+fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), Failure> {
+    let arguments = call.arguments_from(3);
+    let (keys, values) = arguments.split_at_checked(keys).unwrap_or_default();
+    let mut body = Body { call, script, keys, values, has_written: false };
+    match body.call.command.kind() {
+        CommandKind::Release => body.release(),
+        CommandKind::Extend => body.extend(),
+        CommandKind::Undo => body.undo(),
+        CommandKind::AcquireFenced => body.acquire_fenced(),
+        CommandKind::Raise => body.raise(),
+        CommandKind::ExtendFenced => body.extend_fenced(),
+        CommandKind::HealFenced => body.heal_fenced(),
+        CommandKind::AcquireGuarded => body.acquire_guarded(),
+        CommandKind::AcquireFencedGuarded => body.acquire_fenced_guarded(),
+        CommandKind::Attend => body.attend(),
+        CommandKind::Open => body.open(),
+        CommandKind::AcquireReading => body.acquire_reading(),
+        _ => Err(UNKNOWN_SCRIPT),
+    }
+}
+
+/// A script while it runs. Its methods are the scripts' texts, statement by statement, with what Lua makes of missing arguments.
+///
+/// What `redis.pcall` gives as a table and the script returns is an error reply; so is what ends the script, with its place.
+struct Body<'a, 'b> {
+    call: &'a mut Call<'b>,
+    script: &'static Script,
+    keys: &'b [Vec<u8>],
+    values: &'b [Vec<u8>],
+    /// Memory is asked for before the first write only: Redis does not stop a script halfway.
+    has_written: bool,
+}
+
+/// A key or a value of a command inside the script; without it the command is not even sent.
+type Given<'b> = Option<&'b [u8]>;
+
+impl<'b> Body<'_, 'b> {
+    /// `KEYS[number]`
+    fn key(&self, number: usize) -> Given<'b> {
+        self.keys.get(number.checked_sub(1)?).map(Vec::as_slice)
+    }
+
+    /// `ARGV[number]`
+    fn value(&self, number: usize) -> Given<'b> {
+        self.values.get(number.checked_sub(1)?).map(Vec::as_slice)
+    }
+
+    /// `GET`: `None` is Lua's `false`.
+    fn get(&mut self, key: Given<'b>) -> Result<Option<Vec<u8>>, Failure> {
+        let key = key.ok_or(NO_ARGUMENT)?;
+        self.read(key);
+        let held = self.call.master.keyspace.text(self.call.session.database, key, self.call.now)?;
+        Ok(held.map(<[u8]>::to_vec))
+    }
+
+    /// Every command inside a script that reads comes by here.
+    fn read(&mut self, key: &[u8]) {
+        self.call.come_by(key);
+        let (master, session) = (&mut *self.call.master, self.call.session.id);
+        if master.conditions.tracks_scripts {
+            master.keyspace.has_read(session, key);
+        } else {
+            self.keys.iter().for_each(|key| master.keyspace.has_read(session, key));
+        }
+    }
+
+    /// `GET KEYS[1]`, compared with `ARGV[1]`.
+    fn holder(&mut self) -> Result<Holder, Failure> {
+        Ok(match self.get(self.key(1))? {
+            None => Holder::Nobody,
+            Some(held) if self.value(1) == Some(&held) => Holder::We,
+            Some(held) => Holder::Another(held),
+        })
+    }
+
+    /// `SET key value`
+    fn set(&mut self, key: Given<'b>, value: Given<'_>) -> Result<(), Failure> {
+        let (Some(key), Some(value)) = (key, value) else { return Err(NO_ARGUMENT) };
+        self.may_write()?;
+        self.put(key, value, None);
+        Ok(())
+    }
+
+    /// `SET KEYS[1] ARGV[1] PX ARGV[2]`
+    fn set_lock(&mut self) -> Result<(), Failure> {
+        let (Some(key), Some(token), Some(life)) = (self.key(1), self.value(1), self.value(2)) else {
+            return Err(NO_ARGUMENT);
+        };
+        self.may_write()?;
+        let end = end_of_set(Unit::Millis, life, self.later(LATER))?;
+        self.put(key, token, Some(end));
+        Ok(())
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8], end: Option<Millis>) {
+        let entry = Entry { value: Value::Text(value.to_vec()), end };
+        self.call.master.keyspace.put(self.call.session.database, key, entry, self.call.now);
+        self.has_written = true;
+    }
+
+    fn may_write(&self) -> Result<(), Failure> {
+        self.call.master.takes_writes()?;
+        if self.has_written { Ok(()) } else { self.call.master.has_memory() }
+    }
+
+    /// Lua's numbers are doubles, so a PTTL above 2^53 comes back rounded.
+    fn pttl(&mut self) -> i64 {
+        let Some(key) = self.key(1) else { return -2 };
+        self.read(key);
+        let (keyspace, database) = (&self.call.master.keyspace, self.call.session.database);
+        if keyspace.get(database, key, self.call.now).is_none() {
+            return -2;
+        }
+        lua_integer(keyspace.pttl_of(database, key, self.later(SOON)) as f64)
+    }
+
+    /// `if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
+    fn lengthen(&mut self) -> Result<(), Failure> {
+        const LINE: &str = "redis.call('PEXPIRE'";
+        let left = self.pttl();
+        let Some(key) = self.key(1) else { return Ok(()) };
+        if left < 0 {
+            return Ok(());
+        }
+        let wanted = self.value(2);
+        let Some(life) = wanted.and_then(lua_number) else {
+            return Err(self.stopped(LINE, "attempt to compare number with nil"));
+        };
+        if left as f64 >= life {
+            return Ok(());
+        }
+        let life = wanted.unwrap_or_default();
+        let end = self.call.master.takes_writes();
+        let end = end.and_then(|()| end_from_now(life, Unit::Millis, "pexpire", self.later(LATER)));
+        let end = end.map_err(|failure| self.raised(LINE, &failure))?;
+        self.call.master.expire_at(self.call.session.database, key, end, self.later(LATER));
+        Ok(())
+    }
+
+    /// The server's clock, which may have gone on since the script began.
+    fn later(&self, place: usize) -> Millis {
+        let passed = self.call.master.conditions.script_pace.get(place).copied().unwrap_or_default();
+        self.call.now.saturating_add(passed)
+    }
+
+    /// A reply of a number: what comes after the point is cut off.
+    fn number(&mut self, number: f64) -> Result<(), Failure> {
+        self.call.reply.integer(lua_integer(number));
+        Ok(())
+    }
+
+    /// An error that ended the script in the first line with this text.
+    fn raised(&self, line: &str, failure: &Failure) -> Failure {
+        let number = self.line(line);
+        let place = format!(" script: {}, on @user_script:{number}.", self.script.sha1_hex);
+        Failure::raw([failure.text(), place.as_bytes()].concat())
+    }
+
+    /// An error of Lua's own in the first line with this text.
+    fn stopped(&self, line: &str, what: &str) -> Failure {
+        let text = format!("ERR user_script:{}: {what}", self.line(line));
+        self.raised(line, &Failure::raw(text.into_bytes()))
+    }
+
+    fn line(&self, text: &str) -> usize {
+        let found = self.script.text.lines().position(|line| line.contains(text));
+        found.map_or(0, |before| before + 1)
+    }
+}
+
+/// Who holds the lock's key.
+enum Holder {
+    Nobody,
+    We,
+    Another(Vec<u8>),
+}
+
+const UNKNOWN_SCRIPT: Failure = Failure::new("ERR this model of a master runs only the scripts of Quorlock");
+const NO_ARGUMENT: Failure = Failure::new("ERR Lua redis lib command arguments must be strings or integers");
+const SHA1_DIGITS: usize = 40;
+/// When a script asks for the time, or for what is left of a life; and when it gives a life.
+const SOON: usize = 0;
+const LATER: usize = 1;

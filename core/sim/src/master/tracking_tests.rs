@@ -1,0 +1,283 @@
+//! Who is told of which change, and when. That real servers do the same is asserted elsewhere, against real servers.
+
+use quorlock_core::internals::{ACQUIRE_FENCED, EXTEND, RELEASE, UNDO};
+
+use super::*;
+
+const KEY: &str = "invoice:42";
+
+/// A master with connections that speak RESP 3, of which each takes its replies and pushes by itself.
+struct Desk {
+    master: Master,
+    sessions: Vec<Session>,
+    heard: Vec<String>,
+    now: Duration,
+}
+
+impl Desk {
+    /// All of them track keys, with these options.
+    fn new<const N: usize>(options: [&[&str]; N]) -> Self {
+        let mut desk = Self {
+            master: Master::new(1),
+            sessions: vec![Session::new(); N],
+            heard: vec![String::new(); N],
+            now: Duration::from_millis(1_000_000),
+        };
+        for (number, options) in options.iter().enumerate() {
+            desk.ask(number, &["HELLO", "3"]);
+            let command = [&["CLIENT", "TRACKING", "ON"], *options].concat();
+            assert_eq!(desk.ask(number, &command), "+OK\r\n");
+        }
+        desk
+    }
+
+    /// What this connection reads next: the reply, and pushes to it before and behind.
+    fn ask(&mut self, number: usize, arguments: &[&str]) -> String {
+        let mut reply = Vec::new();
+        let command = Command::new(arguments.iter().copied());
+        let _ = self.master.execute(&mut self.sessions[number], &command, self.now, &mut reply);
+        self.heard[number] += std::str::from_utf8(&reply).unwrap();
+        self.hear(number)
+    }
+
+    fn hear(&mut self, number: usize) -> String {
+        for push in self.master.take_pushes() {
+            let place = self.sessions.iter().position(|session| session.id() == push.session).unwrap();
+            self.heard[place] += std::str::from_utf8(&push.bytes).unwrap();
+        }
+        std::mem::take(&mut self.heard[number])
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+    }
+}
+
+fn told(key: &str) -> String {
+    format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}\r\n", key.len())
+}
+
+const ALL_GONE: &str = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+const OK: &str = "+OK\r\n";
+const NO_LOOP: &[&str] = &["NOLOOP"];
+
+#[test]
+fn whoever_has_read_a_key_is_told_once_of_its_next_change() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP, &[]]);
+    for reader in 0..3 {
+        assert_eq!(desk.ask(reader, &["GET", KEY]), "_\r\n");
+    }
+    assert_eq!(desk.ask(0, &["SET", KEY, "a"]), OK, "NOLOOP");
+    assert_eq!(desk.hear(1), told(KEY));
+    assert_eq!(desk.hear(2), told(KEY));
+    desk.ask(0, &["SET", KEY, "b"]);
+    assert_eq!([desk.hear(1), desk.hear(2)].concat(), "", "it was not read since");
+    desk.ask(2, &["GET", KEY]);
+    assert_eq!(desk.ask(2, &["DEL", KEY]), format!(":1\r\n{}", told(KEY)), "behind the reply");
+}
+
+#[test]
+fn every_change_is_told_and_nothing_else() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
+    for (command, is_change) in [
+        (&["SET", KEY, "1"][..], true),
+        (&["SET", KEY, "2", "NX"], false),
+        (&["INCR", KEY], true),
+        (&["GET", KEY], false),
+        (&["RPUSH", KEY, "x"], false),
+        (&["PERSIST", KEY], false),
+        (&["PEXPIRE", KEY, "1000", "GT"], false),
+        (&["PEXPIRE", KEY, "1000"], true),
+        (&["PERSIST", KEY], true),
+        (&["PEXPIRE", KEY, "-1"], true),
+        (&["PEXPIRE", KEY, "-1"], false),
+        (&["DEL", KEY], false),
+        (&["RPUSH", KEY, "x"], true),
+        (&["UNLINK", "other", KEY], true),
+    ] {
+        for reads in [["GET", KEY], ["PTTL", KEY], ["EXISTS", KEY]] {
+            desk.ask(0, &reads);
+        }
+        desk.ask(1, command);
+        assert_eq!(desk.hear(0), if is_change { told(KEY) } else { String::new() }, "{command:?}");
+    }
+}
+
+#[test]
+fn keys_go_by_their_names_in_all_databases() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
+    desk.ask(1, &["SELECT", "5"]);
+    desk.ask(0, &["GET", KEY]);
+    desk.ask(1, &["SET", KEY, "a"]);
+    assert_eq!(desk.hear(0), told(KEY));
+    desk.ask(0, &["GET", KEY]);
+    for command in ["FLUSHDB", "FLUSHALL"] {
+        assert_eq!(desk.ask(1, &[command]), format!("+OK\r\n{ALL_GONE}"), "in spite of NOLOOP");
+        assert_eq!(desk.hear(0), ALL_GONE);
+    }
+    desk.ask(1, &["SET", KEY, "a"]);
+    assert_eq!(desk.hear(0), "", "the flush was told");
+}
+
+#[test]
+fn scripts_read_for_their_caller_all_that_they_were_given() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
+    desk.ask(1, &["SET", KEY, "token", "PX", "1000"]);
+    assert!(desk.ask(0, &["EVAL", UNDO.text, "1", KEY, "other"]).starts_with("*2\r\n"));
+    assert_eq!(desk.ask(1, &["EVAL", EXTEND.text, "1", KEY, "token", "2000"]), ":1\r\n");
+    assert_eq!(desk.hear(0), told(KEY));
+    assert_eq!(desk.ask(0, &["EVALSHA", UNDO.sha1_hex, "1", KEY, "token"]), ":1\r\n");
+    desk.ask(1, &["SET", KEY, "token"]);
+    assert_eq!(desk.hear(0), "", "what the script reads and then deletes is read no more");
+
+    assert!(
+        desk.ask(0, &["EVAL", ACQUIRE_FENCED.text, "2", KEY, "counter", "mine", "100"]).starts_with("*2\r\n")
+    );
+    desk.ask(1, &["SET", "counter", "7"]);
+    assert_eq!(desk.hear(0), told("counter"), "the script had no look at it");
+    assert_eq!(desk.ask(1, &["EVAL", RELEASE.text, "1", KEY, "token"]), ":1\r\n");
+    assert_eq!(desk.hear(0), told(KEY));
+
+    desk.master.set_tracks_scripts(true);
+    desk.ask(1, &["SET", KEY, "token"]);
+    assert!(
+        desk.ask(0, &["EVAL", ACQUIRE_FENCED.text, "2", KEY, "counter", "mine", "100"]).starts_with("*2\r\n")
+    );
+    desk.ask(1, &["SET", "counter", "8"]);
+    desk.ask(1, &["DEL", KEY]);
+    assert_eq!(desk.hear(0), told(KEY), "as on later servers");
+}
+
+#[test]
+fn the_end_of_a_key_is_told_when_somebody_comes_by() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
+    let end = desk.now + Duration::from_millis(100);
+    for deleted_by in [None, Some(&["GET", KEY][..]), Some(&["SET", KEY, "b", "NX"]), Some(&["DEL", KEY])] {
+        desk.now = end - Duration::from_millis(100);
+        desk.ask(1, &["SET", KEY, "a", "PX", "100"]);
+        assert_eq!(desk.master.next_end(), None, "nobody has read it");
+        desk.ask(0, &["GET", KEY]);
+        assert_eq!(desk.master.next_end(), Some(end + Duration::from_millis(1)));
+        desk.pass(100);
+        desk.master.remove_ended(desk.now);
+        desk.ask(1, &["GET", KEY]);
+        assert_eq!(desk.hear(0), "", "it is still there");
+        desk.pass(1);
+        assert_eq!(desk.hear(0), "");
+        match deleted_by {
+            Some(command) => drop(desk.ask(1, command)),
+            None => desk.master.remove_ended(desk.now),
+        }
+        assert_eq!(desk.hear(0), told(KEY), "{deleted_by:?}");
+        assert_eq!(desk.master.next_end(), None);
+        desk.ask(1, &["DEL", KEY]);
+    }
+    // Who comes by himself is not told with NOLOOP, and has read the key again.
+    desk.ask(1, &["SET", KEY, "a", "PX", "1"]);
+    desk.ask(0, &["GET", KEY]);
+    desk.pass(2);
+    assert_eq!(desk.ask(0, &["GET", KEY]), "_\r\n");
+    desk.ask(1, &["SET", KEY, "a"]);
+    assert_eq!(desk.hear(0), told(KEY));
+}
+
+#[test]
+fn a_replica_leaves_ended_keys_to_its_master() {
+    let mut desk = Desk::new([NO_LOOP]);
+    desk.ask(0, &["SET", KEY, "a", "PX", "1"]);
+    desk.ask(0, &["GET", KEY]);
+    desk.pass(2);
+    desk.master.set_replica(true);
+    desk.master.remove_ended(desk.now);
+    assert_eq!((desk.ask(0, &["GET", KEY]).as_str(), desk.master.next_end()), ("_\r\n", None));
+    desk.master.promote();
+    desk.master.remove_ended(desk.now);
+    assert_eq!(desk.hear(0), told(KEY));
+    desk.master.resync_from(&Master::new(2));
+    assert_eq!(desk.hear(0), ALL_GONE);
+}
+
+#[test]
+fn tracking_is_turned_on_and_off_as_in_redis() {
+    let mut desk = Desk::new([&[], NO_LOOP]);
+    for (command, reply) in [
+        (&["CLIENT", "TRACKING"][..], "-ERR wrong number of arguments for 'client|tracking' command\r\n"),
+        (&["CLIENT", "TRACKING", "x"], "-ERR syntax error\r\n"),
+        (&["CLIENT", "TRACKING", "ON", "NOLOOP", "x"], "-ERR syntax error\r\n"),
+        (&["CLIENT", "TRACKING", "off", "noloop"], OK),
+    ] {
+        assert_eq!(desk.ask(0, command), reply);
+    }
+    desk.ask(0, &["GET", KEY]);
+    assert_eq!(desk.ask(0, &["SET", KEY, "a"]), OK, "it is off");
+    desk.ask(0, &["CLIENT", "TRACKING", "ON"]);
+    desk.ask(0, &["GET", KEY]);
+    desk.ask(0, &["CLIENT", "TRACKING", "OFF"]);
+    desk.ask(0, &["CLIENT", "TRACKING", "ON"]);
+    assert_eq!(desk.ask(0, &["SET", KEY, "a"]), format!("+OK\r\n{}", told(KEY)), "what was read stays read");
+    // RESP 2 has no pushes; what is read in it is remembered.
+    desk.ask(0, &["HELLO", "2"]);
+    for (version, heard) in [("2", String::new()), ("3", told(KEY))] {
+        desk.ask(0, &["GET", KEY]);
+        desk.ask(0, &["HELLO", version]);
+        desk.ask(1, &["SET", KEY, "a"]);
+        assert_eq!(desk.hear(0), heard, "{version}");
+    }
+}
+
+#[test]
+fn who_is_gone_is_forgotten() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
+    let before = desk.master.clone();
+    desk.ask(1, &["SET", KEY, "a", "PX", "100"]);
+    for key in [KEY, "other"] {
+        desk.ask(0, &["GET", key]);
+    }
+    let session = std::mem::take(&mut desk.sessions[0]);
+    let waiting = desk.master.execute(
+        &mut desk.sessions[1],
+        &Command::new(["SET", "other", "a"]),
+        desk.now,
+        &mut Vec::new(),
+    );
+    assert_eq!(waiting, Flow::Open);
+    desk.master.leave(&session);
+    assert_eq!(desk.master.take_pushes().count(), 0);
+    assert_eq!(desk.master.next_end(), None);
+    desk.master.remove_all();
+    assert_eq!(desk.hear(1), ALL_GONE);
+    let quits =
+        desk.master.execute(&mut desk.sessions[1], &Command::new(["QUIT"]), desk.now, &mut Vec::new());
+    assert_eq!(quits, Flow::Close);
+    let mut none = Master { executed: desk.master.executed, ..before };
+    for id in 1..=2 {
+        none.keyspace.tracking.leave(id);
+    }
+    assert!(none == desk.master, "nothing is left of anybody");
+}
+
+#[test]
+fn a_restart_forgets_everybody() {
+    let mut desk = Desk::new([NO_LOOP]);
+    desk.ask(0, &["GET", KEY]);
+    desk.master.restart(2, |_| true);
+    desk.master.hold(0, KEY.as_bytes(), b"a", None);
+    assert_eq!(desk.master.take_pushes().count(), 0);
+}
+
+#[test]
+fn neither_what_was_read_nor_what_nobody_takes_piles_up() {
+    let mut desk = Desk::new([NO_LOOP]);
+    let name = "x".repeat(10_000);
+    let keys = |numbers: std::ops::Range<usize>| numbers.map(|number| format!("{number:04} {name}"));
+    let heard: String = keys(0..2_000).map(|key| desk.ask(0, &["GET", &key])).collect();
+    let forgotten = heard.matches("invalidate").count();
+    assert!((500..1_500).contains(&forgotten), "{forgotten}");
+    for key in keys(1_500..2_000) {
+        desk.master.hold(0, key.as_bytes(), b"a", None);
+    }
+    assert_eq!(desk.master.take_pushes().count(), MAX_PUSHES, "each of them of 10 kB");
+}
+
+/// So many pushes of 10 kB wait.
+const MAX_PUSHES: usize = 417;

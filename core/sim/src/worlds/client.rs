@@ -1,0 +1,399 @@
+//! A client: a process with a locker, a clock and tasks of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use quorlock_core::front::{Demand, Host, Locker, Port};
+use quorlock_core::internals::each_guard;
+use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Token};
+
+use super::link::LinkId;
+use super::process::ignores_own_wakes;
+use super::random::nanos;
+use super::state::{Event, Inbound, State};
+use super::timeline::Happening;
+use super::violation::Violation;
+
+pub(super) type SharedState = Arc<Mutex<State>>;
+
+pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One client of a [`World`](super::World): a process with its own clock, in which tasks run that share a [`Locker`]. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    number: usize,
+    locker: Locker,
+    state: SharedState,
+}
+
+impl Client {
+    /// Its number, from 0, by which faults and timelines call it.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Its locker. Requests are awaited; [`Request::wait`](quorlock_core::front::Request::wait) gives up at once, as there are no threads to
+    /// keep waiting in a world that runs on one.
+    pub fn locker(&self) -> &Locker {
+        &self.locker
+    }
+
+    /// What its clock shows.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(lock(&self.state).local(self.number))
+    }
+
+    /// What the time truly is since the world began, which no process can know.
+    pub fn true_time(&self) -> Duration {
+        Duration::from_nanos(lock(&self.state).now)
+    }
+
+    /// Waits for so long by its clock, or a little longer.
+    pub fn sleep(&self, span: Duration) -> Sleep {
+        let until = lock(&self.state).local(self.number).saturating_add(nanos(span));
+        Sleep { client: self.number, state: Arc::clone(&self.state), until, alarm: None }
+    }
+
+    /// Writes a line into the world's timeline.
+    pub fn note(&self, text: impl Into<String>) {
+        // Not with the state locked: the text is made by code that may ask for the time.
+        let text = text.into();
+        lock(&self.state).note(|| Happening::Said { client: self.number, text });
+    }
+
+    /// Ends the run with a failure of this description: what was promised by the code under test did not hold.
+    pub fn report(&self, what: impl Into<String>) {
+        self.find(Violation::Reported(what.into()));
+    }
+
+    /// Until when its process last stood still, on its clock.
+    pub(super) fn stood_until(&self) -> Instant {
+        Instant::from_nanos(lock(&self.state).clients.get(self.number).map_or(0, |node| node.stood_until))
+    }
+
+    /// By how much its clock has leapt forward in all, which no timer notices.
+    pub(super) fn leapt(&self) -> Duration {
+        lock(&self.state).clients.get(self.number).map_or(Duration::ZERO, |node| node.leapt)
+    }
+
+    /// Its keys may stay.
+    pub(super) fn handed_on(&self, token: Token) {
+        lock(&self.state).observer.handed_on(&token.to_hex());
+    }
+
+    /// It reads or writes a store.
+    pub(super) fn stored(&self, what: String, is_taken: bool) {
+        lock(&self.state).note(|| Happening::Stored { client: self.number, what, is_taken });
+    }
+
+    pub(super) fn find(&self, violation: Violation) {
+        lock(&self.state).observer.report(violation);
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`Client::sleep`]. It may be dropped at any time.
+#[must_use = "futures do nothing until they are polled"]
+pub struct Sleep {
+    client: usize,
+    state: SharedState,
+    until: u64,
+    /// For when the alarm is set, in true time, and whom it wakes.
+    alarm: Option<(u64, Waker)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let mut state = lock(&this.state);
+        if state.local(this.client) >= this.until {
+            return Poll::Ready(());
+        }
+        // Polled for another reason meanwhile, the alarm stands; a clock that has been slowed down since needs another, and so does
+        // whoever else waits now.
+        let now = state.now;
+        if this.alarm.as_ref().is_none_or(|(at, waker)| *at <= now || !waker.will_wake(cx.waker())) {
+            let alarm = state.alarm_time(this.client, this.until).map(|at| (at, cx.waker().clone()));
+            if let Some((at, waker)) = &alarm {
+                state.schedule(*at, Event::Alarm(waker.clone()));
+            }
+            drop(state);
+            this.alarm = alarm;
+        }
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").finish_non_exhaustive()
+    }
+}
+
+/// What a client's front is lent.
+struct SimHost {
+    client: usize,
+    state: SharedState,
+}
+
+impl Host for SimHost {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(lock(&self.state).local(self.client))
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        if let Some(node) = lock(&self.state).clients.get_mut(self.client) {
+            node.entropy.fill(bytes);
+        }
+        Ok(())
+    }
+
+    fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        let _ = poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+/// The client's end of a connection.
+struct Sink {
+    link: LinkId,
+    state: SharedState,
+}
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match lock(&self.state).send(self.link, bytes) {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            taken => Ok(taken),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Wakes a task, or the driver where there is no task.
+struct Rouser {
+    client: usize,
+    task: Option<usize>,
+    state: Weak<Mutex<State>>,
+}
+
+impl Wake for Rouser {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let Some(state) = self.state.upgrade() else { return };
+        let mut state = lock(&state);
+        match self.task {
+            Some(task) => state.wake_task(self.client, task),
+            None => state.driver_woken(self.client),
+        }
+    }
+}
+
+/// A task with the waker that belongs to it.
+struct Task {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    waker: Waker,
+}
+
+/// A client's driver and tasks: what runs in its process.
+pub(super) struct Process {
+    number: usize,
+    state: SharedState,
+    port: Option<Port>,
+    waker: Waker,
+    /// The masters, in the machine's words.
+    masters: Box<[MasterId]>,
+    tasks: BTreeMap<usize, Task>,
+    spawned: usize,
+    is_dead: bool,
+    /// Whether the last turn has woken tasks, so that another one follows.
+    has_woken: bool,
+}
+
+impl Process {
+    /// A process with its client's locker.
+    pub(super) fn start(state: &SharedState, config: Config) -> (Client, Self) {
+        let number = lock(state).add_client();
+        if let Some(fleet) = config.fleet() {
+            lock(state).guard(fleet.longest_ttl.as_duration());
+        }
+        let host = Arc::new(SimHost { client: number, state: Arc::clone(state) });
+        let masters = config.master_ids().collect();
+        let (locker, port) = Port::new(config, host);
+        let waker =
+            Waker::from(Arc::new(Rouser { client: number, task: None, state: Arc::downgrade(state) }));
+        lock(state).rouse(number);
+        let client = Client { number, locker, state: Arc::clone(state) };
+        let state = Arc::clone(state);
+        (
+            client,
+            Self {
+                number,
+                state,
+                port: Some(port),
+                masters,
+                waker,
+                tasks: BTreeMap::new(),
+                spawned: 0,
+                is_dead: false,
+                has_woken: false,
+            },
+        )
+    }
+
+    pub(super) fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
+        if self.is_dead {
+            return;
+        }
+        let task = self.spawned;
+        self.spawned += 1;
+        let rouser = Rouser { client: self.number, task: Some(task), state: Arc::downgrade(&self.state) };
+        self.tasks.insert(task, Task { future: Box::pin(future), waker: Waker::from(Arc::new(rouser)) });
+        lock(&self.state).wake_task(self.number, task);
+    }
+
+    /// Whether tasks of it have not ended.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// One turn of the driver, as every transport makes it: read, tick, carry out demands, sleep.
+    pub(super) fn turn(&mut self) {
+        let Some(port) = &mut self.port else { return };
+        port.register(&self.waker);
+        let writes = lock(&self.state).writes;
+        lock(&self.state).set_in_turn(self.number, true);
+        // A turn behind those whom the last one has woken is none in vain.
+        let mut was_idle = !std::mem::take(&mut self.has_woken);
+        loop {
+            let next = lock(&self.state).clients.get_mut(self.number).and_then(|node| node.inbox.pop_front());
+            was_idle &= next.is_none();
+            match next {
+                Some(Inbound::Opened(link)) => {
+                    if let Some((master, generation)) = place_of(&self.state, &self.masters, link) {
+                        port.opened(master, generation, Sink { link, state: Arc::clone(&self.state) });
+                    }
+                }
+                Some(Inbound::Bytes(link, bytes)) => {
+                    if let Some((master, generation)) = place_of(&self.state, &self.masters, link) {
+                        port.received(master, generation, &bytes);
+                    }
+                }
+                Some(Inbound::Ended(link, cause)) => {
+                    if let Some((master, generation)) = place_of(&self.state, &self.masters, link) {
+                        port.closed(master, generation, cause);
+                    }
+                }
+                None => break,
+            }
+        }
+        for &master in &self.masters {
+            if port.is_blocked(master) && lock(&self.state).has_room(self.number, master.index()) {
+                port.retry_write(master);
+            }
+        }
+        self.has_woken = port.tick();
+        while let Some(demand) = port.next_demand() {
+            was_idle = false;
+            match demand {
+                Demand::Connect { master, generation } => {
+                    if !lock(&self.state).connect(self.number, master.index(), generation) {
+                        port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
+                    }
+                }
+                Demand::Close { master, generation } => {
+                    let mut state = lock(&self.state);
+                    if let Some(link) = state.client_link(self.number, master.index(), generation) {
+                        state.close(link);
+                    }
+                }
+            }
+        }
+        {
+            let mut state = lock(&self.state);
+            was_idle &= writes == state.writes;
+            state.turn_ended(self.number, was_idle);
+        }
+        if port.is_finished() {
+            self.port = None;
+            lock(&self.state).close_all(self.number);
+            return;
+        }
+        if self.has_woken {
+            // They run first, or most of them.
+            let mut state = lock(&self.state);
+            state.set_in_turn(self.number, false);
+            state.rouse(self.number);
+            return;
+        }
+        if ignores_own_wakes(self.number) {
+            port.register(&self.waker);
+        }
+        let sleep = port.sleep();
+        let mut state = lock(&self.state);
+        state.set_in_turn(self.number, false);
+        if let Some(span) = sleep {
+            let local = state.local(self.number).saturating_add(nanos(span));
+            state.set_alarm(self.number, local);
+        }
+    }
+
+    /// The tasks that were woken go on.
+    pub(super) fn poll(&mut self) {
+        let woken = lock(&self.state).poll_begins(self.number);
+        for number in woken {
+            let Some(task) = self.tasks.get_mut(&number) else { continue };
+            if task.future.as_mut().poll(&mut Context::from_waker(&task.waker)).is_ready() {
+                self.tasks.remove(&number);
+            }
+        }
+    }
+
+    /// The process dies: what its tasks would still write reaches nobody.
+    pub(super) fn die(&mut self) {
+        self.is_dead = true;
+        self.tasks.clear();
+        self.port = None;
+    }
+
+    /// Shows every guard that calls itself valid to the observer.
+    pub(super) fn show_guards(&self) {
+        lock(&self.state).observer.look_begins(self.number);
+        if let Some(port) = &self.port {
+            let now = Instant::from_nanos(lock(&self.state).local(self.number));
+            each_guard(port, |id, resource, proof, valid_until| {
+                if now < valid_until {
+                    lock(&self.state).sees_guard(self.number, id, resource, proof, valid_until);
+                }
+            });
+        }
+        lock(&self.state).look_ends(self.number);
+    }
+}
+
+/// Whose connection it is, in the machine's words.
+fn place_of(state: &Mutex<State>, masters: &[MasterId], id: LinkId) -> Option<(MasterId, u32)> {
+    let state = lock(state);
+    let link = state.link(id)?;
+    Some((*masters.get(link.master)?, link.generation))
+}

@@ -1,0 +1,231 @@
+//! Faults coming about and going away.
+
+use quorlock_core::Cause;
+
+use super::fault::{Fault, Refusal};
+use super::link::LinkId;
+use super::random::nanos;
+use super::state::{Event, State};
+use super::timeline::Happening;
+
+impl State {
+    /// Lets a fault come about now. [`Fault::Kill`] is for whoever has the client's tasks.
+    pub(super) fn inject(&mut self, fault: Fault) {
+        let fault = self.counted_around(fault);
+        self.note(|| Happening::Fault(fault));
+        let is_guarded = self.observer.outages.is_guarded();
+        let is_stood = if is_guarded { fault.is_assumed_with_guard() } else { fault.is_assumed() };
+        if !is_stood {
+            self.observer.leaves_assumptions();
+        }
+        self.is_calm = false;
+        let now = self.now;
+        match fault {
+            Fault::Hang { master, span } => {
+                let until = now + nanos(span);
+                let Some(node) = self.masters.get_mut(master) else { return };
+                node.hangs_until = node.hangs_until.max(until);
+                let until = node.hangs_until;
+                self.schedule(until, Event::Continue { master });
+            }
+            Fault::Crash { master, span, keep } => {
+                let until = now + nanos(span);
+                let Some(node) = self.masters.get_mut(master) else { return };
+                if now < node.away_until {
+                    return;
+                }
+                (node.away_until, node.kept) = (until, keep);
+                let incarnation = node.incarnations;
+                for id in self.links_of(|_, other| other == master) {
+                    self.drop_master_end(id);
+                }
+                self.schedule(until, Event::Restart { master, incarnation });
+            }
+            Fault::Flush { master } => self.flush(master),
+            Fault::Resync { master, further, span } => self.resync(master, further, span),
+            Fault::Refuse { master, reason, span } => {
+                self.set_refusal(master, reason, true);
+                self.schedule(now + nanos(span), Event::Mend { master, reason });
+            }
+            Fault::Pushes { master, fate, span } => self.set_push_fate(master, fate, span),
+            Fault::ForgetScripts { master } => {
+                if let Some(node) = self.masters.get_mut(master) {
+                    node.model.flush_scripts();
+                }
+            }
+            Fault::Cut { client, master } => {
+                for id in self.links_of(|a, b| (a, b) == (client, master)) {
+                    self.drop_master_end(id);
+                    if let Some(link) = self.link_mut(id) {
+                        link.forgotten = true;
+                    }
+                    self.client_learns_end(id, Cause::Closed);
+                }
+            }
+            Fault::HangUp { client, master } => {
+                let hangs = self.masters.get(master).is_none_or(|node| now < node.hangs_until);
+                for id in self.links_of(|a, b| (a, b) == (client, master)) {
+                    if !hangs {
+                        self.hang_up(id);
+                    }
+                }
+            }
+            Fault::HalfOpen { client, master } => {
+                for id in self.links_of(|a, b| (a, b) == (client, master)) {
+                    if let Some(link) = self.link_mut(id) {
+                        link.forgotten = true;
+                    }
+                }
+            }
+            Fault::Partition { client, master, span } => {
+                if let Some(path) = self.path_mut(client, master) {
+                    path.blocked_until = path.blocked_until.max(now + nanos(span));
+                }
+            }
+            Fault::Mute { client, master, span } => {
+                if let Some(path) = self.path_mut(client, master) {
+                    path.mute_until = path.mute_until.max(now + nanos(span));
+                }
+            }
+            Fault::Clog { client, master, span } => {
+                let until = now + nanos(span);
+                if let Some(path) = self.path_mut(client, master) {
+                    path.clogged_until = path.clogged_until.max(until);
+                }
+                self.schedule(until, Event::Room { client });
+            }
+            Fault::Unreachable { client, master, span } => {
+                if let Some(path) = self.path_mut(client, master) {
+                    path.unreachable_until = path.unreachable_until.max(now + nanos(span));
+                }
+            }
+            Fault::Slow { client, master, delay, span } => {
+                if let Some(path) = self.path_mut(client, master) {
+                    path.slow_until = now + nanos(span);
+                    path.slowness = nanos(delay);
+                }
+            }
+            Fault::Pause { client, span } => self.pause(client, span),
+            Fault::Kill { client } => self.die(client),
+            Fault::ClientDrift { client, gain_ppm } => {
+                if let Some(node) = self.clients.get_mut(client) {
+                    node.clock.drift(now, gain_ppm);
+                }
+                self.observer.clocks_changed();
+                self.rouse(client);
+            }
+            Fault::ClientJump { client, by } => {
+                if let Some(node) = self.clients.get_mut(client) {
+                    node.clock.jump(now, i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
+                    node.leapt += by;
+                }
+                self.observer.clocks_changed();
+            }
+            Fault::MasterDrift { master, gain_ppm } => {
+                if let Some(node) = self.masters.get_mut(master) {
+                    node.clock.drift(now, gain_ppm);
+                }
+                self.plan_round_again(master);
+                self.observer.clocks_changed();
+            }
+            Fault::MasterJump { master, by_millis } => {
+                if let Some(node) = self.masters.get_mut(master) {
+                    node.clock.jump(now, by_millis);
+                }
+                self.plan_round_again(master);
+                self.observer.clocks_changed();
+            }
+        }
+    }
+
+    /// Numbers beyond the last are counted around, so that a fault fits every world.
+    fn counted_around(&self, mut fault: Fault) -> Fault {
+        let (client, master) = fault.numbers_mut();
+        if let Some(client) = client {
+            *client %= self.clients.len().max(1);
+        }
+        if let Some(master) = master {
+            *master %= self.masters.len().max(1);
+        }
+        fault
+    }
+
+    /// Connections of which an end is open, by client and master.
+    fn links_of(&self, belongs: impl Fn(usize, usize) -> bool) -> Vec<LinkId> {
+        let is_open = |id: &LinkId| {
+            self.link(*id).is_some_and(|link| {
+                (link.client_end_open || link.master_end_open) && belongs(link.client, link.master)
+            })
+        };
+        self.link_ids().filter(is_open).collect()
+    }
+
+    /// The master's end is gone at once, with what it had not read, and the client learns it when that arrives.
+    fn drop_master_end(&mut self, id: LinkId) {
+        self.hang_up(id);
+        if let Some(link) = self.link_mut(id) {
+            link.unread.clear();
+        }
+    }
+
+    pub(super) fn set_refusal(&mut self, master: usize, reason: Refusal, is_on: bool) {
+        let Some(node) = self.masters.get_mut(master) else { return };
+        match reason {
+            Refusal::OutOfMemory => node.model.set_out_of_memory(is_on),
+            Refusal::ReadOnly => node.model.set_replica(is_on),
+            Refusal::Loading => node.model.set_loading(is_on),
+            Refusal::NoAuth => node.model.set_password(is_on.then_some("unknown to the clients")),
+        }
+        // A master deletes the keys that ended while it was a replica.
+        self.tell_readers(master, None);
+    }
+
+    /// A client's process ends. The system closes its connections; what they took before is still sent.
+    fn die(&mut self, client: usize) {
+        for id in self.links_of(|other, _| other == client) {
+            self.close(id);
+        }
+        if let Some(node) = self.clients.get_mut(client) {
+            node.is_dead = true;
+            node.inbox.clear();
+        }
+        self.observer.died(client);
+    }
+
+    /// From now on all is well: nobody hangs, is away or refuses, and everything gets through.
+    pub(super) fn heal(&mut self) {
+        self.note(|| Happening::Healed);
+        self.is_calm = true;
+        let now = self.now;
+        for master in 0..self.masters.len() {
+            for reason in [Refusal::OutOfMemory, Refusal::ReadOnly, Refusal::Loading, Refusal::NoAuth] {
+                self.set_refusal(master, reason, false);
+            }
+            let Some(node) = self.masters.get_mut(master) else { continue };
+            if now < node.away_until {
+                let incarnation = node.incarnations;
+                self.restart(master, incarnation);
+            } else if now < node.hangs_until {
+                node.hangs_until = now;
+                self.continue_master(master);
+            }
+            self.heal_pushes(master);
+        }
+        for client in 0..self.clients.len() {
+            let Some(node) = self.clients.get_mut(client) else { continue };
+            for path in &mut node.paths {
+                path.blocked_until = path.blocked_until.min(now);
+                path.slow_until = path.slow_until.min(now);
+                path.mute_until = path.mute_until.min(now);
+                path.clogged_until = path.clogged_until.min(now);
+                path.unreachable_until = path.unreachable_until.min(now);
+            }
+            if now < node.paused_until {
+                node.paused_until = now;
+                self.resume(client);
+            }
+            // There may be room in its sockets again.
+            self.rouse(client);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The numbers of grants, as the observer keeps account of them: which were given, and what the masters' counters have been.
+
+use std::collections::BTreeMap;
+
+use quorlock_core::{FencingToken, Resource};
+
+use super::clock::TrueTime;
+use super::violation::Violation;
+
+/// The hexadecimal digits of a token.
+pub(super) type Hex = [u8; 40];
+
+/// The largest number of a resource at some time.
+#[derive(Debug)]
+struct Largest {
+    decided: TrueTime,
+    number: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// In the order in which the grants were decided.
+    largest: BTreeMap<Resource, Vec<Largest>>,
+    owners: BTreeMap<(Resource, u64), Hex>,
+    numbers: BTreeMap<Hex, u64>,
+    counters: BTreeMap<(usize, Vec<u8>), u64>,
+}
+
+impl Ledger {
+    /// A lock is held with this number, for an attempt that first sent something then. Whether it is one that was not known yet.
+    pub(super) fn granted(
+        &mut self,
+        resource: &Resource,
+        token: Hex,
+        number: FencingToken,
+        (first_sent, now): (TrueTime, TrueTime),
+    ) -> Result<bool, Violation> {
+        let number = number.get();
+        let owner = *self.owners.entry((resource.clone(), number)).or_insert(token);
+        let known = self.numbers.insert(token, number);
+        if owner != token || known.is_some_and(|known| known != number) {
+            return Err(Violation::NumberTwice { resource: resource.clone(), number });
+        }
+        if known.is_some() {
+            // It was handed on.
+            return Ok(false);
+        }
+        let largest = self.largest.entry(resource.clone()).or_default();
+        let before = largest.partition_point(|grant| grant.decided < first_sent);
+        let earlier =
+            before.checked_sub(1).and_then(|place| largest.get(place)).map_or(0, |grant| grant.number);
+        let so_far = largest.last().map_or(0, |grant| grant.number);
+        largest.push(Largest { decided: now, number: number.max(so_far) });
+        if number <= earlier {
+            return Err(Violation::NumberTooSmall { resource: resource.clone(), number, earlier });
+        }
+        Ok(true)
+    }
+
+    /// A master's counter after a script: it has no end, and never goes down.
+    pub(super) fn counted(
+        &mut self,
+        master: usize,
+        counter: &[u8],
+        text: &[u8],
+        has_end: bool,
+    ) -> Result<(), Violation> {
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
+        let before = self.counters.entry((master, counter.to_vec())).or_default();
+        match number {
+            Some(number) if number >= *before && !has_end => {
+                *before = number;
+                Ok(())
+            }
+            _ => Err(Violation::CounterBroken { master }),
+        }
+    }
+
+    /// A master has lost its counters, or has those of another.
+    pub(super) fn lost(&mut self, master: usize) {
+        self.counters.retain(|(other, _), _| *other != master);
+    }
+}

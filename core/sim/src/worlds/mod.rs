@@ -1,0 +1,34 @@
+//! Whole worlds: clients, masters, a network and clocks, in simulated time, with an observer who sees everything.
+
+mod client;
+mod clock;
+mod fault;
+mod inject;
+mod invent;
+mod ledger;
+mod link;
+mod network;
+mod observer;
+mod outage;
+mod plan;
+mod process;
+mod program;
+mod pushes;
+mod random;
+mod reading;
+mod state;
+mod store;
+#[cfg(feature = "proptest")]
+pub mod strategies;
+mod timeline;
+mod violation;
+mod world;
+
+pub use client::{Client, Sleep};
+pub use fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
+pub use plan::{ClientPlan, Plan};
+pub use program::Step;
+pub use store::{Outdated, Reading, Store};
+pub use timeline::Timeline;
+pub use violation::Violation;
+pub use world::{Failure, Report, World};

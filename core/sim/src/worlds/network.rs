@@ -1,0 +1,340 @@
+//! What travels: connection requests, bytes and ends of connections, and what the masters do with them.
+
+use std::time::Duration;
+
+use quorlock_core::Cause;
+
+use super::link::{Link, LinkId, Unread};
+use super::random::nanos;
+use super::reading::{answer as answer_to, is_grant};
+use super::state::{Event, Inbound, State};
+use super::timeline::Happening;
+use super::violation::Violation;
+use crate::master::{Command, CommandKind, Flow};
+
+/// How long a message travels, mostly.
+const TRAVEL: std::ops::RangeInclusive<Duration> = Duration::from_micros(30)..=Duration::from_micros(600);
+
+/// And now and then.
+const SLOW_TRAVEL: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(600)..=Duration::from_millis(40);
+
+impl State {
+    /// What needs no client's code to happen.
+    pub(super) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Knock(link) => self.knock(link),
+            Event::Accepted(link) => self.client_accepted(link),
+            Event::Refused(link) => {
+                self.client_learns_end(link, Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+            }
+            Event::Up(link, bytes) => self.master_receives(link, Unread::Bytes(bytes)),
+            Event::UpEnd(link) => self.master_receives(link, Unread::End),
+            Event::Down(link, bytes) => self.client_receives(link, bytes),
+            Event::DownEnd(link) => self.client_learns_end(link, Cause::Closed),
+            Event::Resume { client } => self.resume(client),
+            Event::Room { client } => self.rouse(client),
+            Event::Continue { master } => self.continue_master(master),
+            Event::Restart { master, incarnation } => self.restart(master, incarnation),
+            Event::Promote { master } => self.promote(master),
+            Event::Round { master } => self.round(master),
+            Event::LatePushes { master } => self.release_pushes(master),
+            Event::Mend { master, reason } => self.set_refusal(master, reason, false),
+            // These are for whoever has the clients' code.
+            Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
+        }
+    }
+
+    /// When what is sent now arrives at the other side.
+    fn arrival(&mut self, client: usize, master: usize, not_before: u64) -> u64 {
+        let is_slow = !self.is_calm && self.random.one_in(60);
+        let travel = if is_slow { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) };
+        let path = self.path(client, master);
+        let slowness = if self.now < path.slow_until { path.slowness } else { 0 };
+        (self.now.max(path.blocked_until) + nanos(travel) + slowness).max(not_before)
+    }
+
+    /// What was lost in a partition is sent again by the system, which asks more and more rarely: an old connection may learn of the
+    /// partition's end after as long again, while a new one gets through at once (RFC 6298, 5.5).
+    fn backed_off(&mut self, client: usize, master: usize) -> u64 {
+        let outage = self.path(client, master).blocked_until.saturating_sub(self.now);
+        if outage == 0 || self.random.one_in(2) {
+            return 0;
+        }
+        nanos(self.random.within(Duration::ZERO..=Duration::from_nanos(outage)))
+    }
+
+    // From the client to the master.
+
+    /// Sends a connection request. Returns false where the client's system refuses that by itself.
+    pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
+        if self.now < self.path(client, master).unreachable_until {
+            return false;
+        }
+        let id = LinkId(self.links.len());
+        self.links.push(Link::new(client, master, generation));
+        if let Some(links) = self.clients.get_mut(client).and_then(|node| node.links.get_mut(master)) {
+            links.push(id);
+        }
+        let at = self.arrival(client, master, 0);
+        if let Some(link) = self.link_mut(id) {
+            link.last_up = at;
+        }
+        self.schedule(at, Event::Knock(id));
+        true
+    }
+
+    /// The client's end of a connection by its generation.
+    pub(super) fn client_link(&self, client: usize, master: usize, generation: u32) -> Option<LinkId> {
+        let links = self.clients.get(client)?.links.get(master)?;
+        links.iter().copied().find(|id| self.link(*id).is_some_and(|link| link.generation == generation))
+    }
+
+    /// A client's driver has ended: the system closes what it had open.
+    pub(super) fn close_all(&mut self, client: usize) {
+        let links = self.clients.get(client).map(|node| node.links.concat()).unwrap_or_default();
+        for id in links {
+            self.close(id);
+        }
+    }
+
+    /// Whether a client's socket to this master would take something.
+    pub(super) fn has_room(&self, client: usize, master: usize) -> bool {
+        self.now >= self.path(client, master).clogged_until
+    }
+
+    /// The client closes its end.
+    pub(super) fn close(&mut self, id: LinkId) {
+        let Some(link) = self.link_mut(id).filter(|link| link.client_end_open) else { return };
+        link.client_end_open = false;
+        let (client, master, last_up) = (link.client, link.master, link.last_up);
+        self.forget_client_end(id);
+        // A system that has bytes for a closed socket resets the connection, and that may overtake what was sent on it.
+        let not_before = if self.random.one_in(4) { 0 } else { last_up };
+        let at = self.arrival(client, master, not_before);
+        self.schedule(at, Event::UpEnd(id));
+    }
+
+    fn forget_client_end(&mut self, id: LinkId) {
+        let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return };
+        if let Some(links) = self.clients.get_mut(client).and_then(|node| node.links.get_mut(master)) {
+            links.retain(|other| *other != id);
+        }
+    }
+
+    /// The client writes. Says how many bytes its socket has taken.
+    pub(super) fn send(&mut self, id: LinkId, bytes: &[u8]) -> usize {
+        let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return 0 };
+        // What a process writes as it dies, or to a connection that has ended, goes nowhere.
+        if self.clients.get(client).is_none_or(|node| node.is_dead) {
+            return bytes.len();
+        }
+        self.writes += 1;
+        let is_clogged = self.now < self.path(client, master).clogged_until;
+        let taken = match self.link(id) {
+            Some(link) if is_clogged && link.is_full => 0,
+            // The last room in the socket.
+            Some(_) if is_clogged => self.random.below(bytes.len()),
+            _ => bytes.len(),
+        };
+        let bytes = bytes.get(..taken).unwrap_or_default();
+        let local = self.local(client);
+        let now = self.now;
+        let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return taken };
+        link.is_full = is_clogged;
+        link.sent.feed(bytes);
+        loop {
+            let command = match link.sent.next_command() {
+                Ok(Some(command)) => command,
+                Ok(None) => break,
+                Err(error) => {
+                    let text = format!("client{client} sent what is no command: {error}");
+                    self.observer.report(Violation::Reported(text));
+                    return taken;
+                }
+            };
+            if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token())
+            {
+                link.parting.insert(token.to_vec());
+            }
+            self.observer.sent(client, master, &command, (local, now));
+            let place = self.timeline.note(now, || {
+                let command = self.observer.name(&command);
+                Happening::Sent { client, master, command, is_executed: false }
+            });
+            link.unexecuted.extend(place);
+        }
+        self.travel(id, bytes, Event::Up);
+        taken
+    }
+
+    /// Sends bytes on their way, perhaps in pieces. They do not overtake those before them.
+    pub(super) fn travel(&mut self, id: LinkId, bytes: &[u8], event: fn(LinkId, Vec<u8>) -> Event) {
+        let is_up = matches!(event(id, Vec::new()), Event::Up(..));
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let cut = if self.random.one_in(4) { 1 + self.random.below(rest.len()) } else { rest.len() };
+            let (piece, behind) = rest.split_at_checked(cut).unwrap_or((rest, &[]));
+            rest = behind;
+            let Some(link) = self.link(id).filter(|link| !link.forgotten) else { return };
+            let last = if is_up { link.last_up } else { link.last_down };
+            let (client, master) = (link.client, link.master);
+            let mut at = self.arrival(client, master, last) + self.backed_off(client, master);
+            if !is_up {
+                at = at.max(self.path(client, master).mute_until);
+            }
+            let Some(link) = self.link_mut(id) else { return };
+            *(if is_up { &mut link.last_up } else { &mut link.last_down }) = at;
+            link.said += if is_up { 0 } else { piece.len() };
+            self.schedule(at, event(id, piece.to_vec()));
+        }
+    }
+
+    // At the master.
+
+    pub(super) fn knock(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
+        let (client, master) = (link.client, link.master);
+        let is_away = self.masters.get(master).is_none_or(|node| self.now < node.away_until);
+        link.master_end_open = !is_away;
+        let at = self.arrival(client, master, 0);
+        let at = at.max(self.path(client, master).mute_until);
+        if let Some(link) = self.link_mut(id) {
+            link.last_down = at;
+        }
+        self.schedule(at, if is_away { Event::Refused(id) } else { Event::Accepted(id) });
+    }
+
+    pub(super) fn master_receives(&mut self, id: LinkId, item: Unread) {
+        let Some(link) = self.links.get_mut(id.0) else { return };
+        // The end of a connection is told by the side that lives, whatever has been forgotten in between.
+        if !link.master_end_open || (link.forgotten && !matches!(item, Unread::End)) {
+            return;
+        }
+        let Some(node) = self.masters.get(link.master) else { return };
+        if self.now < node.hangs_until {
+            link.unread.push(item);
+        } else {
+            self.master_reads(id, item);
+        }
+    }
+
+    pub(super) fn master_reads(&mut self, id: LinkId, item: Unread) {
+        let Some(link) = self.links.get_mut(id.0).filter(|link| link.master_end_open) else { return };
+        let Unread::Bytes(bytes) = item else {
+            return self.close_master_end(id);
+        };
+        link.session.feed(&bytes);
+        let mut replies = Vec::new();
+        loop {
+            let Some(link) = self.links.get_mut(id.0) else { return };
+            match link.session.next_command() {
+                Ok(Some(command)) => {
+                    if self.execute(id, &command, &mut replies) == Flow::Close {
+                        self.reply(id, &replies);
+                        return self.hang_up(id);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    error.write(&mut replies);
+                    self.reply(id, &replies);
+                    return self.hang_up(id);
+                }
+            }
+        }
+        self.reply(id, &replies);
+    }
+
+    fn execute(&mut self, id: LinkId, command: &Command, replies: &mut Vec<u8>) -> Flow {
+        let Some(link) = self.links.get_mut(id.0) else { return Flow::Close };
+        let Some(node) = self.masters.get_mut(link.master) else { return Flow::Close };
+        let server_now = Duration::from_nanos(node.clock.read(self.now));
+        let before = replies.len();
+        let flow = node.model.execute(&mut link.session, command, server_now, replies);
+        let answer = replies.get(before..).unwrap_or_default();
+        let is_late = !link.client_end_open;
+        if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token()) {
+            link.parting.remove(token);
+        }
+        self.observer.executed(link.master, command, answer, is_late.then_some(id));
+        self.observer.look_at_vote(link.master, command, answer, nanos(server_now));
+        self.observer.look_at_counter(link.master, command, &node.model, server_now);
+        let (client, master) = (link.client, link.master);
+        let sent = link.unexecuted.pop_front().and_then(|place| self.timeline.executed(place));
+        let place = self.timeline.note(self.now, || {
+            let (command, answer) = (self.observer.name(command), answer_to(command, answer));
+            Happening::Executed { client, master, command, answer, is_late, sent, heard: None }
+        });
+        link.unheard.extend(place.map(|place| (link.said + replies.len(), place)));
+        let has_granted = is_grant(command, answer);
+        replies.extend(self.tell_readers(master, Some(id)));
+        if has_granted {
+            self.grant_happens(client, master);
+        }
+        flow
+    }
+
+    fn reply(&mut self, id: LinkId, replies: &[u8]) {
+        self.travel(id, replies, Event::Down);
+    }
+
+    /// The master ends a connection, behind what it has said on it.
+    pub(super) fn hang_up(&mut self, id: LinkId) {
+        let Some(link) = self.link_mut(id).filter(|link| link.master_end_open) else { return };
+        let (client, master, last_down) = (link.client, link.master, link.last_down);
+        let is_told = !link.forgotten;
+        self.close_master_end(id);
+        if is_told {
+            let at = self.arrival(client, master, last_down).max(self.path(client, master).mute_until);
+            self.schedule(at, Event::DownEnd(id));
+        }
+    }
+
+    fn close_master_end(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id.0) else { return };
+        link.master_end_open = false;
+        if let Some(node) = self.masters.get_mut(link.master) {
+            node.model.leave(&link.session);
+        }
+    }
+
+    // At the client.
+
+    pub(super) fn client_receives(&mut self, id: LinkId, bytes: Vec<u8>) {
+        let length = bytes.len();
+        if self.link(id).is_some_and(|link| !link.forgotten) && self.hand_in(id, Inbound::Bytes(id, bytes)) {
+            let Some(link) = self.links.get_mut(id.0) else { return };
+            link.heard += length;
+            while let Some((_, place)) = link.unheard.front().copied().filter(|(end, _)| *end <= link.heard) {
+                link.unheard.pop_front();
+                self.timeline.heard(place, self.now);
+            }
+        }
+    }
+
+    pub(super) fn client_accepted(&mut self, id: LinkId) {
+        if self.link(id).is_some_and(|link| !link.forgotten) {
+            self.hand_in(id, Inbound::Opened(id));
+        }
+    }
+
+    pub(super) fn client_learns_end(&mut self, id: LinkId, cause: Cause) {
+        if self.hand_in(id, Inbound::Ended(id, cause)) {
+            if let Some(link) = self.link_mut(id) {
+                link.client_end_open = false;
+            }
+            self.forget_client_end(id);
+        }
+    }
+
+    fn hand_in(&mut self, id: LinkId, item: Inbound) -> bool {
+        let Some(link) = self.link(id).filter(|link| link.client_end_open) else { return false };
+        let client = link.client;
+        if let Some(node) = self.clients.get_mut(client) {
+            node.inbox.push_back(item);
+        }
+        self.rouse(client);
+        true
+    }
+}

@@ -1,0 +1,389 @@
+//! The observer: it sees every process and every clock in true time, and says when a promise is broken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorlock_core::{Instant, LockId, Resource, Resumption, Ttl};
+
+use super::clock::TrueTime;
+use super::ledger::Ledger;
+use super::link::LinkId;
+use super::outage::Outages;
+use super::random::nanos;
+use super::reading::{is_grant, is_request, ttl_millis};
+use super::state::State;
+use super::timeline::Happening;
+use super::violation::Violation;
+use crate::master::{Command, CommandKind, Master};
+
+/// One guard that some client has.
+#[derive(Debug)]
+struct Held {
+    client: usize,
+    lock: LockId,
+    resource: Resource,
+    token: [u8; 40],
+    /// On the client's clock.
+    valid_until: u64,
+    /// In true time.
+    ends: TrueTime,
+    is_seen: bool,
+}
+
+/// A token that was sent to some master.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) client: usize,
+    /// By which the timeline calls it.
+    pub(super) number: usize,
+    first_sent: TrueTime,
+    /// Who asked which master, when on the client's clock, and what life he asked for.
+    promises: Vec<(usize, usize, u64, Ttl)>,
+    /// Whether there has been a guard: what asks for the key then puts it back, and promises nothing.
+    was_granted: bool,
+    /// Whether masters were asked to raise their counters.
+    was_raised: bool,
+}
+
+/// What the observer keeps in mind.
+#[derive(Debug)]
+pub(super) struct Observer {
+    quorum: usize,
+    held: Vec<Held>,
+    pub(super) known: BTreeMap<Vec<u8>, Known>,
+    /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
+    late: BTreeMap<(usize, Vec<u8>), LinkId>,
+    ended: BTreeSet<(usize, LockId)>,
+    dead: BTreeSet<usize>,
+    /// Tokens whose locks were handed on: their keys stay for whoever takes them, or until they end.
+    handed: BTreeSet<Vec<u8>>,
+    pub(super) ledger: Ledger,
+    pub(super) outages: Outages,
+    within_assumptions: bool,
+    /// Whether two holders end nothing, and those who have been seen to be two.
+    pub(super) bears_two: bool,
+    both: BTreeSet<[(usize, LockId); 2]>,
+    is_stale: bool,
+    verdict: Option<Violation>,
+    /// How many guards there have been.
+    pub(super) granted: u64,
+    /// How many requests about locks masters have executed.
+    pub(super) requests: u64,
+    /// How many grants were numbered, and how many of them needed a second round.
+    pub(super) numbered: (u64, u64),
+}
+
+impl Observer {
+    pub(super) fn new(masters: usize) -> Self {
+        Self {
+            quorum: masters / 2 + 1,
+            held: Vec::new(),
+            known: BTreeMap::new(),
+            late: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            handed: BTreeSet::new(),
+            ledger: Ledger::default(),
+            outages: Outages::new(masters),
+            within_assumptions: true,
+            bears_two: false,
+            both: BTreeSet::new(),
+            is_stale: false,
+            verdict: None,
+            granted: 0,
+            requests: 0,
+            numbered: (0, 0),
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Option<&Violation> {
+        self.verdict.as_ref()
+    }
+
+    /// The first verdict stands. Outside the assumptions only that counts which needs none.
+    pub(super) fn report(&mut self, violation: Violation) {
+        if self.within_assumptions || !violation.needs_assumptions() {
+            self.verdict.get_or_insert(violation);
+        }
+    }
+
+    /// From now on only what needs no assumption counts, and two holders: whoever leaves the assumptions wants to see them.
+    pub(super) fn leaves_assumptions(&mut self) {
+        self.within_assumptions = false;
+    }
+
+    pub(super) fn keys_changed(&mut self) {
+        self.is_stale = true;
+    }
+
+    pub(super) fn clocks_changed(&mut self) {
+        self.is_stale = true;
+    }
+
+    pub(super) fn died(&mut self, client: usize) {
+        self.dead.insert(client);
+        self.held.retain(|held| held.client != client);
+    }
+
+    pub(super) fn handed_on(&mut self, token: &[u8]) {
+        self.handed.insert(token.to_vec());
+    }
+
+    /// A client sends a command, at this time on its clock and in truth.
+    pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, (local, now): (u64, u64)) {
+        let (kind, Some(token)) = (command.kind(), command.token()) else { return };
+        let is_extension = matches!(kind, CommandKind::Extend | CommandKind::ExtendFenced);
+        let number = self.known.len() + 1;
+        if is_extension || is_request(kind) {
+            let known = self.known.entry(token.to_vec()).or_insert_with(|| Known {
+                client,
+                number,
+                first_sent: now,
+                promises: Vec::new(),
+                was_granted: false,
+                was_raised: false,
+            });
+            let ttl = ttl_millis(command).and_then(|ttl| Ttl::new(Duration::from_millis(ttl)).ok());
+            if let Some(ttl) = ttl.filter(|_| is_extension || !known.was_granted) {
+                // One round's commands go to all masters at one time, mostly.
+                known.promises.push((client, master, local, ttl));
+            }
+        } else if let (CommandKind::Raise, Some(known)) = (kind, self.known.get_mut(token)) {
+            known.was_raised = true;
+        }
+    }
+
+    /// A master has executed a command and gave this answer. `is_late` tells that its sender had left by then.
+    pub(super) fn executed(
+        &mut self,
+        master: usize,
+        command: &Command,
+        answer: &[u8],
+        late_on: Option<LinkId>,
+    ) {
+        let Some(token) = command.token() else { return };
+        self.requests += 1;
+        self.is_stale = true;
+        let sets =
+            is_grant(command, answer) || command.kind() == CommandKind::HealFenced && answer == b":1\r\n";
+        if let (Some(link), true) = (late_on, sets) {
+            self.late.insert((master, token.to_vec()), link);
+        }
+    }
+
+    /// A master that has lost its data votes for nobody under the restart guard. A lock that is held may be put back there.
+    pub(super) fn look_at_vote(&mut self, master: usize, command: &Command, answer: &[u8], clock: u64) {
+        let is_plain = matches!(command.kind(), CommandKind::Set | CommandKind::AcquireReading);
+        if !is_plain && is_grant(command, answer) && self.outages.is_silent(master, clock) {
+            self.report(Violation::VotedInQuarantine { master });
+        }
+    }
+
+    /// After a script that may have changed a counter.
+    pub(super) fn look_at_counter(
+        &mut self,
+        master: usize,
+        command: &Command,
+        model: &Master,
+        now: Duration,
+    ) {
+        let counts = [
+            CommandKind::AcquireFenced,
+            CommandKind::AcquireFencedGuarded,
+            CommandKind::Raise,
+            CommandKind::ExtendFenced,
+            CommandKind::HealFenced,
+        ];
+        let Some(counter) = command.arguments().get(4).filter(|_| counts.contains(&command.kind())) else {
+            return;
+        };
+        if let Some(text) = model.value(0, counter, now) {
+            let has_end = model.expires_at(0, counter, now).is_some();
+            if let Err(violation) = self.ledger.counted(master, counter, text, has_end) {
+                self.report(violation);
+            }
+        }
+    }
+
+    /// How many requests for a lock were granted after their sender had left.
+    pub(super) fn late_grants(&self) -> u64 {
+        // No platform of Rust has addresses of more than 64 bits.
+        self.late.len() as u64
+    }
+
+    /// Begins a look at a client's guards.
+    pub(super) fn look_begins(&mut self, client: usize) {
+        for held in self.held.iter_mut().filter(|held| held.client == client) {
+            held.is_seen = false;
+        }
+    }
+}
+
+impl State {
+    /// A look at a client's guards ends. Those that were not seen are gone.
+    pub(super) fn look_ends(&mut self, client: usize) {
+        let Observer { held, ended, known, .. } = &mut self.observer;
+        held.retain(|held| {
+            let stays = held.client != client || held.is_seen;
+            if !stays {
+                ended.insert((client, held.lock));
+                self.timeline.note(self.now, || {
+                    let token = known.get(held.token.as_slice()).map_or(0, |known| known.number);
+                    let was_valid = self.now < held.ends;
+                    Happening::LetGo { client, resource: held.resource.clone(), token, was_valid }
+                });
+            }
+            stays
+        });
+    }
+
+    /// A client has a guard that calls itself valid until then.
+    pub(super) fn sees_guard(
+        &mut self,
+        client: usize,
+        lock: LockId,
+        resource: &Resource,
+        proof: Resumption,
+        valid_until: Instant,
+    ) {
+        let hex = proof.token.to_hex();
+        let valid_until = valid_until.as_nanos();
+        let local = self.local(client);
+        let ends = self.clients.get(client).map_or(0, |node| node.clock.when(valid_until));
+        let observer = &mut self.observer;
+        let place = observer.held.iter_mut().find(|held| held.client == client && held.lock == lock);
+        let is_new = place.is_none();
+        let has_revived;
+        if let Some(held) = place {
+            held.is_seen = true;
+            if held.valid_until == valid_until {
+                return;
+            }
+            has_revived = local >= held.valid_until && local < valid_until;
+            (held.valid_until, held.ends) = (valid_until, ends);
+        } else {
+            has_revived = observer.ended.contains(&(client, lock));
+            observer.granted += 1;
+            let (resource, token) = (resource.clone(), hex);
+            observer.held.push(Held { client, lock, resource, token, valid_until, ends, is_seen: true });
+        }
+        observer.is_stale = true;
+        if has_revived {
+            observer.report(Violation::Revived { client });
+        }
+        if let (Some(known), true) = (observer.known.get_mut(hex.as_slice()), is_new) {
+            known.was_granted = true;
+            let times = (known.first_sent, self.now);
+            match proof.fencing_token.map(|number| observer.ledger.granted(resource, hex, number, times)) {
+                Some(Ok(true)) => {
+                    observer.numbered.0 += 1;
+                    observer.numbered.1 += u64::from(known.was_raised);
+                }
+                Some(Err(violation)) => observer.report(violation),
+                Some(Ok(false)) | None => {}
+            }
+        }
+        let known = observer.known.get(hex.as_slice());
+        let promises = known.into_iter().flat_map(|known| &known.promises);
+        let promised = promises.filter(|(other, ..)| *other == client).fold(
+            BTreeMap::new(),
+            |mut best: BTreeMap<usize, u64>, (_, master, sent, ttl)| {
+                let end = ttl.valid_until(Instant::from_nanos(*sent)).as_nanos();
+                let place = best.entry(*master).or_default();
+                *place = end.max(*place);
+                best
+            },
+        );
+        let mut promised: Vec<u64> = promised.into_values().collect();
+        promised.sort_unstable_by(|a, b| b.cmp(a));
+        let promised = promised.get(observer.quorum - 1).copied().unwrap_or(0);
+        let number = known.map_or(0, |known| known.number);
+        if valid_until > promised {
+            let by = Duration::from_nanos(valid_until - promised);
+            observer.report(Violation::ValidTooLong { client, by });
+        }
+        self.timeline.note(self.now, || {
+            let valid_for = Duration::from_nanos(valid_until.saturating_sub(local));
+            let (resource, token, fence) = (resource.clone(), number, proof.fencing_token);
+            Happening::Holds { client, is_new, resource, token, fence, valid_for, ends }
+        });
+    }
+
+    /// Looks at all guards and all keys.
+    pub(super) fn observe(&mut self) {
+        if !std::mem::take(&mut self.observer.is_stale) {
+            return;
+        }
+        let now = self.now;
+        self.look_at_keys();
+        for held in &mut self.observer.held {
+            // The clock may have changed its rate since.
+            held.ends = self.clients.get(held.client).map_or(0, |node| node.clock.when(held.valid_until));
+        }
+        let observer = &self.observer;
+        let (mut verdict, mut borne) = (None, Vec::new());
+        for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| now < held.ends) {
+            let same = |other: &&Held| now < other.ends && other.resource == held.resource;
+            if let Some(other) = observer.held.iter().take(place).find(same) {
+                let violation = Violation::TwoHolders { first: other.client, second: held.client };
+                if !observer.bears_two {
+                    verdict = Some(violation);
+                    break;
+                }
+                let both = [(other.client, other.lock), (held.client, held.lock)];
+                borne.extend((!observer.both.contains(&both)).then_some((both, violation)));
+            }
+            if observer.within_assumptions {
+                let masters = self.masters.iter().enumerate().filter(|(master, node)| {
+                    if observer.outages.is_silent_until(*master, held.ends) {
+                        return true;
+                    }
+                    let server_now = Duration::from_nanos(node.clock.read(now));
+                    let key = held.resource.as_bytes();
+                    node.model.value(0, key, server_now) == Some(held.token.as_slice())
+                        && node
+                            .model
+                            .expires_at(0, key, server_now)
+                            .is_none_or(|at| node.clock.when(nanos(at)) >= held.ends)
+                });
+                let masters = masters.count();
+                if masters < observer.quorum {
+                    verdict = Some(Violation::TooFewMasters { client: held.client, masters });
+                    break;
+                }
+            }
+        }
+        for (both, violation) in borne {
+            self.observer.both.insert(both);
+            self.note(|| Happening::GivenUp(violation));
+        }
+        if let Some(violation) = verdict {
+            self.observer.report(violation);
+        }
+    }
+
+    /// Looks for keys that nobody has any more. All masters must have answered for some time.
+    pub(super) fn look_for_left_keys(&mut self) {
+        let mut found = None;
+        for (master, node) in self.masters.iter().enumerate() {
+            let server_now = Duration::from_nanos(node.clock.read(self.now));
+            for held in node.model.keys(server_now) {
+                let (key, token) = (held.key, held.value.unwrap_or_default());
+                let Some(known) = self.observer.known.get(token) else { continue };
+                let is_excused = self.observer.dead.contains(&known.client)
+                    || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
+                        // Its release was sent behind it and lost with the connection, or found no room in the socket.
+                        self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
+                    })
+                    || self.observer.handed.contains(token)
+                    || self.observer.held.iter().any(|held| held.token == token);
+                if let (false, Ok(resource)) = (is_excused, Resource::new(key)) {
+                    found = Some(Violation::KeyLeft { master, resource });
+                }
+            }
+        }
+        if let Some(violation) = found {
+            self.observer.report(violation);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A whole run as a value: who does what, what goes wrong, and the seed for everything else.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::fault::{Fault, When};
+use super::program::{self, Letterbox, RESUMED_WITHIN, Step};
+use super::violation::Violation;
+use super::world::{Failure, LARGEST_SKEW, Report, World};
+
+/// What a client is and does.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct ClientPlan {
+    /// What it does, in this order.
+    pub steps: Vec<Step>,
+    /// What another task of it does at the same time.
+    pub beside: Vec<Step>,
+    /// How much its clock gains, in parts in a million.
+    pub gain_ppm: i32,
+}
+
+impl ClientPlan {
+    /// A client with a true clock.
+    pub fn new(steps: Vec<Step>) -> Self {
+        Self { steps, beside: Vec::new(), gain_ppm: 0 }
+    }
+
+    fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().chain(&self.beside)
+    }
+}
+
+/// A run in a world, as a value: it can be made up at random, looked at, shrunk, and run again.
+///
+/// [`Plan::run`] carries it out in three parts: the clients' steps while faults come about; after the last of them all faults end, and
+/// **every client must get one more lock**, within the longest TTL of the plan and 2.5 s, and 2 s more for each client, with the restart guard also
+/// its TTL; then no key that
+/// nobody holds may be left after 5 s, and nothing may happen any more.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// For tokens, delays, and all else that is left to chance.
+    pub seed: u64,
+    /// How much each master's clock gains, in parts in a million. There are as many masters.
+    pub masters: Vec<i32>,
+    /// The clients.
+    pub clients: Vec<ClientPlan>,
+    /// What goes wrong, and when.
+    pub faults: Vec<(When, Fault)>,
+    /// [`ConfigBuilder::request_timeout`](quorlock_core::ConfigBuilder::request_timeout) of every client.
+    pub request_timeout: Duration,
+    /// [`ConfigBuilder::connect_timeout`](quorlock_core::ConfigBuilder::connect_timeout) of every client.
+    pub connect_timeout: Duration,
+    /// The shortest pause between two attempts of every client; the longest is twice that.
+    pub retry_delay: Duration,
+    /// [`ConfigBuilder::restart_guard`](quorlock_core::ConfigBuilder::restart_guard) of every client. It must be no less than any TTL of the plan.
+    ///
+    /// The masters' clocks differ by no more then.
+    pub restart_guard: Option<Duration>,
+    /// Whether the masters are told at the beginning that nothing can be locked yet, so that the restart guard lets them vote at once.
+    pub opened: bool,
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The longest back-off of the clients' connections.
+const LONGEST_RECONNECT: Duration = ms(500);
+
+/// What every run is given beyond its faults and the TTLs in it before it must have ended.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Plan {
+    /// Masters with true clocks, and no faults.
+    pub fn new(seed: u64, masters: usize, clients: Vec<ClientPlan>) -> Self {
+        Self {
+            seed,
+            masters: vec![0; masters],
+            clients,
+            faults: Vec::new(),
+            request_timeout: ms(50),
+            connect_timeout: ms(100),
+            retry_delay: ms(20),
+            restart_guard: None,
+            opened: false,
+        }
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// [`Failure`] with the timeline if a promise was broken.
+    pub fn run(&self) -> Result<Report, Box<Failure>> {
+        // Timelines cost more than the run; the same run once more gives the one that is wanted.
+        self.carry_out(false).map_err(|first| self.carry_out(true).err().unwrap_or(first))
+    }
+
+    /// Carries it out and tells everything that happened, with or without a failure.
+    pub fn trace(&self) -> (Result<Report, Box<Failure>>, super::Timeline) {
+        let mut world = self.world(true);
+        let outcome = self.carry_out_in(&mut world);
+        (outcome, world.timeline())
+    }
+
+    /// The smallest plan that fails in the same way that can be found by leaving things out, with its failure. `None` if this one does not
+    /// fail.
+    pub fn shrink(&self) -> Option<(Self, Box<Failure>)> {
+        let mut best = self.clone();
+        let mut failure = self.carry_out(false).err()?;
+        let mut is_smaller = true;
+        while is_smaller {
+            is_smaller = false;
+            let mut place = 0;
+            while let Some(candidate) = best.without(place) {
+                match candidate.carry_out(false) {
+                    Err(other) if same_kind(&other.violation, &failure.violation) => {
+                        (best, failure, is_smaller) = (candidate, other, true);
+                    }
+                    _ => place += 1,
+                }
+            }
+        }
+        let failure = best.carry_out(true).err().unwrap_or(failure);
+        Some((best, failure))
+    }
+
+    /// This plan without its fault or step of that number, counted over all, or with one lock that asks for less; `None` behind the last.
+    fn without(&self, mut place: usize) -> Option<Self> {
+        let mut smaller = self.clone();
+        if place < smaller.faults.len() {
+            smaller.faults.remove(place);
+            return Some(smaller);
+        }
+        place -= smaller.faults.len();
+        let steps: usize = self.clients.iter().map(|client| client.all_steps().count()).sum();
+        if place < steps {
+            for steps in smaller.steps_mut() {
+                if place < steps.len() {
+                    steps.remove(place);
+                    break;
+                }
+                place -= steps.len();
+            }
+            return Some(smaller);
+        }
+        let mut plainer = smaller.steps_mut().flatten().filter_map(Step::plainer);
+        let (step, plain) = plainer.nth(place - steps)?;
+        *step = plain;
+        drop(plainer);
+        Some(smaller)
+    }
+
+    fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
+        self.clients.iter_mut().flat_map(|client| [&mut client.steps, &mut client.beside])
+    }
+
+    fn carry_out(&self, keeps_timeline: bool) -> Result<Report, Box<Failure>> {
+        let mut world = self.world(keeps_timeline);
+        self.carry_out_in(&mut world)
+    }
+
+    fn world(&self, keeps_timeline: bool) -> World {
+        let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
+        let mut world = World::build(self.seed, self.masters.len(), skew, keeps_timeline);
+        if let Some(longest) = self.restart_guard.filter(|_| self.opened) {
+            world.open(longest);
+        }
+        for (master, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
+            world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
+        }
+        for (client, plan) in self.clients.iter().enumerate().filter(|(_, plan)| plan.gain_ppm != 0) {
+            world.inject(Duration::ZERO, Fault::ClientDrift { client, gain_ppm: plan.gain_ppm });
+        }
+        for (at, fault) in &self.faults {
+            world.inject(*at, *fault);
+        }
+        world
+    }
+
+    fn carry_out_in(&self, world: &mut World) -> Result<Report, Box<Failure>> {
+        let answer_limit = self.connect_timeout + self.request_timeout;
+        let (mut clients, letterbox) = (Vec::new(), Letterbox::default());
+        for plan in &self.clients {
+            let client = world.client_with(|settings| {
+                let settings = match self.restart_guard {
+                    Some(longest) => settings.ttl(longest).restart_guard(longest),
+                    None => settings,
+                };
+                settings
+                    .request_timeout(self.request_timeout)
+                    .connect_timeout(self.connect_timeout)
+                    .retry_delay(self.retry_delay..=self.retry_delay * 2)
+                    .reconnect_delay(ms(5)..=LONGEST_RECONNECT)
+            });
+            let client = match client {
+                Ok(client) => client,
+                Err(error) => return Err(world.failure(Violation::Reported(error.to_string()))),
+            };
+            for steps in [&plan.steps, &plan.beside] {
+                world.spawn(
+                    &client,
+                    program::run(client.clone(), steps.clone(), answer_limit, Rc::clone(&letterbox)),
+                );
+            }
+            clients.push(client);
+        }
+        // Nothing here waits for longer than it was told to, so the programs end.
+        let longest = self.clients.iter().map(|client| client.all_steps().map(longest_of).sum()).max();
+        let longest: Duration = longest.unwrap_or_default();
+        let last_fault = self.faults.iter().map(|(when, fault)| when.at_latest(longest) + fault.span()).max();
+        let last_fault = last_fault.unwrap_or_default();
+        world.run((longest + last_fault) * 2 + PATIENCE)?;
+        world.forget_faults();
+        world.heal();
+        // What a master has from another one ends by the other's clock.
+        let quarantine = self.restart_guard.map_or(Duration::ZERO, |longest| longest + longest / 50);
+        let has_copies = self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
+        let skew = if has_copies { quarantine.min(LARGEST_SKEW) } else { Duration::ZERO };
+        let crowd = Duration::from_secs(2) * (1 + crowd(&clients));
+        let within = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;
+        for client in &clients {
+            let ttl = self.request_timeout * 10;
+            world.spawn(client, program::must_get(client.clone(), 0, ttl, within));
+        }
+        world.run(within * 2 + PATIENCE)?;
+        world.settle()
+    }
+
+    /// The longest life that any key may have been given.
+    pub(super) fn longest_ttl(&self) -> Duration {
+        let ttls = self.clients.iter().flat_map(ClientPlan::all_steps).map(|step| match step {
+            Step::Lock { ttl, .. } | Step::Extend { ttl, .. } | Step::Resume { ttl, .. } => *ttl + *ttl / 50,
+            _ => Duration::ZERO,
+        });
+        ttls.max().unwrap_or_default()
+    }
+}
+
+fn crowd(clients: &[super::Client]) -> u32 {
+    u32::try_from(clients.len()).unwrap_or(u32::MAX)
+}
+
+fn same_kind(one: &Violation, other: &Violation) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// How long a step may take.
+fn longest_of(step: &Step) -> Duration {
+    match step {
+        Step::Lock { within, .. } => *within,
+        Step::Hold(span) | Step::Rest(span) => *span,
+        Step::Resume { .. } => RESUMED_WITHIN,
+        Step::Extend { .. } | Step::Release | Step::ReleaseHanded => Duration::from_secs(1),
+        Step::StopRenewal | Step::Drop | Step::HandOn => Duration::ZERO,
+    }
+}

@@ -1,0 +1,245 @@
+//! Processes: when clients and masters run, stand still, die and come back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::clock::TrueTime;
+use super::link::LinkId;
+use super::random::nanos;
+use super::state::{Event, State, identity};
+use super::timeline::Happening;
+use super::violation::Violation;
+use crate::master::Keep;
+
+/// How soon a process runs after something has woken it.
+const LATENCY: std::ops::RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_micros(60);
+
+/// How late timers fire.
+const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_micros(1_100);
+
+/// So often may a driver look around in vain within this span.
+const MOST_IDLE_TURNS: u32 = 100;
+const SPIN_WINDOW: Duration = Duration::from_millis(100);
+
+/// Whether the client's driver takes no notice of what wakes it in its own turn, as the one of the blocking transport: it registers its waker
+/// again before it sleeps. The others look around once more, as a task of an async runtime does. There is one of each kind among any two clients.
+pub(super) fn ignores_own_wakes(client: usize) -> bool {
+    client % 2 == 1
+}
+
+impl State {
+    /// What a client's clock shows, in nanoseconds.
+    pub(super) fn local(&self, client: usize) -> u64 {
+        self.clients.get(client).map_or(0, |node| node.clock.read(self.now))
+    }
+
+    /// Has the client's driver look around soon, because something has woken it.
+    pub(super) fn rouse(&mut self, client: usize) {
+        let at = self.now + self.latency();
+        self.schedule_turn(client, at);
+    }
+
+    /// A client's driver has been woken.
+    pub(super) fn driver_woken(&mut self, client: usize) {
+        let is_in_turn = self.clients.get(client).is_some_and(|node| node.is_in_turn);
+        if !is_in_turn || !ignores_own_wakes(client) {
+            self.rouse(client);
+        }
+    }
+
+    pub(super) fn set_in_turn(&mut self, client: usize, is_in_turn: bool) {
+        if let Some(node) = self.clients.get_mut(client) {
+            node.is_in_turn = is_in_turn;
+        }
+    }
+
+    /// Has the client's driver look around once its own clock shows `local`.
+    pub(super) fn set_alarm(&mut self, client: usize, local: u64) {
+        if let Some(at) = self.alarm_time(client, local) {
+            self.schedule_turn(client, at);
+        }
+    }
+
+    /// When a timer fires that was set for `local`, which is not before that.
+    pub(super) fn alarm_time(&mut self, client: usize, local: u64) -> Option<TrueTime> {
+        let due = self.clients.get(client)?.clock.when(local).max(self.now);
+        Some(due + nanos(self.random.within(LATENESS)))
+    }
+
+    fn latency(&mut self) -> u64 {
+        // Now and then something else runs first.
+        let extra = if self.random.one_in(40) { Duration::from_millis(2) } else { Duration::ZERO };
+        nanos(self.random.within(LATENCY) + self.random.within(Duration::ZERO..=extra))
+    }
+
+    fn schedule_turn(&mut self, client: usize, at: TrueTime) {
+        let Some(node) = self.clients.get_mut(client) else { return };
+        if node.turn.is_some_and(|(earlier, _)| earlier <= at) {
+            return;
+        }
+        node.turns += 1;
+        let number = node.turns;
+        node.turn = Some((at, number));
+        self.schedule(at, Event::Turn { client, number });
+    }
+
+    /// Whether the driver is to look around now that this turn has come.
+    pub(super) fn turn_begins(&mut self, client: usize, number: u64) -> bool {
+        let now = self.now;
+        let Some(node) = self.clients.get_mut(client) else { return false };
+        if node.turn.is_none_or(|(_, latest)| latest != number) {
+            return false;
+        }
+        node.turn = None;
+        now >= node.paused_until && !node.is_dead
+    }
+
+    /// A driver has looked around, and there was something to do or not.
+    pub(super) fn turn_ended(&mut self, client: usize, was_idle: bool) {
+        let now = self.now;
+        let Some(node) = self.clients.get_mut(client).filter(|_| was_idle) else { return };
+        let (began, turns) = node.idle_turns;
+        node.idle_turns = if now < began + nanos(SPIN_WINDOW) { (began, turns + 1) } else { (now, 1) };
+        if node.idle_turns.1 > MOST_IDLE_TURNS {
+            self.observer.report(Violation::Spinning { client });
+        }
+    }
+
+    /// A task of the client's may go on.
+    pub(super) fn wake_task(&mut self, client: usize, task: usize) {
+        let Some(node) = self.clients.get_mut(client) else { return };
+        if !node.woken.contains(&task) {
+            node.woken.push_back(task);
+        }
+        if !node.poll_is_due {
+            node.poll_is_due = true;
+            let at = self.now + self.latency();
+            self.schedule(at, Event::Poll { client });
+        }
+    }
+
+    /// The tasks that go on now.
+    pub(super) fn poll_begins(&mut self, client: usize) -> VecDeque<usize> {
+        let now = self.now;
+        let Some(node) = self.clients.get_mut(client) else { return VecDeque::new() };
+        node.poll_is_due = false;
+        if now < node.paused_until || node.is_dead {
+            return VecDeque::new();
+        }
+        std::mem::take(&mut node.woken)
+    }
+
+    pub(super) fn pause(&mut self, client: usize, span: Duration) {
+        let until = self.now + nanos(span);
+        let Some(node) = self.clients.get_mut(client) else { return };
+        if until > node.paused_until {
+            node.paused_until = until;
+            self.schedule(until, Event::Resume { client });
+        }
+    }
+
+    pub(super) fn resume(&mut self, client: usize) {
+        let Some(node) = self.clients.get_mut(client) else { return };
+        if self.now < node.paused_until {
+            return;
+        }
+        node.stood_until = node.clock.read(self.now);
+        // Whatever was due meanwhile is due now, timers above all.
+        if !node.woken.is_empty() && !node.poll_is_due {
+            node.poll_is_due = true;
+            self.schedule(self.now, Event::Poll { client });
+        }
+        self.rouse(client);
+    }
+
+    pub(super) fn continue_master(&mut self, master: usize) {
+        if self
+            .masters
+            .get(master)
+            .is_none_or(|node| self.now < node.hangs_until || self.now < node.away_until)
+        {
+            return;
+        }
+        self.note(|| Happening::GoesOn { master });
+        self.plan_round_again(master);
+        let mut waiting: Vec<LinkId> =
+            self.link_ids().filter(|&id| self.link(id).is_some_and(|link| link.master == master)).collect();
+        // The system tells a server which of its connections are readable, in no order that it can rely on.
+        while !waiting.is_empty() {
+            let id = waiting.swap_remove(self.random.below(waiting.len()));
+            let unread = self.link_mut(id).map(|link| std::mem::take(&mut link.unread)).unwrap_or_default();
+            for item in unread {
+                self.master_reads(id, item);
+            }
+        }
+    }
+
+    /// A master comes back, unless it has done so already.
+    pub(super) fn restart(&mut self, master: usize, incarnation: u64) {
+        let now = self.now;
+        let Some(node) = self.masters.get_mut(master).filter(|node| node.incarnations == incarnation) else {
+            return;
+        };
+        node.incarnations += 1;
+        node.away_until = now;
+        node.hangs_until = now;
+        let kept = node.kept;
+        let mut every_other = false;
+        node.model.restart(identity(master, node.incarnations), |_| match kept {
+            Keep::Everything => true,
+            Keep::Nothing => false,
+            Keep::Half => {
+                every_other = !every_other;
+                every_other
+            }
+        });
+        self.plan_round_again(master);
+        if kept != Keep::Everything {
+            self.loses_data(master, true);
+        }
+        self.note(|| Happening::Back { master, kept });
+        self.observer.keys_changed();
+    }
+
+    pub(super) fn flush(&mut self, master: usize) {
+        if let Some(node) = self.masters.get_mut(master) {
+            node.model.remove_all();
+        }
+        self.tell_readers(master, None);
+        self.loses_data(master, true);
+    }
+
+    /// A master that is there becomes a replica of another one.
+    pub(super) fn resync(&mut self, master: usize, further: usize, span: Duration) {
+        let (masters, now) = (self.masters.len(), self.now);
+        let Some(others) = masters.checked_sub(1).filter(|others| *others > 0) else { return };
+        let other = (master + 1 + further % others) % masters;
+        let Some(source) = self.masters.get(other).map(|node| node.model.clone()) else { return };
+        let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
+        node.model.resync_from(&source);
+        self.note(|| Happening::Copies { master, other });
+        self.tell_readers(master, None);
+        self.loses_data(master, false);
+        self.schedule(now + nanos(span), Event::Promote { master });
+    }
+
+    /// A replica becomes a master, unless it is one already.
+    pub(super) fn promote(&mut self, master: usize) {
+        let Some(node) = self.masters.get_mut(master) else { return };
+        let before = node.model.replication_id().to_owned();
+        node.model.promote();
+        if node.model.replication_id() != before {
+            self.note(|| Happening::Promoted { master });
+            self.tell_readers(master, None);
+            self.loses_data(master, true);
+        }
+    }
+
+    fn loses_data(&mut self, master: usize, votes: bool) {
+        let Some(node) = self.masters.get(master) else { return };
+        let clock = votes.then(|| node.clock.read(self.now));
+        self.observer.outages.lost(master, self.now, clock);
+        self.observer.ledger.lost(master);
+        self.observer.keys_changed();
+    }
+}

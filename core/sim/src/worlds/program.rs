@@ -1,0 +1,294 @@
+//! What a client does, as a value, and the task that does it.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use quorlock_core::front::{Guard, Request};
+use quorlock_core::{AcquireError, Instant, Resumption};
+
+use super::client::Client;
+use super::violation::Violation;
+
+/// One thing that a client does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// Seeks a lock. One that it still has is dropped first.
+    Lock {
+        /// Which resource, by number.
+        resource: u8,
+        /// The life of its keys.
+        ttl: Duration,
+        /// How long to seek it.
+        within: Duration,
+        /// Whether it is renewed in the background.
+        renewed: bool,
+        /// Whether its grant is numbered.
+        fenced: bool,
+        /// Whether it is put back on masters that lost it.
+        healing: bool,
+        /// After so long the request is dropped.
+        dropped_after: Option<Duration>,
+    },
+    /// Waits until the lock is lost, but no longer than this.
+    Hold(Duration),
+    /// Extends the lock that it has.
+    Extend {
+        /// For how long from now on.
+        ttl: Duration,
+        /// After so long the future is dropped.
+        dropped_after: Option<Duration>,
+    },
+    /// Hands the lock that it has on to whoever takes it.
+    HandOn,
+    /// Takes the lock that was handed on first. One that it still has is dropped before.
+    Resume {
+        /// For how long from now on.
+        ttl: Duration,
+        /// Whether it is renewed in the background.
+        renewed: bool,
+        /// Whether it is put back on masters that lost it.
+        healing: bool,
+    },
+    /// Releases the lock that was handed on first.
+    ReleaseHanded,
+    /// Ends the renewal of the lock that it has.
+    StopRenewal,
+    /// Releases the lock that it has, and waits for the outcome.
+    Release,
+    /// Drops the lock that it has.
+    Drop,
+    /// Waits.
+    Rest(Duration),
+}
+
+/// Locks that were handed on, with the numbers of their resources.
+pub(super) type Letterbox = Rc<RefCell<VecDeque<(u8, Resumption)>>>;
+
+/// How long a client tries to go on with a lock.
+pub(super) const RESUMED_WITHIN: Duration = ms(500);
+
+impl Step {
+    /// The step with what it becomes if it asks for less; `None` if it asks for nothing special.
+    pub(super) fn plainer(&mut self) -> Option<(&mut Self, Self)> {
+        let mut plain = *self;
+        match &mut plain {
+            Self::Lock { fenced, .. } if *fenced => *fenced = false,
+            Self::Lock { healing, .. } | Self::Resume { healing, .. } if *healing => *healing = false,
+            Self::Lock { renewed, .. } | Self::Resume { renewed, .. } if *renewed => *renewed = false,
+            _ => return None,
+        }
+        Some((self, plain))
+    }
+}
+
+/// What commands may take beyond what is promised, because a process runs a little after it has been woken.
+const GRACE: Duration = ms(15);
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The resource with this number.
+pub(super) fn resource(number: u8) -> String {
+    format!("resource{number}")
+}
+
+/// Carries out these steps, one after the other, and reports commands that end late.
+pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration, letterbox: Letterbox) {
+    let mut guard: Option<Guard> = None;
+    let mut held_resource = 0;
+    // Whether the end of its validity may move without being asked.
+    let mut is_renewed = false;
+    for step in steps {
+        match step {
+            Step::Lock { resource: number, ttl, within, renewed, fenced, healing, dropped_after } => {
+                drop(guard.take());
+                (is_renewed, held_resource) = (renewed, number);
+                let request = client.locker().lock(resource(number)).ttl(ttl).within(within);
+                let request = if fenced { request.fenced() } else { request };
+                let request = with(request, renewed, healing);
+                guard = granted(&client, "lock", request, within, dropped_after).await;
+            }
+            Step::HandOn => {
+                if let Some(held) = guard.take() {
+                    let token = held.token();
+                    if let Ok(proof) = held.hand_on() {
+                        client.handed_on(token);
+                        letterbox.borrow_mut().push_back((held_resource, proof));
+                    }
+                }
+            }
+            Step::Resume { ttl, renewed, healing } => {
+                let handed = letterbox.borrow_mut().pop_front();
+                if let Some((number, proof)) = handed {
+                    drop(guard.take());
+                    (is_renewed, held_resource) = (renewed, number);
+                    let request = client.locker().resume(resource(number), proof).ttl(ttl);
+                    let request = with(request.within(RESUMED_WITHIN), renewed, healing);
+                    guard = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
+                }
+            }
+            Step::ReleaseHanded => {
+                let handed = letterbox.borrow_mut().pop_front();
+                if let Some((number, proof)) = handed {
+                    let timed = Timed::begin(&client, "release", answer_limit, true);
+                    if let Ok(release) = client.locker().release(resource(number), proof.token) {
+                        let _ = release.await;
+                    }
+                    timed.end();
+                }
+            }
+            Step::Hold(span) => match &guard {
+                Some(held) => {
+                    let (end, leapt) = (client.now() + held.remaining(), client.leapt());
+                    let lost = unless(&client, Some(span), held.lost()).await;
+                    // Timers stand still in a leap; a driver looks at the clock once a second while it holds a lock.
+                    let unnoticed = if client.leapt() > leapt { ms(1_000) } else { Duration::ZERO };
+                    let told_by = end.max(client.stood_until()) + unnoticed + GRACE;
+                    if lost.is_none() && !held.is_valid() && !is_renewed && client.now() > told_by {
+                        let (took, limit) = (client.now().since(end), GRACE);
+                        client.find(Violation::Late {
+                            client: client.number(),
+                            command: "loss",
+                            took,
+                            limit,
+                        });
+                    }
+                }
+                None => client.sleep(span).await,
+            },
+            Step::Extend { ttl, dropped_after } => {
+                if let Some(held) = &guard {
+                    let timed = Timed::begin(&client, "extension", answer_limit, true);
+                    // Whatever it says: the observer looks at the guard itself.
+                    let _ = unless(&client, dropped_after, held.extend(ttl)).await;
+                    timed.end();
+                }
+            }
+            Step::StopRenewal => {
+                if let Some(held) = &guard {
+                    held.stop_renewal();
+                }
+            }
+            Step::Release => {
+                if let Some(held) = guard.take() {
+                    let timed = Timed::begin(&client, "release", answer_limit, true);
+                    let _ = held.release().await;
+                    timed.end();
+                }
+            }
+            Step::Drop => drop(guard.take()),
+            Step::Rest(span) => client.sleep(span).await,
+        }
+    }
+}
+
+fn with(request: Request, renewed: bool, healing: bool) -> Request {
+    let request = if renewed { request.renew() } else { request };
+    if healing { request.heal() } else { request }
+}
+
+/// The guard that comes of a request, and a report if it came too late.
+async fn granted(
+    client: &Client,
+    command: &'static str,
+    request: Request,
+    within: Duration,
+    dropped_after: Option<Duration>,
+) -> Option<Guard> {
+    let timed = Timed::begin(client, command, within, false);
+    let guard = unless(client, dropped_after, request.into_future()).await.and_then(Result::ok);
+    if guard.as_ref().is_some_and(|guard| !guard.is_valid()) {
+        client.find(Violation::WornOut { client: client.number() });
+    }
+    timed.end();
+    guard
+}
+
+/// Seeks a lock when all is well, which must come to something within this time; and then one of its own, which must be renewed,
+/// extended and released as promised.
+pub(super) async fn must_get(client: Client, number: u8, ttl: Duration, within: Duration) {
+    let until = client.now() + within;
+    if let Err(error) = live(&client, number, ttl, until).await {
+        client.find(Violation::NoProgress { client: client.number(), error });
+    }
+}
+
+async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Result<(), String> {
+    let guard = keep_asking(client, resource(number), ttl, until).await?;
+    client.sleep(Duration::from_millis(3)).await;
+    // Who came in through masters of which one was just coming back cannot be sure to hear a quorum once more.
+    drop(guard);
+    let own = format!("own{}", client.number());
+    let guard = keep_asking(client, own, ttl, until + ttl * 2).await?;
+    if let Some(cause) = unless(client, Some(ttl * 3), guard.lost()).await {
+        return Err(format!("its lock was not renewed: {cause}"));
+    }
+    guard.extend(ttl).await.map_err(|error| error.to_string())?;
+    guard.release().await.map_err(|error| error.to_string())
+}
+
+async fn keep_asking(client: &Client, name: String, ttl: Duration, until: Instant) -> Result<Guard, String> {
+    loop {
+        let left = until.since(client.now());
+        let request = client.locker().lock(&name).ttl(ttl).renew().within(left);
+        let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
+        match request.await {
+            Ok(guard) => return Ok(guard),
+            // Told at once where a configuration seems to be wrong: a password that was set is known as such until the next attempt to
+            // connect, which comes with the back-off.
+            Err(AcquireError::Misconfigured(_)) if client.now() < until => {
+                client.sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// How long a command takes on its client's clock; while the process stands still it cannot end.
+struct Timed<'a> {
+    client: &'a Client,
+    command: &'static str,
+    limit: Duration,
+    began: Instant,
+    /// Whether the time counts anew when the process goes on: an answer is waited for from when its request was sent.
+    starts_again: bool,
+}
+
+impl<'a> Timed<'a> {
+    fn begin(client: &'a Client, command: &'static str, limit: Duration, starts_again: bool) -> Self {
+        Self { client, command, limit, began: client.now(), starts_again }
+    }
+
+    fn end(self) {
+        // Timers that were set before a leap fire so much later, and the driver sets none for what comes behind them.
+        let leap = self.client.leapt();
+        let mut end = self.began + self.limit + leap;
+        let stood_until = self.client.stood_until() + leap;
+        if stood_until > self.began {
+            end = end.max(stood_until + if self.starts_again { self.limit } else { Duration::ZERO });
+        }
+        let (now, limit) = (self.client.now(), (end + GRACE).since(self.began));
+        if now > end + GRACE {
+            let (client, command, took) = (self.client.number(), self.command, now.since(self.began));
+            self.client.find(Violation::Late { client, command, took, limit });
+        }
+    }
+}
+
+/// What the future gives, unless it has not come to an end after so long; it is dropped then.
+async fn unless<F: Future>(client: &Client, limit: Option<Duration>, future: F) -> Option<F::Output> {
+    let Some(limit) = limit else { return Some(future.await) };
+    let (mut future, mut over) = (pin!(future), pin!(client.sleep(limit)));
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => over.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}

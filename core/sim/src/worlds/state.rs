@@ -1,0 +1,375 @@
+//! Everything in a world but the clients' own code: the order of events, the processes and the network between them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::task::Waker;
+use std::time::Duration;
+
+use quorlock_core::internals::OPEN;
+use quorlock_core::{Cause, Fleet};
+
+use super::clock::{Clock, TrueTime};
+use super::fault::{Fault, Refusal};
+use super::link::{Link, LinkId, Path};
+use super::observer::Observer;
+use super::pushes::Pushing;
+use super::random::Random;
+use super::timeline::{Happening, Timeline};
+use crate::master::{Command, Keep, Master, Session};
+
+/// The masters' clocks start here, in the time since the Unix epoch; the clients' start anywhere.
+const MASTERS_START: Duration = Duration::from_secs(1_750_000_000);
+
+/// What happens at some time.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A connection request arrives at the master.
+    Knock(LinkId),
+    /// It has been accepted, and the client learns it.
+    Accepted(LinkId),
+    /// It was refused.
+    Refused(LinkId),
+    /// Bytes arrive at the master.
+    Up(LinkId, Vec<u8>),
+    /// The client's end of the connection arrives at the master.
+    UpEnd(LinkId),
+    /// Bytes arrive at the client.
+    Down(LinkId, Vec<u8>),
+    /// The master's end of the connection arrives at the client.
+    DownEnd(LinkId),
+    /// A client's driver looks around, unless it has been woken earlier meanwhile.
+    Turn {
+        client: usize,
+        number: u64,
+    },
+    /// A client's tasks that were woken go on.
+    Poll {
+        client: usize,
+    },
+    /// A sleep is over.
+    Alarm(Waker),
+    /// There is room in a client's sockets again.
+    Room {
+        client: usize,
+    },
+    /// A client's process goes on.
+    Resume {
+        client: usize,
+    },
+    /// A master's process goes on.
+    Continue {
+        master: usize,
+    },
+    /// A master comes back.
+    Restart {
+        master: usize,
+        incarnation: u64,
+    },
+    /// A master that was made a replica is promoted.
+    Promote {
+        master: usize,
+    },
+    /// A master comes by keys that have ended.
+    Round {
+        master: usize,
+    },
+    /// What a master has pushed is held back no longer.
+    LatePushes {
+        master: usize,
+    },
+    /// A master stops refusing.
+    Mend {
+        master: usize,
+        reason: Refusal,
+    },
+    Fault(Fault),
+}
+
+/// An event with its place in the order of all.
+#[derive(Debug)]
+pub(super) struct Scheduled {
+    at: TrueTime,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// A master's process.
+#[derive(Debug)]
+pub(super) struct MasterNode {
+    pub(super) model: Master,
+    pub(super) clock: Clock,
+    pub(super) hangs_until: TrueTime,
+    pub(super) away_until: TrueTime,
+    /// What survives while it is away.
+    pub(super) kept: Keep,
+    /// How many it has been, counting restarts: no two have one run id.
+    pub(super) incarnations: u64,
+    pub(super) pushing: Pushing,
+}
+
+/// What a client's driver finds in its sockets.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    Opened(LinkId),
+    Bytes(LinkId, Vec<u8>),
+    Ended(LinkId, Cause),
+}
+
+/// A client's process.
+#[derive(Debug)]
+pub(super) struct ClientNode {
+    pub(super) clock: Clock,
+    pub(super) entropy: Random,
+    pub(super) paused_until: TrueTime,
+    /// When it last stood still, up to this reading of its clock.
+    pub(super) stood_until: u64,
+    /// By how much its clock has leapt forward in all.
+    pub(super) leapt: Duration,
+    pub(super) is_dead: bool,
+    pub(super) inbox: VecDeque<Inbound>,
+    /// When the driver looks around next, and the number of that look.
+    pub(super) turn: Option<(TrueTime, u64)>,
+    pub(super) turns: u64,
+    /// Whether its driver is in a turn.
+    pub(super) is_in_turn: bool,
+    /// Turns in which there was nothing to do, in the present window of true time that began then.
+    pub(super) idle_turns: (TrueTime, u32),
+    /// Whether tasks are to go on at some scheduled time.
+    pub(super) poll_is_due: bool,
+    /// The tasks that were woken, in order.
+    pub(super) woken: VecDeque<usize>,
+    /// Its connections to each master that it has not closed.
+    pub(super) links: Vec<Vec<LinkId>>,
+    pub(super) paths: Vec<Path>,
+}
+
+/// The world without the clients' own code.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) now: TrueTime,
+    scheduled: u64,
+    queue: BinaryHeap<Reverse<Scheduled>>,
+    pub(super) random: Random,
+    pub(super) masters: Vec<MasterNode>,
+    pub(super) clients: Vec<ClientNode>,
+    pub(super) links: Vec<Link>,
+    pub(super) observer: Observer,
+    pub(super) timeline: Timeline,
+    /// How many events have happened.
+    pub(super) steps: u64,
+    /// How many writes clients have made.
+    pub(super) writes: u64,
+    /// Whether all faults have ended: nothing is slow any more either.
+    pub(super) is_calm: bool,
+    /// Faults that come about when so many have.
+    counted: BTreeMap<u64, Vec<Fault>>,
+    /// Faults that come about so long after that grant.
+    granted: BTreeMap<u64, Vec<(u64, Fault)>>,
+    grants: u64,
+}
+
+impl State {
+    /// The masters' clocks differ by up to `skew`.
+    pub(super) fn new(seed: u64, masters: usize, skew: Duration, keeps_timeline: bool) -> Self {
+        let mut random = Random::new(seed);
+        let masters = (0..masters)
+            .map(|place| MasterNode {
+                model: Master::new(identity(place, 0)),
+                clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=skew), 0),
+                hangs_until: 0,
+                away_until: 0,
+                kept: Keep::Everything,
+                incarnations: 0,
+                pushing: Pushing::default(),
+            })
+            .collect::<Vec<_>>();
+        Self {
+            now: 0,
+            scheduled: 0,
+            queue: BinaryHeap::new(),
+            random,
+            observer: Observer::new(masters.len()),
+            masters,
+            clients: Vec::new(),
+            links: Vec::new(),
+            timeline: Timeline::new(keeps_timeline),
+            steps: 0,
+            writes: 0,
+            is_calm: false,
+            counted: BTreeMap::new(),
+            granted: BTreeMap::new(),
+            grants: 0,
+        }
+    }
+
+    pub(super) fn add_client(&mut self) -> usize {
+        let start = self.random.within(Duration::from_secs(1)..=Duration::from_secs(1_000));
+        self.clients.push(ClientNode {
+            clock: Clock::new(start, 0),
+            entropy: self.random.fork(),
+            paused_until: 0,
+            stood_until: 0,
+            leapt: Duration::ZERO,
+            is_dead: false,
+            inbox: VecDeque::new(),
+            turn: None,
+            turns: 0,
+            is_in_turn: false,
+            idle_turns: (0, 0),
+            poll_is_due: false,
+            woken: VecDeque::new(),
+            links: vec![Vec::new(); self.masters.len()],
+            paths: vec![Path::default(); self.masters.len()],
+        });
+        self.clients.len() - 1
+    }
+
+    /// A client has the restart guard on.
+    pub(super) fn guard(&mut self, longest: Duration) {
+        let now = self.now;
+        self.observer.outages.guard(longest, self.masters.iter().map(|node| node.clock.read(now)));
+    }
+
+    /// All masters are told that nothing can be locked yet.
+    pub(super) fn open(&mut self, longest: Duration) {
+        let [longest, masters] = [longest.as_millis().to_string(), self.masters.len().to_string()];
+        for node in &mut self.masters {
+            let command = Command::new(["EVAL", OPEN.text, "1", Fleet::MARKER, &longest, &masters]);
+            let server_now = Duration::from_nanos(node.clock.read(self.now));
+            let _ = node.model.execute(&mut Session::new(), &command, server_now, &mut Vec::new());
+        }
+        self.observer.outages.opened = true;
+    }
+
+    // The order of events.
+
+    pub(super) fn schedule(&mut self, at: TrueTime, event: Event) {
+        let number = self.scheduled;
+        self.scheduled += 1;
+        self.queue.push(Reverse(Scheduled { at: at.max(self.now), number, event }));
+    }
+
+    /// When the next event happens.
+    pub(super) fn next_at(&self) -> Option<TrueTime> {
+        self.queue.peek().map(|Reverse(next)| next.at)
+    }
+
+    /// Schedules a fault for when so many events have happened.
+    pub(super) fn schedule_after_events(&mut self, number: u64, fault: Fault) {
+        self.counted.entry(number).or_default().push(fault);
+    }
+
+    /// Schedules a fault for so long after that grant.
+    pub(super) fn schedule_at_grant(&mut self, number: u64, delay: u64, fault: Fault) {
+        self.granted.entry(number).or_default().push((delay, fault));
+    }
+
+    /// A master has executed a request for a lock and granted it.
+    pub(super) fn grant_happens(&mut self, client: usize, master: usize) {
+        let due = self.granted.remove(&self.grants);
+        self.grants += 1;
+        for (delay, fault) in due.into_iter().flatten() {
+            let fault = fault.counted_from(client, master);
+            if delay == 0 && !matches!(fault, Fault::Kill { .. }) {
+                self.inject(fault);
+            } else {
+                self.schedule(self.now + delay, Event::Fault(fault));
+            }
+        }
+    }
+
+    /// Makes it the time of the next event.
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        while let Some(due) = self.counted.first_entry().filter(|due| *due.key() <= self.steps) {
+            for fault in due.remove() {
+                self.schedule(self.now, Event::Fault(fault));
+            }
+        }
+        let Reverse(next) = self.queue.pop()?;
+        self.now = next.at;
+        self.steps += 1;
+        Some(next.event)
+    }
+
+    /// Whatever was to go wrong later does not.
+    pub(super) fn forget_faults(&mut self) {
+        self.counted.clear();
+        self.granted.clear();
+        self.queue.retain(|Reverse(next)| !matches!(next.event, Event::Fault(_)));
+    }
+
+    /// Leaves only what clients and masters do: sleeps that were given up, and ends of faults that have ended already, mean nothing.
+    pub(super) fn forget_what_means_nothing(&mut self) {
+        self.forget_faults();
+        self.forget_rounds();
+        self.queue.retain(|Reverse(next)| {
+            !matches!(
+                next.event,
+                Event::Alarm(_)
+                    | Event::Resume { .. }
+                    | Event::Continue { .. }
+                    | Event::Restart { .. }
+                    | Event::Promote { .. }
+                    | Event::Mend { .. }
+                    | Event::Round { .. }
+                    | Event::LatePushes { .. }
+            )
+        });
+    }
+
+    /// Everything that was to happen, for whoever drops it with the state unlocked: wakers may be the last to hold a task.
+    pub(super) fn take_events(&mut self) -> impl Drop + use<> {
+        std::mem::take(&mut self.queue).into_vec()
+    }
+
+    pub(super) fn note(&mut self, what: impl FnOnce() -> Happening) {
+        self.timeline.note(self.now, what);
+    }
+
+    // Connections.
+
+    pub(super) fn link(&self, id: LinkId) -> Option<&Link> {
+        self.links.get(id.0)
+    }
+
+    pub(super) fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id.0)
+    }
+
+    pub(super) fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.links.len()).map(LinkId)
+    }
+
+    pub(super) fn path_mut(&mut self, client: usize, master: usize) -> Option<&mut Path> {
+        self.clients.get_mut(client).and_then(|node| node.paths.get_mut(master))
+    }
+
+    pub(super) fn path(&self, client: usize, master: usize) -> Path {
+        self.clients.get(client).and_then(|node| node.paths.get(master)).copied().unwrap_or_default()
+    }
+}
+
+pub(super) fn identity(master: usize, incarnation: u64) -> u64 {
+    // Far apart, so that no two processes of one world have the same.
+    (master as u64 + 1) << 32 | incarnation
+}

@@ -1,0 +1,192 @@
+//! Strategies for [proptest](https://docs.rs/proptest): faults, schedules of faults, client programs and whole plans, which shrink.
+//!
+//! ```
+//! use proptest::prelude::*;
+//! use quorlock_sim::strategies;
+//!
+//! proptest! {
+//!     # #![proptest_config(ProptestConfig::with_cases(8))]
+//!     # fn doctest(plan in strategies::plans()) { prop_assert!(plan.run().is_ok()); }
+//!     # /*
+//!     #[test]
+//!     fn no_two_holders(plan in strategies::plans()) {
+//!         plan.run().map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+//!     }
+//!     # */
+//! }
+//! # doctest();
+//! ```
+
+use std::ops::Range;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
+use super::plan::{ClientPlan, Plan};
+use super::program::Step;
+use crate::master::Keep;
+
+/// No TTL is longer, in milliseconds.
+const LONGEST_TTL: u64 = 6_000;
+
+fn millis(range: Range<u64>) -> impl Strategy<Value = Duration> {
+    range.prop_map(Duration::from_millis)
+}
+
+/// Any fault that lies inside Redlock's assumptions, for worlds of any size: numbers beyond the last are counted around.
+pub fn faults() -> impl Strategy<Value = Fault> {
+    let pair = (0usize..8, 0usize..8);
+    let reason = prop_oneof![
+        Just(Refusal::OutOfMemory),
+        Just(Refusal::ReadOnly),
+        Just(Refusal::Loading),
+        Just(Refusal::NoAuth)
+    ];
+    let push_fate = prop_oneof![Just(PushFate::Late), Just(PushFate::Lost), Just(PushFate::Repeated)];
+    prop_oneof![
+        (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Hang { master, span }),
+        (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Crash {
+            master,
+            span,
+            keep: Keep::Everything
+        }),
+        (0usize..8, reason, millis(1..2_000)).prop_map(|(master, reason, span)| Fault::Refuse {
+            master,
+            reason,
+            span
+        }),
+        (0usize..8, push_fate, millis(1..2_000)).prop_map(|(master, fate, span)| Fault::Pushes {
+            master,
+            fate,
+            span
+        }),
+        (0usize..8).prop_map(|master| Fault::ForgetScripts { master }),
+        pair.clone().prop_map(|(client, master)| Fault::Cut { client, master }),
+        pair.clone().prop_map(|(client, master)| Fault::HangUp { client, master }),
+        pair.clone().prop_map(|(client, master)| Fault::HalfOpen { client, master }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Partition {
+            client,
+            master,
+            span
+        }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Mute {
+            client,
+            master,
+            span
+        }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Clog {
+            client,
+            master,
+            span
+        }),
+        (pair.clone(), millis(1..2_000)).prop_map(|((client, master), span)| Fault::Unreachable {
+            client,
+            master,
+            span
+        }),
+        (pair, millis(1..400), millis(1..2_000)).prop_map(|((client, master), delay, span)| Fault::Slow {
+            client,
+            master,
+            delay,
+            span
+        }),
+        (0usize..8, millis(1..3_000)).prop_map(|(client, span)| Fault::Pause { client, span }),
+        (0usize..8, millis(1..3_000)).prop_map(|(client, by)| Fault::ClientJump { client, by }),
+        (0usize..8).prop_map(|client| Fault::Kill { client }),
+        (0usize..8, drift()).prop_map(|(client, gain_ppm)| Fault::ClientDrift { client, gain_ppm }),
+        (0usize..8, drift()).prop_map(|(master, gain_ppm)| Fault::MasterDrift { master, gain_ppm }),
+    ]
+}
+
+/// Faults that the restart guard is there for: masters lose their data.
+pub fn losses() -> impl Strategy<Value = Fault> {
+    let kept = prop_oneof![Just(Keep::Nothing), Just(Keep::Half)];
+    prop_oneof![
+        (0usize..8, millis(1..2_000), kept).prop_map(|(master, span, keep)| Fault::Crash {
+            master,
+            span,
+            keep
+        }),
+        (0usize..8).prop_map(|master| Fault::Flush { master }),
+        (0usize..8, 0usize..4, millis(1..2_000)).prop_map(|(master, further, span)| Fault::Resync {
+            master,
+            further,
+            span
+        }),
+    ]
+}
+
+/// Up to `most` faults, with when they come about: within `horizon` of true time, or when something is going on.
+pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
+    schedules_of(faults().boxed(), most, horizon)
+}
+
+fn schedules_of(
+    faults: BoxedStrategy<Fault>,
+    most: usize,
+    horizon: Duration,
+) -> impl Strategy<Value = Vec<(When, Fault)>> {
+    let horizon = u64::try_from(horizon.as_millis()).unwrap_or(u64::MAX).max(1);
+    let when = prop_oneof![
+        millis(0..horizon).prop_map(When::At),
+        // A thousand things or so happen in a second in which locks are sought.
+        (0..horizon).prop_map(When::AfterEvents),
+    ];
+    vec((when, faults), 0..=most)
+}
+
+/// One step of a client's program.
+pub fn steps() -> impl Strategy<Value = Step> {
+    let dropped_after = || option::weighted(0.15, millis(1..200));
+    prop_oneof![
+        4 => (0u8..2, millis(150..LONGEST_TTL), millis(5..3_000), any::<[bool; 3]>(), dropped_after()).prop_map(
+            |(resource, ttl, within, [renewed, fenced, healing], dropped_after)| {
+                Step::Lock { resource, ttl, within, renewed, fenced, healing, dropped_after }
+            }
+        ),
+        1 => Just(Step::HandOn),
+        1 => (millis(150..LONGEST_TTL), any::<[bool; 2]>())
+            .prop_map(|(ttl, [renewed, healing])| Step::Resume { ttl, renewed, healing }),
+        1 => Just(Step::ReleaseHanded),
+        3 => millis(1..800).prop_map(Step::Hold),
+        2 => (millis(150..LONGEST_TTL), dropped_after())
+            .prop_map(|(ttl, dropped_after)| Step::Extend { ttl, dropped_after }),
+        3 => Just(Step::Release),
+        1 => Just(Step::Drop),
+        1 => Just(Step::StopRenewal),
+        1 => millis(1..500).prop_map(Step::Rest),
+    ]
+}
+
+/// A client whose clock drifts within the assumptions.
+pub fn clients() -> impl Strategy<Value = ClientPlan> {
+    (vec(steps(), 1..30), drift())
+        .prop_map(|(steps, gain_ppm)| ClientPlan { gain_ppm, ..ClientPlan::new(steps) })
+}
+
+fn drift() -> impl Strategy<Value = i32> {
+    -ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM
+}
+
+/// Whole runs: one to five masters, up to four clients, and faults of every kind. With the restart guard masters lose their data too.
+pub fn plans() -> impl Strategy<Value = Plan> {
+    let horizon = Duration::from_secs(4);
+    let any_fault = prop_oneof![6 => faults(), 1 => losses()].boxed();
+    let guarded =
+        (millis(LONGEST_TTL..LONGEST_TTL + 500), any::<bool>(), schedules_of(any_fault, 20, horizon))
+            .prop_map(|(longest, opened, faults)| (Some(longest), opened, faults));
+    let plain = schedules(20, horizon).prop_map(|faults| (None, false, faults));
+    let masters = vec(drift(), 1..=5);
+    (any::<u64>(), masters, vec(clients(), 1..=4), prop_oneof![plain, guarded]).prop_map(
+        |(seed, masters, clients, (restart_guard, opened, faults))| Plan {
+            masters,
+            faults,
+            restart_guard,
+            opened,
+            ..Plan::new(seed, 1, clients)
+        },
+    )
+}

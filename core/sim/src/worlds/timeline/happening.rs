@@ -1,0 +1,152 @@
+//! What can happen in a world, as a value; and in words.
+
+use std::fmt;
+use std::time::Duration;
+
+use quorlock_core::{FencingToken, Resource};
+
+use super::Actor;
+use crate::master::Keep;
+use crate::worlds::clock::TrueTime;
+use crate::worlds::fault::Fault;
+use crate::worlds::reading::{Answer, Named};
+use crate::worlds::violation::Violation;
+
+/// One thing that happened. Tokens go by numbers, in the order of their coming.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::worlds) enum Happening {
+    /// A client sends a command.
+    Sent {
+        client: usize,
+        master: usize,
+        command: Named,
+        /// Whether the master has executed it since.
+        is_executed: bool,
+    },
+    /// A master executes a command.
+    Executed {
+        client: usize,
+        master: usize,
+        command: Named,
+        answer: Answer,
+        /// Its sender had left by then.
+        is_late: bool,
+        sent: Option<TrueTime>,
+        /// When all of the answer was in the client's socket.
+        heard: Option<TrueTime>,
+    },
+    /// A master tells a client that what it has read has changed.
+    Pushed {
+        client: usize,
+        master: usize,
+        fate: &'static str,
+    },
+    /// A client has a guard, or goes on having it.
+    Holds {
+        client: usize,
+        is_new: bool,
+        resource: Resource,
+        token: usize,
+        fence: Option<FencingToken>,
+        valid_for: Duration,
+        ends: TrueTime,
+    },
+    /// A guard is gone.
+    LetGo {
+        client: usize,
+        resource: Resource,
+        token: usize,
+        was_valid: bool,
+    },
+    /// A client reads or writes what the lock is there for.
+    Stored {
+        client: usize,
+        what: String,
+        is_taken: bool,
+    },
+    /// A client says something.
+    Said {
+        client: usize,
+        text: String,
+    },
+    Fault(Fault),
+    /// All faults end.
+    Healed,
+    /// A master that hung goes on.
+    GoesOn {
+        master: usize,
+    },
+    /// A master that was away is back.
+    Back {
+        master: usize,
+        kept: Keep,
+    },
+    /// A master becomes a replica.
+    Copies {
+        master: usize,
+        other: usize,
+    },
+    Promoted {
+        master: usize,
+    },
+    /// A promise does not hold that was given up.
+    GivenUp(Violation),
+    Broken(Violation),
+}
+
+impl Happening {
+    /// Who does it, and to whom.
+    pub(super) fn actors(&self) -> (Actor, Option<Actor>) {
+        match self {
+            Self::Executed { client, master, .. } => (Actor::Client(*client), Some(Actor::Master(*master))),
+            Self::Pushed { client, master, .. } => (Actor::Master(*master), Some(Actor::Client(*client))),
+            Self::Stored { client, .. } => (Actor::Client(*client), Some(Actor::Store)),
+            Self::Sent { client, .. }
+            | Self::Holds { client, .. }
+            | Self::LetGo { client, .. }
+            | Self::Said { client, .. } => (Actor::Client(*client), None),
+            Self::GoesOn { master }
+            | Self::Back { master, .. }
+            | Self::Copies { master, .. }
+            | Self::Promoted { master } => (Actor::Master(*master), None),
+            Self::Fault(_) | Self::Healed | Self::GivenUp(_) | Self::Broken(_) => (Actor::World, None),
+        }
+    }
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sent { master, command, .. } => write!(f, "sends master{master} {command}"),
+            Self::Executed { command, answer, is_late, .. } => {
+                let late = if *is_late { ", after its sender has left" } else { "" };
+                write!(f, "{command}: {}{late}", answer.text)
+            }
+            Self::Pushed { fate, .. } => write!(f, "tells that what was read has changed{fate}"),
+            Self::Holds { is_new, resource, token, fence, valid_for, .. } => {
+                let what = if *is_new { "holds" } else { "goes on holding" };
+                write!(f, "{what} {resource} with token {token}")?;
+                if let Some(fence) = fence {
+                    write!(f, ", number {fence}")?;
+                }
+                write!(f, ", valid for {valid_for:?}")
+            }
+            Self::LetGo { resource, token, was_valid, .. } => {
+                let why = if *was_valid { "" } else { ", whose validity is over" };
+                write!(f, "has {resource} no longer with token {token}{why}")
+            }
+            Self::Stored { what, is_taken, .. } => {
+                write!(f, "{what}{}", if *is_taken { "" } else { ": refused" })
+            }
+            Self::Said { text, .. } => f.write_str(text),
+            Self::Fault(fault) => write!(f, "{fault:?}"),
+            Self::Healed => f.write_str("all faults end"),
+            Self::GoesOn { .. } => f.write_str("goes on"),
+            Self::Back { kept, .. } => write!(f, "is back, keys kept: {kept:?}"),
+            Self::Copies { other, .. } => write!(f, "is a replica of master{other}"),
+            Self::Promoted { .. } => f.write_str("is promoted"),
+            Self::GivenUp(violation) => write!(f, "{violation}, as was to be expected"),
+            Self::Broken(violation) => write!(f, "a promise is broken: {violation}"),
+        }
+    }
+}

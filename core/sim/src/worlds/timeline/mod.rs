@@ -1,0 +1,203 @@
+//! What happened, for a person to read.
+
+mod drawing;
+mod faults;
+mod happening;
+mod mermaid;
+
+use std::fmt;
+
+use quorlock_core::Resource;
+
+pub(super) use self::happening::Happening;
+use super::clock::TrueTime;
+use crate::picture::Picture;
+
+/// Who does something.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Actor {
+    Client(usize),
+    Master(usize),
+    Store,
+    /// Faults and verdicts.
+    World,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(number) => write!(f, "client{number}"),
+            Self::Master(number) => write!(f, "master{number}"),
+            Self::Store => f.write_str("store"),
+            Self::World => f.write_str("world"),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Entry {
+    at: TrueTime,
+    what: Happening,
+}
+
+/// What happened in a world, in true time. [`Display`](fmt::Display) writes one line for each thing; [`Timeline::to_mermaid`] and
+/// [`Timeline::picture`] draw it.
+///
+/// Tokens go by numbers, in the order of their coming.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Timeline {
+    entries: Vec<Entry>,
+    /// The keys that masters have and had, for the picture.
+    keys: Vec<Key>,
+    /// The places there of those that have not ended, so that a long run is not looked through again and again.
+    present: Vec<usize>,
+    is_kept: bool,
+}
+
+/// A key that a master keeps.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Key {
+    pub(super) master: usize,
+    /// Whose, and what the key and its token are called.
+    pub(super) client: usize,
+    pub(super) resource: Resource,
+    pub(super) token: usize,
+    /// Since when.
+    pub(super) from: TrueTime,
+    /// Until when, if nobody changes it.
+    pub(super) until: TrueTime,
+}
+
+impl Timeline {
+    pub(super) fn new(is_kept: bool) -> Self {
+        Self { is_kept, ..Self::default() }
+    }
+
+    /// Keeps a line, if lines are kept: a proof that runs millions of worlds keeps those of the failed one only. Its place among the others.
+    pub(super) fn note(&mut self, at: TrueTime, what: impl FnOnce() -> Happening) -> Option<usize> {
+        if !self.is_kept {
+            return None;
+        }
+        self.entries.push(Entry { at, what: what() });
+        Some(self.entries.len() - 1)
+    }
+
+    /// What was sent there is executed now. When it was sent.
+    pub(super) fn executed(&mut self, place: usize) -> Option<TrueTime> {
+        let entry = self.entries.get_mut(place)?;
+        if let Happening::Sent { is_executed, .. } = &mut entry.what {
+            *is_executed = true;
+        }
+        Some(entry.at)
+    }
+
+    /// The answer to what was executed there has come.
+    pub(super) fn heard(&mut self, place: usize, at: TrueTime) {
+        if let Some(Entry { what: Happening::Executed { heard, .. }, .. }) = self.entries.get_mut(place) {
+            *heard = Some(at);
+        }
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// A master has these keys now. Others that it had are gone.
+    pub(super) fn keys_are(&mut self, master: usize, now: TrueTime, present: Vec<Key>) {
+        let Self { keys, present: places, .. } = self;
+        let mut known = Vec::new();
+        places.retain(|place| {
+            let Some(key) = keys.get_mut(*place).filter(|key| now < key.until) else { return false };
+            if key.master != master {
+                return true;
+            }
+            let same = |other: &&Key| (&other.resource, other.token) == (&key.resource, key.token);
+            match present.iter().find(same) {
+                Some(other) => {
+                    key.until = other.until;
+                    known.push((key.resource.clone(), key.token));
+                }
+                None => key.until = now,
+            }
+            now < key.until
+        });
+        for key in present {
+            if !known.iter().any(|(resource, token)| (resource, *token) == (&key.resource, key.token)) {
+                places.push(keys.len());
+                keys.push(key);
+            }
+        }
+    }
+
+    /// How many things happened.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing was kept.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The last `count` things only.
+    #[must_use]
+    pub fn last(&self, count: usize) -> Self {
+        let skipped = self.entries.len().saturating_sub(count);
+        let entries: Vec<_> = self.entries.iter().skip(skipped).cloned().collect();
+        let first = entries.first().map_or(TrueTime::MAX, |entry| entry.at);
+        let keys = self.keys.iter().filter(|key| key.until > first);
+        let keys = keys.map(|key| Key { from: key.from.max(first), ..key.clone() }).collect();
+        Self { entries, keys, present: Vec::new(), is_kept: self.is_kept }
+    }
+
+    /// What is about locks only: without handshakes, reads and what masters tell unasked.
+    #[must_use]
+    pub fn about_locks(&self) -> Self {
+        let is_about_locks = |entry: &&Entry| match &entry.what {
+            Happening::Sent { command, .. } | Happening::Executed { command, .. } => {
+                drawing::word(command.kind).is_some()
+            }
+            Happening::Pushed { .. } => false,
+            _ => true,
+        };
+        Self { entries: self.entries.iter().filter(is_about_locks).cloned().collect(), ..self.clone() }
+    }
+
+    /// A sequence diagram in the language of [Mermaid](https://mermaid.js.org/syntax/sequenceDiagram.html).
+    pub fn to_mermaid(&self) -> String {
+        mermaid::draw(&self.entries)
+    }
+
+    /// A picture of it under this title, for [`Picture::to_svg`]. Handshakes, reads and what masters tell unasked are left out.
+    pub fn picture(&self, title: impl Into<String>) -> Picture {
+        drawing::picture(self, title.into())
+    }
+
+    /// Everybody who takes part, clients first.
+    fn actors(entries: &[Entry]) -> Vec<Actor> {
+        let mut actors: Vec<Actor> = entries
+            .iter()
+            .map(|entry| entry.what.actors())
+            .flat_map(|(from, to)| [Some(from), to])
+            .flatten()
+            .filter(|actor| *actor != Actor::World)
+            .collect();
+        actors.sort_unstable();
+        actors.dedup();
+        actors
+    }
+}
+
+impl fmt::Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Entry { at, what } in &self.entries {
+            let (millis, nanos) = (at / 1_000_000, at % 1_000_000);
+            let actors = match what.actors() {
+                (from, Some(to)) => format!("{from} → {to}"),
+                (from, None) => from.to_string(),
+            };
+            writeln!(f, "{millis:>8}.{nanos:06} ms  {actors:<18}  {what}")?;
+        }
+        Ok(())
+    }
+}

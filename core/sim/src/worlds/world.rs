@@ -1,0 +1,355 @@
+//! The world: clients, masters and what lies between them, in one thread and one order.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorlock_core::{Config, ConfigBuilder, ConfigError};
+
+use super::client::{Client, Process, SharedState, lock};
+use super::fault::{Fault, When};
+use super::random::nanos;
+use super::state::{Event, State};
+use super::timeline::{Happening, Timeline};
+use super::violation::Violation;
+
+/// How long after the last fault keys that nobody holds may still be there: long enough for every connection to be opened again, and for
+/// what the masters put off to be asked again.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// After so long nothing may happen any more in a world in which nobody wants anything.
+const REST: Duration = Duration::from_secs(120);
+
+/// By how much the masters' clocks differ at most.
+pub(super) const LARGEST_SKEW: Duration = Duration::from_secs(9);
+
+/// Masters, a network, clocks and clients, all of them values; time passes when something happens.
+///
+/// The same seed and the same calls give the same run, on every machine. An observer looks in true time at every guard, clock and
+/// key, and [`World::run`] ends with a [`Failure`] when a promise is broken.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use quorlock_sim::{Fault, World};
+///
+/// let mut world = World::new(42);
+/// world.inject(Duration::from_millis(3), Fault::Hang { master: 1, span: Duration::from_secs(1) });
+/// for _ in 0..2 {
+///     let client = world.client();
+///     world.spawn(&client.clone(), async move {
+///         let guard = client.locker().lock("invoice:42").await.expect("two masters are a quorum of three");
+///         client.sleep(Duration::from_millis(20)).await;
+///         assert!(guard.is_valid());
+///     });
+/// }
+/// let report = world.run(Duration::from_secs(10))?;
+/// assert_eq!(report.acquisitions, 2);
+/// # Ok::<(), Box<quorlock_sim::Failure>>(())
+/// ```
+pub struct World {
+    seed: u64,
+    state: SharedState,
+    processes: Vec<Process>,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// How much true time has passed in the world.
+    pub took: Duration,
+    /// How many guards there have been.
+    pub acquisitions: u64,
+    /// How many requests about locks the masters have executed: for locks, their extension and their release.
+    pub requests: u64,
+    /// How many grants had a number.
+    pub numbered: u64,
+    /// How many of them needed a second round, because the masters' counters differed.
+    pub raised: u64,
+    /// How many requests for a lock a master granted after their sender had left: late enough to need the protocol's care.
+    pub late_grants: u64,
+    /// How many things have happened.
+    pub events: u64,
+}
+
+/// A promise was broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The seed of the world, which with the same calls gives the same run.
+    pub seed: u64,
+    /// What was broken.
+    pub violation: Violation,
+    /// What had happened until then.
+    pub timeline: Timeline,
+}
+
+impl Failure {
+    /// The timeline as an SVG document, under the seed as its title.
+    pub fn to_svg(&self) -> String {
+        self.timeline.picture(format!("Simulated run, seed {}", self.seed)).to_svg()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} (seed {})", self.violation, self.seed)?;
+        write!(f, "{}", self.timeline)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl World {
+    /// Three masters that are well, and nobody else yet.
+    pub fn new(seed: u64) -> Self {
+        Self::with_masters(seed, 3)
+    }
+
+    /// So many masters, from 1 to 64.
+    pub fn with_masters(seed: u64, masters: usize) -> Self {
+        Self::build(seed, masters, LARGEST_SKEW, true)
+    }
+
+    /// The same world, but it runs faster, keeps no timeline, and a failure tells none.
+    #[must_use]
+    pub fn without_timeline(self) -> Self {
+        lock(&self.state).timeline = Timeline::new(false);
+        self
+    }
+
+    /// The same world, but a run goes on when two clients hold one lock at once, and tells it in its timeline: for code that has to stand
+    /// that, such as a [`Store`](super::Store) that compares fencing tokens.
+    #[must_use]
+    pub fn with_two_holders_borne(self) -> Self {
+        lock(&self.state).observer.bears_two = true;
+        self
+    }
+
+    /// With `keeps_timeline` off it runs faster, and a failure's timeline is empty.
+    pub(super) fn build(seed: u64, masters: usize, skew: Duration, keeps_timeline: bool) -> Self {
+        let state = State::new(seed, masters.clamp(1, 64), skew, keeps_timeline);
+        Self { seed, state: Arc::new(Mutex::new(state)), processes: Vec::new() }
+    }
+
+    /// Another client with the default configuration for the world's masters.
+    ///
+    /// # Panics
+    /// Never: the default configuration can be used for any number of masters that a world has.
+    pub fn client(&mut self) -> Client {
+        self.client_with(|settings| settings).expect("the default configuration for 1 to 64 masters")
+    }
+
+    /// Another client, configured by `change`.
+    ///
+    /// # Errors
+    /// As [`ConfigBuilder::build`], and there is no other client.
+    pub fn client_with(
+        &mut self,
+        change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+    ) -> Result<Client, ConfigError> {
+        let masters = lock(&self.state).masters.len();
+        let urls = (0..masters).map(|number| format!("redis://master{number}"));
+        let config = change(Config::builder(urls)).build()?;
+        let (client, process) = Process::start(&self.state, config);
+        self.processes.push(process);
+        Ok(client)
+    }
+
+    /// Has a client run a task. It is polled on this thread, among everything else that happens. A process that has died runs none.
+    pub fn spawn(&mut self, client: &Client, task: impl Future<Output = ()> + 'static) {
+        if let Some(process) = self.processes.get_mut(client.number()) {
+            process.spawn(task);
+        }
+    }
+
+    /// Lets a fault come about at that true time, counted from the world's beginning, or as [`When`] says; at once if that is past.
+    ///
+    /// Numbers of clients and masters beyond the last are counted around: of two clients, 5 is client 1.
+    pub fn inject(&mut self, when: impl Into<When>, fault: Fault) {
+        let mut state = lock(&self.state);
+        match when.into() {
+            When::At(at) => state.schedule(nanos(at), Event::Fault(fault)),
+            When::AfterEvents(number) => state.schedule_after_events(number, fault),
+            When::AtGrant { number, delay } => state.schedule_at_grant(number, nanos(delay), fault),
+        }
+    }
+
+    /// Ends all faults now: whoever hangs, is away, refuses or is paused goes on, and everything gets through. Drift stays.
+    pub fn heal(&mut self) {
+        lock(&self.state).heal();
+    }
+
+    /// Runs until every task has ended.
+    ///
+    /// # Errors
+    /// [`Failure`] if a promise was broken, or if a task has not ended after so much true time from now.
+    pub fn run(&mut self, limit: Duration) -> Result<Report, Box<Failure>> {
+        self.look_at_guards();
+        let end = lock(&self.state).now.saturating_add(nanos(limit));
+        while self.processes.iter().any(Process::is_busy) {
+            if self.next_at().is_none_or(|at| at > end) {
+                let client = self.processes.iter().position(Process::is_busy).unwrap_or_default();
+                return Err(self.failure(Violation::Unfinished { client }));
+            }
+            self.step()?;
+        }
+        Ok(self.report())
+    }
+
+    /// Lets so much true time pass.
+    ///
+    /// # Errors
+    /// [`Failure`] if a promise was broken.
+    pub fn pass(&mut self, span: Duration) -> Result<Report, Box<Failure>> {
+        self.look_at_guards();
+        let end = lock(&self.state).now.saturating_add(nanos(span));
+        while self.next_at().is_some_and(|at| at <= end) {
+            self.step()?;
+        }
+        let mut state = lock(&self.state);
+        state.now = state.now.max(end);
+        drop(state);
+        Ok(self.report())
+    }
+
+    /// Ends all faults, and lets enough time pass for every release to be delivered: after that no key of a lock that nobody
+    /// holds may be left, and when all tasks have ended nothing may happen any more.
+    ///
+    /// # Errors
+    /// [`Failure`] if a promise was broken.
+    pub fn settle(&mut self) -> Result<Report, Box<Failure>> {
+        self.heal();
+        self.pass(SETTLING)?;
+        lock(&self.state).look_for_left_keys();
+        self.verdict()?;
+        if !self.processes.iter().any(Process::is_busy) {
+            lock(&self.state).forget_what_means_nothing();
+            let end = lock(&self.state).now.saturating_add(nanos(REST));
+            while self.next_at().is_some_and(|at| at <= end) {
+                self.step()?;
+            }
+            if self.next_at().is_some() {
+                return Err(self.failure(Violation::Restless));
+            }
+        }
+        Ok(self.report())
+    }
+
+    /// What has come of the run so far.
+    pub fn report(&self) -> Report {
+        let state = lock(&self.state);
+        Report {
+            took: Duration::from_nanos(state.now),
+            acquisitions: state.observer.granted,
+            requests: state.observer.requests,
+            numbered: state.observer.numbered.0,
+            raised: state.observer.numbered.1,
+            late_grants: state.observer.late_grants(),
+            events: state.steps,
+        }
+    }
+
+    /// What has happened so far.
+    pub fn timeline(&self) -> Timeline {
+        lock(&self.state).timeline.clone()
+    }
+
+    /// All masters are told that nothing can be locked yet, so that they vote at once under a restart guard with this longest TTL: what
+    /// [`Locker::bootstrap`](quorlock_core::front::Locker::bootstrap) does, before there is a client.
+    pub fn open(&mut self, longest_ttl: Duration) {
+        lock(&self.state).open(longest_ttl);
+    }
+
+    /// Faults that have not come about yet never will.
+    pub(super) fn forget_faults(&mut self) {
+        lock(&self.state).forget_faults();
+    }
+
+    /// Guards may have been dropped since the last event, by whoever has the world.
+    fn look_at_guards(&self) {
+        for process in &self.processes {
+            process.show_guards();
+        }
+    }
+
+    fn next_at(&self) -> Option<u64> {
+        lock(&self.state).next_at()
+    }
+
+    pub(super) fn failure(&self, violation: Violation) -> Box<Failure> {
+        let mut state = lock(&self.state);
+        state.note(|| Happening::Broken(violation.clone()));
+        let timeline = state.timeline.clone();
+        Box::new(Failure { seed: self.seed, violation, timeline })
+    }
+
+    fn verdict(&self) -> Result<(), Box<Failure>> {
+        let verdict = lock(&self.state).observer.verdict().cloned();
+        verdict.map_or(Ok(()), |violation| Err(self.failure(violation)))
+    }
+
+    /// The next thing happens.
+    fn step(&mut self) -> Result<(), Box<Failure>> {
+        let next = lock(&self.state).next_event();
+        match next {
+            Some(Event::Turn { client, number }) => {
+                let begins = lock(&self.state).turn_begins(client, number);
+                if let Some(process) = self.processes.get_mut(client).filter(|_| begins) {
+                    process.turn();
+                    process.show_guards();
+                }
+            }
+            Some(Event::Poll { client }) => {
+                if let Some(process) = self.processes.get_mut(client) {
+                    process.poll();
+                    process.show_guards();
+                }
+            }
+            // Wakers are called under no lock.
+            Some(Event::Alarm(waker)) => waker.wake(),
+            Some(Event::Fault(fault)) => {
+                lock(&self.state).inject(fault);
+                self.bury_the_dead();
+            }
+            Some(event) => lock(&self.state).happen(event),
+            None => {}
+        }
+        lock(&self.state).observe();
+        self.verdict()
+    }
+
+    /// Takes the tasks from processes that have died.
+    fn bury_the_dead(&mut self) {
+        let is_dead: Vec<bool> = lock(&self.state).clients.iter().map(|node| node.is_dead).collect();
+        for (process, _) in self.processes.iter_mut().zip(is_dead).filter(|(_, is_dead)| *is_dead) {
+            process.die();
+        }
+    }
+}
+
+impl Drop for World {
+    /// The timeline of a test whose own assertion failed.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}\n{}", self.seed, self.timeline());
+        }
+        // Tasks hold clients, clients the state, and the state the tasks' wakers.
+        for process in &mut self.processes {
+            process.die();
+        }
+        let events = lock(&self.state).take_events();
+        drop(events);
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("seed", &self.seed)
+            .field("clients", &self.processes.len())
+            .finish_non_exhaustive()
+    }
+}

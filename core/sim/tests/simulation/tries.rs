@@ -1,0 +1,93 @@
+//! Clients with a single try each, at the same instant: a nightly job that every machine starts at 03:00.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quorlock_core::AcquireError;
+use quorlock_core::internals::settle_splits;
+use quorlock_sim::{Fault, Keep, World};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// What the clients meet.
+#[derive(Clone, Copy)]
+struct Meeting {
+    /// Whether their connections are open when they try.
+    warm: bool,
+    /// Whether the last master refuses connections.
+    one_is_dead: bool,
+    /// Whether split votes are settled.
+    settles: bool,
+}
+
+const MEETING: Meeting = Meeting { warm: true, one_is_dead: false, settles: true };
+
+/// How many of the clients get the lock; links take 0.5 to 3 ms there and back.
+fn winners(seed: u64, masters: usize, clients: usize, meeting: Meeting) -> usize {
+    let Meeting { warm, one_is_dead, settles } = meeting;
+    let mut world = World::with_masters(seed, masters).without_timeline();
+    world.heal();
+    if one_is_dead {
+        world
+            .inject(Duration::ZERO, Fault::Crash { master: masters - 1, span: LONG, keep: Keep::Everything });
+    }
+    let won = Rc::new(Cell::new(0));
+    for number in 0..clients {
+        let client = world.client_with(|config| settle_splits(config, settles)).expect("a configuration");
+        for master in 0..masters {
+            let spread = (seed * 31 + number as u64 * 7 + master as u64 * 13) % 13;
+            let delay = Duration::from_micros(220 + 50 * spread);
+            world.inject(Duration::ZERO, Fault::Slow { client: number, master, delay, span: LONG });
+        }
+        let won = Rc::clone(&won);
+        world.spawn(&client.clone(), async move {
+            if warm {
+                client.sleep(Duration::from_millis(500).saturating_sub(client.true_time())).await;
+            }
+            match client.locker().try_lock("nightly").await {
+                Ok(guard) => {
+                    won.set(won.get() + 1);
+                    // Longer than a split is settled.
+                    client.sleep(Duration::from_secs(1)).await;
+                    drop(guard);
+                }
+                Err(AcquireError::HeldByAnother(_)) => {}
+                Err(error) => client.report(error.to_string()),
+            }
+        });
+    }
+    world.run(LONG).expect("no promise is broken");
+    won.get()
+}
+
+fn rounds(meeting: Meeting) -> impl Iterator<Item = usize> {
+    (0..600).map(move |round| winners(round as u64, 3 + round % 3, 2 + round / 3 % 7, meeting))
+}
+
+fn each_round_has_one_winner(meeting: Meeting) {
+    let rounds: Vec<_> = rounds(meeting).collect();
+    let odd: Vec<_> = rounds.iter().enumerate().filter(|(_, winners)| **winners != 1).collect();
+    assert!(odd.is_empty(), "seeds and winners: {odd:?}");
+}
+
+#[test]
+fn one_of_the_clients_that_try_at_the_same_instant_gets_the_lock() {
+    each_round_has_one_winner(MEETING);
+}
+
+#[test]
+fn one_of_the_clients_that_start_at_the_same_instant_gets_the_lock() {
+    each_round_has_one_winner(Meeting { warm: false, ..MEETING });
+}
+
+#[test]
+fn one_of_the_clients_that_try_at_the_same_instant_gets_the_lock_although_a_master_is_dead() {
+    each_round_has_one_winner(Meeting { one_is_dead: true, ..MEETING });
+}
+
+#[test]
+fn without_settling_splits_nobody_gets_the_lock_now_and_then() {
+    let lost = rounds(Meeting { settles: false, ..MEETING }).filter(|winners| *winners == 0).count();
+    assert!(lost > 60, "{lost} of 600 rounds");
+}

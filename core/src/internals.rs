@@ -1,0 +1,41 @@
+//! What the simulator and the exhaustive search need beyond the public surface. Behind the feature `internals`.
+//!
+//! It is for `quorlock-sim` and `quorlock-search` of the same version only: any version may change or remove any of it.
+//!
+//! - `quorlock-sim`: the scripts, because the model of a master recognises them by text and SHA-1; [`each_guard`] for its observer; and
+//!   the two settings that turn a rule of the protocol off, to measure what the rule does.
+//! - `quorlock-search`: a lock without a machine, and what goes into it and comes out of it.
+
+pub use crate::connection::{Action, Answer, Claim, Fate};
+use crate::front::Port;
+pub use crate::jitter::Jitter;
+pub use crate::lock::{Effects, Lock, Order, Turn};
+pub use crate::wire::{
+    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
+    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+};
+use crate::{ConfigBuilder, ExtensionId, Instant, LockId, Resource, Resumption};
+
+/// The first lock of a machine, for a lock that has none.
+pub const FIRST_LOCK: LockId = LockId::FIRST;
+
+/// The extension of this number, for a lock without a machine.
+pub const fn extension(number: u64) -> ExtensionId {
+    ExtensionId::numbered(number)
+}
+
+/// Shows every lock that its holder's guard may call valid, with the end of that.
+pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
+    port.each_guard(look);
+}
+
+/// Sets whether a further attempt asks one master before all others. That keeps clients that try at the same time from splitting the
+/// votes; yes unless set.
+pub fn ask_one_first(config: ConfigBuilder, wanted: bool) -> ConfigBuilder {
+    config.ask_one_first(wanted)
+}
+
+/// Sets whether a single try is made again if its votes were split among clients that asked at the same instant; yes unless set.
+pub fn settle_splits(config: ConfigBuilder, wanted: bool) -> ConfigBuilder {
+    config.settle_splits(wanted)
+}

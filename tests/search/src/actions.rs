@@ -1,0 +1,263 @@
+//! What can happen next.
+
+use quorlock_core::internals::Action as Does;
+
+use super::book::Book;
+use super::item::Item;
+use super::scenario::Scenario;
+use super::state::{CLIENTS, Client, Key, Link, MASTERS, Mode, Stage, State};
+
+/// One thing that happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    Begin {
+        client: usize,
+    },
+    HandOver {
+        client: usize,
+    },
+    Extend {
+        client: usize,
+        ttl: u8,
+    },
+    Release {
+        client: usize,
+    },
+    Cancel {
+        client: usize,
+    },
+    /// A timer of the client fires, in time or late.
+    Wake {
+        client: usize,
+    },
+    /// The master executes the next request of the connection.
+    Execute {
+        client: usize,
+        master: usize,
+    },
+    /// The same, while an absent client has the key.
+    Refuse {
+        client: usize,
+        master: usize,
+    },
+    /// Something on the way doubles an acquisition: the second comes when it likes.
+    Copy {
+        client: usize,
+        master: usize,
+    },
+    /// Its oldest answer arrives.
+    Deliver {
+        client: usize,
+        master: usize,
+    },
+    /// The next answer is reported as late, and may come yet.
+    Overdue {
+        client: usize,
+        master: usize,
+    },
+    /// The silent connection is given up.
+    GiveUp {
+        client: usize,
+        master: usize,
+        stale: bool,
+    },
+    /// The connection ends without a word.
+    Close {
+        client: usize,
+        master: usize,
+        stale: bool,
+    },
+    /// The opening of the next connection takes too long.
+    OpeningFails {
+        client: usize,
+        master: usize,
+    },
+    /// The next connection stands.
+    Connected {
+        client: usize,
+        master: usize,
+    },
+    /// A request that was left behind is executed: the first of that connection's.
+    Late {
+        client: usize,
+        master: usize,
+        place: usize,
+        twice: bool,
+    },
+    /// A key ends within the drift.
+    Expire {
+        master: usize,
+    },
+    Crash {
+        master: usize,
+    },
+    /// The quarantine of a master that has lost its keys ends within the drift.
+    Open {
+        master: usize,
+    },
+    /// Before anything else, a master gives a number to a grant.
+    Count {
+        master: usize,
+    },
+    Tick,
+}
+
+/// Everything that can happen in this state, always in the same order.
+pub(super) fn enabled(state: &State, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
+    actions.clear();
+    for client in 0..CLIENTS {
+        of_client(state, client, scenario, book, actions);
+    }
+    for master in 0..MASTERS {
+        for client in 0..CLIENTS {
+            of_link(state, client, master, scenario, book, actions);
+        }
+        let stands = state.master(master);
+        let may_end = |key: Key| scenario.asynchronous || key.life <= scenario.late + scenario.early;
+        if stands.key.is_some_and(may_end) {
+            actions.push(Action::Expire { master });
+        }
+        if stands.quarantine > 0 && stands.quarantine <= scenario.early {
+            actions.push(Action::Open { master });
+        }
+        if stands.counter < scenario.counted && state.clients.iter().all(Client::is_new) {
+            actions.push(Action::Count { master });
+        }
+        if state.crashes > 0 && matters(state, master) {
+            actions.push(Action::Crash { master });
+        }
+    }
+    if !scenario.asynchronous {
+        actions.push(Action::Tick);
+    }
+}
+
+fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
+    let it = state.client(client);
+    match it.stage {
+        Stage::Waiting => return actions.push(Action::Begin { client }),
+        Stage::Ended | Stage::Absent => return,
+        Stage::Alive => {}
+    }
+    let is_held = book.is_held(it.lock);
+    // Where time is not looked at it comes when the pause before an attempt is over.
+    let comes = |deadline| if scenario.asynchronous { !is_held } else { deadline <= it.now };
+    if book.deadline(it.lock).is_some_and(comes) {
+        actions.push(Action::Wake { client });
+    }
+    if is_held {
+        if it.guard == 0 {
+            actions.push(Action::HandOver { client });
+        } else {
+            if it.extended < scenario.extensions_of(client) {
+                let ttls = scenario.extension_ttls.iter();
+                actions.extend(ttls.map(|&ttl| Action::Extend { client, ttl }));
+            }
+            if scenario.releases {
+                actions.push(Action::Release { client });
+            }
+        }
+    }
+    if scenario.cancels {
+        actions.push(Action::Cancel { client });
+    }
+}
+
+fn of_link(
+    state: &State,
+    client: usize,
+    master: usize,
+    scenario: &Scenario,
+    book: &Book,
+    actions: &mut Vec<Action>,
+) {
+    let link = state.link(client, master);
+    if state.client(client).is_absent() {
+        return;
+    }
+    match link.mode {
+        Mode::Ready => {
+            let answered = executed(link);
+            if let Some(&item) = link.flight.as_slice().get(answered) {
+                actions.push(Action::Execute { client, master });
+                if scenario.asynchronous && state.duplicates > 0 && item.action() == Does::Acquire {
+                    actions.push(Action::Copy { client, master });
+                }
+                let by_another = scenario.asynchronous && item.action().creates();
+                if may_be_refused(state, client, master, item) || by_another {
+                    actions.push(Action::Refuse { client, master });
+                }
+            }
+            if answered > 0 {
+                actions.push(Action::Deliver { client, master });
+            }
+            if scenario.overdue && usize::from(link.reported) < link.flight.len() {
+                actions.push(Action::Overdue { client, master });
+            }
+            // A connection that nobody will ever use again may as well stay.
+            let is_unused = is_done(state, client, book) || scenario.losses.is_none();
+            let matters = !link.flight.is_empty() || !is_unused;
+            if state.losses > 0 && matters {
+                let ages = if scenario.stale { &[false, true][..] } else { &[false] };
+                for &stale in ages {
+                    if scenario.gives_up && !link.flight.is_empty() {
+                        actions.push(Action::GiveUp { client, master, stale });
+                    }
+                    if scenario.closes && (!stale || !link.flight.is_empty()) {
+                        actions.push(Action::Close { client, master, stale });
+                    }
+                }
+            }
+        }
+        Mode::Opening => {
+            if !link.queued.is_empty() {
+                actions.push(Action::OpeningFails { client, master });
+            }
+            if scenario.losses.is_some() || !link.is_idle() {
+                actions.push(Action::Connected { client, master });
+            }
+        }
+    }
+    for (place, item) in link.behind.iter().enumerate() {
+        if item.is_first() {
+            actions.push(Action::Late { client, master, place, twice: false });
+            if state.duplicates > 0 && !item.is_again() {
+                actions.push(Action::Late { client, master, place, twice: true });
+            }
+        }
+    }
+}
+
+/// How many requests of the flight the master has executed: they come first.
+pub(super) fn executed(link: &Link) -> usize {
+    link.flight.iter().take_while(|item| item.said().is_some()).count()
+}
+
+/// Whether a client has sent all that it will ever send, but what is owed.
+pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
+    let it = state.client(client);
+    it.stage == Stage::Ended || (it.is_alive() && book.is_parting(it.lock))
+}
+
+/// Whether an absent client may have this master's key when the request is executed, and that makes a difference.
+fn may_be_refused(state: &State, client: usize, master: usize, item: Item) -> bool {
+    let other = 1 - client;
+    matches!(item.action(), Does::Acquire | Does::Heal | Does::Undo)
+        && state.client(other).is_absent()
+        && !state.link(other, master).behind.is_empty()
+        && state.master(master).key.is_none()
+}
+
+/// Whether a crash of this master changes anything.
+fn matters(state: &State, master: usize) -> bool {
+    let master = state.master(master);
+    let is_used = |link: &Link| !link.is_idle() || !link.behind.is_empty();
+    master.key.is_some()
+        || master.links.iter().any(is_used)
+        || state.clients.iter().any(|client| matches!(client.stage, Stage::Waiting | Stage::Alive))
+}
+
+/// Whether an item may still put its token there.
+pub(super) fn creates(item: Item, attempt: u8) -> bool {
+    item.action().creates() && item.attempt() == attempt && item.said().is_none()
+}

@@ -1,0 +1,343 @@
+//! The book of locks: every state of the shipped [`Lock`] that was met, once, and what it did with every input.
+//!
+//! A lock is deterministic: the same state with the same input at the same time does the same. So each such step of the shipped
+//! code is run once and remembered, and a state of the world names its locks by number.
+
+use std::collections::{HashMap, VecDeque};
+
+use quorlock_core::internals::{
+    Claim, Effects, FIRST_LOCK, Jitter, Lock, Order, Turn, extension, settle_splits,
+};
+use quorlock_core::{
+    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Resource, Token, Ttl,
+};
+
+use super::input::{Heard, Input, Told};
+use super::item::{Item, Said};
+use super::scenario::{Scenario, TICK};
+use super::state::MASTERS;
+
+/// A request for the masters in the mask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ordered {
+    pub(super) to: u8,
+    pub(super) item: Item,
+}
+
+/// What a lock did with an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Reaction {
+    /// The lock afterwards; zero where it has ended.
+    pub(super) lock: u32,
+    pub(super) orders: Box<[Ordered]>,
+    pub(super) told: Box<[Told]>,
+    /// Until when the lock is valid that was handed over.
+    pub(super) handed: Option<u8>,
+}
+
+struct Entry {
+    lock: Lock,
+    /// How many tokens it has drawn.
+    drawn: u8,
+    /// The tick of its deadline: the first at which it may be woken.
+    deadline: Option<u8>,
+    /// Whether it has sent its last releases and only gathers what the masters say to them.
+    is_parting: bool,
+    /// The step by which it was first met.
+    origin: (u32, Input, u8),
+}
+
+pub(super) struct Book {
+    config: Config,
+    wanted: Acquire,
+    /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
+    end_matters: bool,
+    claims: Vec<Claim>,
+    entries: Vec<Entry>,
+    numbers: HashMap<(Lock, u8), u32>,
+    reactions: HashMap<(u64, u32), u32>,
+    all: Vec<Reaction>,
+    turned: HashMap<(u32, [u8; MASTERS]), u32>,
+}
+
+/// Tokens by number, from the one that was drawn last.
+struct Numbered(u8);
+
+impl Entropy for Numbered {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        bytes.fill(self.0);
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+impl Book {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let config = Config::builder(["redis://m1", "redis://m2", "redis://m3"])
+            .request_timeout(TICK)
+            .retry_delay(TICK..=TICK);
+        let config =
+            settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
+        let resource = Resource::new("r").expect("a name");
+        let claims = (0..4u8)
+            .map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), scenario.fenced))
+            .collect();
+        let wanted = Acquire {
+            within: scenario.within.map(|ticks| TICK * u32::from(ticks)),
+            attempts: Some(1),
+            renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
+            fenced: scenario.fenced,
+            healing: scenario.healing,
+            ..Acquire::new(resource, ttl_of(scenario.ttl))
+        };
+        Self {
+            config,
+            wanted,
+            end_matters: scenario.one_wins,
+            claims,
+            entries: Vec::new(),
+            numbers: HashMap::new(),
+            reactions: HashMap::new(),
+            all: Vec::new(),
+            turned: HashMap::new(),
+        }
+    }
+
+    /// How many states of a lock were met.
+    pub(super) fn locks(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many steps of the shipped code were run.
+    pub(super) fn steps(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The attempt that a lock is in, from zero.
+    pub(super) fn attempt(&self, lock: u32) -> u8 {
+        self.entry(lock).map_or(0, |entry| entry.drawn - 1)
+    }
+
+    /// When a lock wants to be woken.
+    pub(super) fn deadline(&self, lock: u32) -> Option<u8> {
+        self.entry(lock).and_then(|entry| entry.deadline)
+    }
+
+    pub(super) fn is_held(&self, lock: u32) -> bool {
+        self.entry(lock).is_some_and(|entry| entry.lock.is_held())
+    }
+
+    /// Whether the lock has sent its last releases: what it hears from now on it only reports.
+    pub(super) fn is_parting(&self, lock: u32) -> bool {
+        self.entry(lock).is_some_and(|entry| entry.is_parting)
+    }
+
+    fn entry(&self, lock: u32) -> Option<&Entry> {
+        self.entries.get((lock as usize).checked_sub(1)?)
+    }
+
+    /// What the lock does with the input at this tick of its client's clock.
+    pub(super) fn react(&mut self, lock: u32, input: Input, now: u8) -> &Reaction {
+        let key = (input.code() << 8 | u64::from(now), lock);
+        let number = match self.reactions.get(&key) {
+            Some(&number) => number,
+            None => {
+                let reaction = self.run(lock, input, now);
+                let number = u32::try_from(self.all.len()).expect("fewer steps than states");
+                self.all.push(reaction);
+                self.reactions.insert(key, number);
+                number
+            }
+        };
+        self.all.get(number as usize).expect("what was remembered is there")
+    }
+
+    /// Runs the shipped code.
+    fn run(&mut self, number: u32, input: Input, now: u8) -> Reaction {
+        let before = self.entry(number).map(|entry| (entry.lock.clone(), entry.drawn));
+        let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
+        let mut entropy = Numbered(match (&before, input) {
+            (Some((_, drawn)), _) => *drawn,
+            (None, Input::Begin { drawn, .. }) => drawn,
+            (None, _) => 0,
+        });
+        let mut jitter = Jitter::new(0);
+        let mut effects = Effects {
+            config: &self.config,
+            entropy: &mut entropy,
+            jitter: &mut jitter,
+            orders: &mut orders,
+            events: &mut events,
+            standing: &[],
+        };
+        let at = instant(now);
+        let mut handed = None;
+        let after = match (before, input) {
+            (None, Input::Begin { attempts, .. }) => {
+                let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
+                Some(
+                    Lock::new(FIRST_LOCK, &wanted, Turn::AT_ONCE, at, &mut effects)
+                        .expect("tokens are there"),
+                )
+            }
+            (Some((mut lock, _)), input) => {
+                match input {
+                    Input::Begin { .. } => {}
+                    Input::Answer { master, round, heard } => {
+                        let master = self.config.master_ids().nth(usize::from(master)).expect("a master");
+                        lock.answer(master, u32::from(round), heard.answer(), at, &mut effects);
+                    }
+                    Input::Wake => lock.time_passed(at, &mut effects),
+                    Input::HandOver => handed = lock.hand_over(at, &mut effects),
+                    Input::Extend { number, ttl } => {
+                        let id = extension(u64::from(number));
+                        // A lock that is not held any more refuses, and nothing happens.
+                        let _ = lock.extend(id, ttl_of(ttl), at, &mut effects);
+                    }
+                    Input::Release => lock.release(&mut effects),
+                    Input::Cancel => lock.cancel(&mut effects),
+                }
+                Some(lock)
+            }
+            (None, _) => None,
+        };
+        let token = after.as_ref().and_then(|lock| lock.resumption().fencing_token);
+        let token = token.map_or(0, |token| u8::try_from(token.get()).expect("small numbers"));
+        let told: Box<[Told]> = events.iter().map(|event| told_of(event, token)).collect();
+        let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
+        let parts = orders.last().is_some_and(|last| last.item.action().clears());
+        let is_parting = parts || self.is_parting(number);
+        let settles = after.as_ref().is_some_and(Lock::is_settling);
+        let told: Box<[Told]> = if settles { Box::new([Told::Settles]) } else { told };
+        let ends = |told: &Told| {
+            matches!(
+                told,
+                Told::NotAcquired | Told::HeldByAnother | Told::Settles | Told::Released | Told::Lost
+            )
+        };
+        let lock = match after {
+            Some(mut lock) if !lock.is_over() && !told.iter().any(ends) => {
+                lock.forget_its_line();
+                self.number(lock, entropy.0, is_parting, (number, input, now))
+            }
+            Some(lock) => {
+                if !settles {
+                    self.assert_inert(lock, at);
+                }
+                0
+            }
+            None => 0,
+        };
+        Reaction { lock, orders, told, handed: handed.map(tick_of) }
+    }
+
+    /// A lock that has told its end does nothing more, whatever comes: that is why one number stands for all of them.
+    fn assert_inert(&self, lock: Lock, at: Instant) {
+        assert_eq!(lock.deadline(), None, "a lock that has ended wants to be woken");
+        let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
+        let (mut entropy, mut jitter) = (Numbered(0), Jitter::new(0));
+        let mut effects = Effects {
+            config: &self.config,
+            entropy: &mut entropy,
+            jitter: &mut jitter,
+            orders: &mut orders,
+            events: &mut events,
+            standing: &[],
+        };
+        let answers = [Said::Yes, Said::Counted(1), Said::No, Said::Holder].map(Heard::Said);
+        for (master, heard) in
+            self.config.master_ids().flat_map(|master| answers.map(|heard| (master, heard)))
+        {
+            for round in 0..16 {
+                lock.clone().answer(master, round, heard.answer(), at, &mut effects);
+            }
+        }
+        let mut lock = lock;
+        lock.time_passed(at, &mut effects);
+        lock.release(&mut effects);
+        assert!(orders.is_empty(), "a lock that has ended gives orders: {orders:?}");
+    }
+
+    fn number(&mut self, lock: Lock, drawn: u8, is_parting: bool, origin: (u32, Input, u8)) -> u32 {
+        let deadline = lock.deadline().map(tick_of);
+        let is_parting = is_parting && deadline.is_none() && !self.end_matters;
+        let next = u32::try_from(self.entries.len() + 1).expect("fewer locks than states");
+        match self.numbers.entry((lock, drawn)) {
+            std::collections::hash_map::Entry::Occupied(known) => *known.get(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let (lock, _) = place.key().clone();
+                self.entries.push(Entry { lock, drawn, deadline, is_parting, origin });
+                place.insert(next);
+                next
+            }
+        }
+    }
+
+    fn ordered(&self, order: &Order) -> Ordered {
+        let request = &order.request;
+        let attempt = self.claims.iter().position(|claim| *claim == request.claim);
+        let attempt = attempt.and_then(|place| u8::try_from(place).ok()).expect("a token that was drawn");
+        let round = request.ticket.map_or(0, |ticket| ticket.round);
+        let ttl = request.ttl.as_duration().as_nanos() / TICK.as_nanos();
+        let small = |number: u128| u8::try_from(number).expect("small numbers");
+        Ordered {
+            to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
+            item: Item::new(request.action, attempt, small(ttl), small(u128::from(round)))
+                .raising_to(small(u128::from(request.fence))),
+        }
+    }
+
+    /// The same lock with the masters exchanged: master `m` stands in `places[m]` now.
+    ///
+    /// It is found by going through its life again with the masters exchanged, so nothing needs to look into a lock. That
+    /// the shipped code treats all masters alike is what makes it the same lock; the count of states with and without
+    /// symmetry shows it.
+    pub(super) fn turned(&mut self, lock: u32, places: [u8; MASTERS]) -> u32 {
+        if let Some(&known) = self.turned.get(&(lock, places)) {
+            return known;
+        }
+        let Some(&(before, input, now)) = self.entry(lock).map(|entry| &entry.origin) else { return 0 };
+        let before = self.turned(before, places);
+        let turned = self.react(before, input.turned(places), now).lock;
+        self.turned.insert((lock, places), turned);
+        turned
+    }
+}
+
+/// The instant of a tick of a client's clock, far enough from the origin that nothing saturates.
+fn instant(tick: u8) -> Instant {
+    Instant::ORIGIN + TICK * (1_000 + u32::from(tick))
+}
+
+/// The first tick that is not before an instant.
+fn tick_of(instant: Instant) -> u8 {
+    let ticks = u128::from(instant.as_nanos()).div_ceil(TICK.as_nanos()).saturating_sub(1_000);
+    u8::try_from(ticks).unwrap_or(u8::MAX)
+}
+
+pub(super) fn ttl_of(ticks: u8) -> Ttl {
+    Ttl::new(TICK * u32::from(ticks)).expect("a TTL of some ticks")
+}
+
+/// How many ticks a guard is valid whose round was sent at tick zero, counted here and not in the lock.
+pub(super) fn validity_of(ticks: u8) -> u8 {
+    let ttl = TICK.as_micros() * u128::from(ticks);
+    let validity = ttl.saturating_sub(ttl / 100 + 2_000);
+    u8::try_from(validity.div_ceil(TICK.as_micros())).unwrap_or(u8::MAX)
+}
+
+/// What an event tells, of a lock with this number.
+fn told_of(event: &Event, number: u8) -> Told {
+    match event {
+        Event::Granted { valid_until, .. } => Told::Granted { until: tick_of(*valid_until), number },
+        Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. } => Told::HeldByAnother,
+        Event::NotAcquired { .. } => Told::NotAcquired,
+        Event::Renewed { valid_until, .. } => Told::Extended { until: Some(tick_of(*valid_until)) },
+        Event::Extended { result, .. } => {
+            Told::Extended { until: result.as_ref().ok().map(|until| tick_of(*until)) }
+        }
+        Event::Lost { .. } => Told::Lost,
+        // A lock does not bring the last one about.
+        Event::Released { .. } | Event::Bootstrapped { .. } => Told::Released,
+    }
+}

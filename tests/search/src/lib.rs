@@ -1,0 +1,329 @@
+//! An exhaustive search of the shipped lock: every interleaving of clients, connections, masters and clocks, for three masters.
+//!
+//! ```
+//! use quorlock_search::{Scenario, Search};
+//!
+//! let scenario = Scenario { ttl: 3, losses: Some(0), ..Scenario::ALONE };
+//! let report = Search::new(scenario).run(|_depth, _states| {});
+//! assert!(report.complete && report.counterexample.is_none());
+//! ```
+//!
+//! # What is the shipped code, and what is a model
+//!
+//! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`, with the tally and the
+//! arithmetic of `protocol`, and what it orders and tells is what happens next. A lock is deterministic, so each of its steps is run
+//! once and remembered. Connections are a model, request by request and without bytes, that follows `connection` function by function
+//! (`links.rs`). Masters are a model of `SET NX PX` and of the scripts in `wire` (`masters.rs`).
+//!
+//! Between any two steps of anybody, any other step may come: a request is executed, an answer arrives, a connection ends or is given up,
+//! what was left behind on it is executed late or twice or never, the next one stands or does not, a key expires, a master
+//! crashes, a timer fires in time or late, a caller takes, extends, releases or gives up, and the clocks tick.
+//!
+//! # What is checked after every step
+//!
+//! The variants of [`Violation`] tell. The strongest is that a valid guard has a quorum of unexpired keys: two guards would need
+//! two quorums. What the checker compares with, it counts itself: the quorum, the end of validity, the guard that the caller
+//! believes in.
+//!
+//! # Why it covers what it claims
+//!
+//! Each of these either loses no behaviour or adds some; a search that finds nothing has then not missed anything.
+//!
+//! - *Time* goes in ticks of 2 ms, and any number of things happen within one. With TTL = n ticks, TTL − drift lies a little before tick
+//!   n − 1, so a guard is valid at ticks 0 to n − 2 after its first send, and its keys may expire from tick n − 1 on: `early` is
+//!   one tick, which is as much as the drift allows and nothing less. With two ticks there are two holders ([`Scenario::DRIFT`]).
+//!   Clocks that differ are keys that end early or late by their client's clock, each key on its own; clients' clocks are never
+//!   compared with each other, so a client's clock counts from its own beginning, and stands still when nothing depends on it.
+//! - *Time-outs* come at any time at all, earlier and later than the configured ones.
+//! - *Tokens* go by their client and attempt, rounds by their number within the lock.
+//! - *A connection that is not ready* keeps requests until it stands or until they are refused, both at any time. A master that is
+//!   known to be down refuses at once; that is the second of these at its earliest.
+//! - *With unbounded loss* a connection on which nothing is on its way may have ended: then it is taken to be opening.
+//! - *What was left behind* on a connection keeps its order there, and has none between connections. A release that was left behind
+//!   twice may be executed any number of times. Where a token can never stand on a master again, its releases and
+//!   extensions there are forgotten.
+//! - *A client that has ended* takes its answers at once; nothing hears them. What is lost by that are further releases of a token that
+//!   is done with, on connections that ended before an answer came.
+//! - *A client that will never hold the lock again* is looked at apart. To the other it becomes one who may refuse it each master at any time,
+//!   where its key stands or may yet come; and alone it is gone through to its end, while the other may refuse it every master at any time.
+//!   This leans on one thing: no request touches a key with another token. That is checked with every request that is executed. Counters are touched by everybody's requests, so where
+//!   grants are numbered nobody is looked at apart. For the same
+//!   reason a scenario with one client `alone` among such others speaks for any number of clients: whoever has a quorum of keys
+//!   that nobody else touches excludes all of them.
+//! - *Names*: masters may be exchanged, and clients that are alike. The representative is the least of all renamings; a lock is renamed by
+//!   going through its life again. [`Report::named`] counts the states with names, and a search [without
+//!   symmetry](Search::without_symmetry) must find just so many.
+//! - *Fingerprints* of 64 bits stand for states: see [`Report::states`].
+//!
+//! # What it leaves out
+//!
+//! How locks are waited for: lines, news from masters, one master that is asked before the others, and who lets whom go first. Every attempt asks
+//! all masters at once here, and a further one comes when its timer fires; what each of them sends, undoes and counts is the shipped code all the same. Waiting is
+//! looked at in simulated worlds, which have all of it.
+//!
+//! # Numbers, without any assumption about time
+//!
+//! In an asynchronous scenario a key may vanish whenever it likes, a request of an attempt that is over may be executed at any later time,
+//! an acquisition may be refused, and an answer may never come. Counters survive. Nothing is said about validity there, and only the
+//! numbers of grants are looked at: no two are the same, and one that was decided before another's first send is smaller. Each of these loses
+//! no behaviour, or adds some:
+//!
+//! - *Clocks* stand still, so a grant never comes too late. One that did would be a grant that is not told: all that it did to the
+//!   masters is done by one that is told, which has to keep more.
+//! - *Releases* are not sent. A key that vanishes is one that was released, and what a release finds is only reported.
+//! - *A lock that was granted* and is not to be extended is left at once; its client begins anew where it seeks more than one.
+//! - *Requests of attempts that are over* are taken to be left behind on connections of their own. Nobody hears their answers.
+//! - *A key of an attempt that is over*, with no request of it on its way, is taken away: it could only refuse acquisitions, and anything may.
+//! - *A connection that is lost* is followed by the next one at once.
+//! - *Numbers that were granted* are forgotten where no grant to come is compared with them.
+//!
+//! # Masters that lose their keys
+//!
+//! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until the longest life of any key has passed since its
+//! crash, an instant earlier by as much as clocks may differ, and takes keys that are put back meanwhile. A master in quarantine counts
+//! with the keys that a valid guard must have: it gives nobody a vote.
+//!
+//! # What it does not cover
+//!
+//! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full pipelines; one server behind two
+//! addresses; other numbers of masters than three; more than two attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
+//! their spread allows. The table of what was searched is in `tests/PROOFS.md`.
+
+mod actions;
+mod book;
+mod canon;
+mod input;
+mod item;
+mod links;
+mod masters;
+mod named;
+mod properties;
+mod row;
+mod scenario;
+mod state;
+mod story;
+mod tidy;
+mod visited;
+mod world;
+
+use std::fmt;
+
+use self::actions::enabled;
+use self::canon::{Canon, Symmetry};
+pub use self::properties::Violation;
+pub use self::scenario::Scenario;
+use self::state::State;
+use self::story::Story;
+use self::visited::{Origins, Seen, fingerprint};
+use self::world::World;
+
+/// A search that has yet to be run.
+#[derive(Clone, Debug)]
+#[must_use = "a search does nothing until `run`"]
+pub struct Search {
+    scenario: Scenario,
+    states: usize,
+    symmetry: Symmetry,
+}
+
+/// What a search found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Different states that were met, one for each class of states that differ in names only. They are told apart by 64 bits: that any
+    /// two of n have the same has a probability below n²/2⁶⁵, which is 3 in a million for ten million states.
+    pub states: usize,
+    /// How many states they stand for, with every master and every client told apart by name.
+    pub named: u64,
+    /// Steps between them.
+    pub steps: u64,
+    /// How many steps the furthest state is away from the beginning.
+    pub depth: usize,
+    /// Whether there is no state left that was not met.
+    pub complete: bool,
+    /// States of a single lock that were met.
+    pub locks: usize,
+    /// Steps of the shipped lock that were run, each once.
+    pub lock_steps: usize,
+    /// The shortest way to a state that must not be, if there is one.
+    pub counterexample: Option<Counterexample>,
+}
+
+/// The shortest way to a state that must not be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counterexample {
+    violation: Violation,
+    steps: usize,
+    story: Story,
+}
+
+impl Counterexample {
+    /// What does not hold at its end.
+    pub fn violation(&self) -> Violation {
+        self.violation
+    }
+
+    /// How many steps it takes.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// As a Mermaid sequence diagram.
+    pub fn as_mermaid(&self) -> String {
+        self.story.as_mermaid()
+    }
+}
+
+/// As a timeline: one line for each thing that happens, with the time, who, and what.
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.story.as_text(&self.violation))
+    }
+}
+
+impl Search {
+    /// A search of this scenario, without a bound.
+    pub fn new(scenario: Scenario) -> Self {
+        let symmetry = Symmetry { masters: true, clients: scenario.clients_are_alike() };
+        Self { scenario, states: usize::MAX, symmetry }
+    }
+
+    /// Ends the search when so many states have been met.
+    pub fn states(mut self, bound: usize) -> Self {
+        self.states = bound;
+        self
+    }
+
+    /// Tells masters and clients apart by name. The same states are met as often as they have names.
+    pub fn without_symmetry(mut self) -> Self {
+        self.symmetry = Symmetry { masters: false, clients: false };
+        self
+    }
+
+    /// Goes through the states, nearest first, until there are none left, one must not be, or the bound is reached.
+    ///
+    /// `progress` is called now and then with the depth and the number of states so far.
+    pub fn run(&self, mut progress: impl FnMut(usize, usize)) -> Report {
+        let mut world = World::new(&self.scenario);
+        let mut canon = Canon::default();
+        let (mut seen, mut origins) = (Seen::new(), Origins::new());
+        let mut actions = Vec::new();
+        let initial = world.initial();
+        let mut level = Level::default();
+        let bytes = canon.bytes(&initial, self.symmetry, &mut world.book);
+        seen.insert(fingerprint(bytes));
+        level.push(bytes);
+        let (mut found, mut named) = (None, canon.names(self.symmetry));
+        let (mut steps, mut depth, mut number) = (0u64, 0, 0u32);
+        let (mut complete, mut after) = (true, initial);
+        'search: while level.len() > 0 {
+            let mut next = Level::default();
+            for bytes in level.iter() {
+                let state = State::read(bytes);
+                enabled(&state, &self.scenario, &world.book, &mut actions);
+                for (ordinal, action) in (0u8..).step_by(2).zip(actions.iter().copied()) {
+                    steps += 1;
+                    if let Err(violation) = world.step(&state, action, &mut after) {
+                        let mut path = origins.steps_to(number);
+                        path.push(ordinal);
+                        found = Some((path, violation));
+                        complete = false;
+                        depth += 1;
+                        break 'search;
+                    }
+                    let alone = world.part(&mut after);
+                    for (ordinal, part) in (ordinal..).zip(std::iter::once(&after).chain(&alone)) {
+                        let bytes = canon.bytes(part, self.symmetry, &mut world.book);
+                        if seen.insert(fingerprint(bytes)) {
+                            origins.push(number, ordinal);
+                            next.push(bytes);
+                            named += canon.names(self.symmetry);
+                        }
+                    }
+                }
+                if origins.len() >= self.states {
+                    complete = false;
+                    break 'search;
+                }
+                number += 1;
+            }
+            if next.len() > 0 {
+                depth += 1;
+            }
+            progress(depth, origins.len());
+            level = next;
+        }
+        let (locks, lock_steps, states) = (world.book.locks(), world.book.steps(), origins.len());
+        let counterexample =
+            found.map(|(path, violation)| self.retell(&mut world, &mut canon, &path, violation));
+        Report { states, named, steps, depth, complete, locks, lock_steps, counterexample }
+    }
+
+    /// Goes the way again with the names that the parties had at the beginning.
+    fn retell(
+        &self,
+        world: &mut World,
+        canon: &mut Canon,
+        path: &[u8],
+        violation: Violation,
+    ) -> Counterexample {
+        let mut actions = Vec::new();
+        // The states on the way, each as the representative that the search met.
+        let mut marks = Vec::new();
+        let mut state = world.initial();
+        for &ordinal in path {
+            let bytes = canon.bytes(&state, self.symmetry, &mut world.book);
+            let representative = State::read(bytes);
+            enabled(&representative, &self.scenario, &world.book, &mut actions);
+            let Some(&action) = actions.get(usize::from(ordinal / 2)) else { break };
+            // The last step is the one that must not be.
+            if world.step(&representative, action, &mut state).is_ok() {
+                let alone = world.part(&mut state);
+                state = alone.filter(|_| ordinal % 2 == 1).unwrap_or(state);
+            }
+            marks.push(canon.bytes(&state, self.symmetry, &mut world.book).to_vec());
+        }
+        world.story.listen();
+        let mut state = world.initial();
+        let mut after = state;
+        for mark in &marks {
+            enabled(&state, &self.scenario, &world.book, &mut actions);
+            for &action in &actions {
+                let (lines, tick) = (world.story.mark(), world.story.ticks());
+                let done = world.step(&state, action, &mut after);
+                let alone = done.is_ok().then(|| world.part(&mut after)).flatten();
+                let mut parts = std::iter::once(after).chain(alone);
+                let is_meant =
+                    |part: &State| canon.bytes(part, self.symmetry, &mut world.book) == mark.as_slice();
+                if let Some(part) = parts.find(is_meant) {
+                    state = part;
+                    break;
+                }
+                world.story.back_to(lines, tick);
+            }
+        }
+        Counterexample { violation, steps: path.len(), story: world.story.stop() }
+    }
+}
+
+/// The states of one depth, one behind the other as bytes.
+#[derive(Default)]
+struct Level {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Level {
+    fn push(&mut self, state: &[u8]) {
+        self.bytes.extend_from_slice(state);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| self.bytes.get(start..end).unwrap_or_default())
+    }
+}

@@ -1,0 +1,204 @@
+//! What makes no difference any more is forgotten, so that states which cannot be told apart are one.
+
+use quorlock_core::internals::Action as Does;
+
+use super::actions::{creates, is_done};
+use super::book::Book;
+use super::item::Item;
+use super::links::leave_behind;
+use super::row::Row;
+use super::state::{CLIENTS, Client, Key, Link, MASTERS, Master, Mode, Stage, State};
+use super::world::World;
+
+impl World {
+    /// Brings states together that cannot be told apart from now on. Each rule is argued for in the module's documentation.
+    pub(super) fn tidy(&self, state: &mut State) {
+        if self.scenario.fenced {
+            tidy_numbers(state, &self.book);
+        }
+        if self.scenario.asynchronous && state.clients.iter().all(|client| client.stage == Stage::Ended) {
+            // Numbers are looked at when they are granted, and none will be.
+            state.masters = [Master::new(); MASTERS];
+        }
+        for client in 0..CLIENTS {
+            let it = *state.client(client);
+            let is_done = is_done(state, client, &self.book);
+            let owner = u8::try_from(client).unwrap_or(u8::MAX);
+            for master in 0..MASTERS {
+                if it.is_absent() {
+                    self.tidy_absent(state, client, master);
+                    continue;
+                }
+                let stands = state.master(master);
+                let (mut key, counter) = (stands.key.filter(|key| key.client == owner), stands.counter);
+                let Master { key: stood, links, .. } = state.master_mut(master);
+                let Some(link) = links.get_mut(client) else { continue };
+                if self.scenario.asynchronous {
+                    self.leave_past_attempts(link, &it);
+                    let is_past = |attempt| self.is_past(&it, attempt) && !is_asked(link, attempt);
+                    if key.is_some_and(|key| is_past(key.attempt)) {
+                        (*stood, key) = (None, None);
+                    }
+                } else if it.stage == Stage::Ended {
+                    while link.flight.as_slice().first().is_some_and(|item| item.said().is_some()) {
+                        link.flight.remove(0);
+                    }
+                    link.flight.as_mut_slice().iter_mut().for_each(|item| *item = item.for_nobody());
+                    link.queued.as_mut_slice().iter_mut().for_each(|item| *item = item.for_nobody());
+                    link.reported = 0;
+                }
+                if link.is_idle() && (is_done || self.scenario.asynchronous) {
+                    link.mode = Mode::Ready;
+                } else if link.is_idle() && self.scenario.losses.is_none() {
+                    link.mode = Mode::Opening;
+                }
+                if !link.behind.is_empty() {
+                    tidy_behind(link, key, counter);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody listens to this attempt any more, where nothing is assumed about time.
+    fn is_past(&self, client: &Client, attempt: u8) -> bool {
+        let lock = client.lock;
+        let is_clearing = || !self.book.is_held(lock) && self.book.deadline(lock).is_some();
+        !client.is_alive() || attempt != self.book.attempt(lock) || is_clearing()
+    }
+
+    /// Requests of attempts that are over are as good as left behind: nobody hears of them.
+    fn leave_past_attempts(&self, link: &mut Link, client: &Client) {
+        let is_past = |item: Item| self.is_past(client, item.attempt());
+        let past = link.flight.filtered(|item| item.said().is_none() && is_past(item));
+        link.flight = link.flight.filtered(|item| !is_past(item));
+        leave_behind(&mut link.behind, past.as_slice());
+    }
+
+    /// All that remains of an absent client is whether it may refuse a master to the other, and that only while the other may
+    /// still ask it for the key.
+    fn tidy_absent(&self, state: &mut State, client: usize, master: usize) {
+        let other = 1 - client;
+        let it = state.client(other);
+        let may_try_again = match it.stage {
+            Stage::Waiting => true,
+            Stage::Alive => {
+                let attempts = self.scenario.attempts_of(other);
+                !self.book.is_parting(it.lock)
+                    && (self.scenario.stale || self.book.attempt(it.lock) + 1 < attempts)
+            }
+            Stage::Ended | Stage::Absent => false,
+        };
+        let asks = state.link(other, master);
+        let may_heal = self.scenario.healing && it.is_alive() && !self.book.is_parting(it.lock);
+        let is_concerned = may_try_again || may_heal || may_acquire(asks) || may_read(asks);
+        let stood = &mut state.master_mut(master).key;
+        let stands = stood.take_if(|key| usize::from(key.client) == client).is_some();
+        let mut left = Link::new();
+        if is_concerned && (stands || may_acquire(state.link(client, master))) {
+            left.behind.push(Item::new(Does::Acquire, 0, 0, 0).as_first(true).again());
+        }
+        *state.link_mut(client, master) = left;
+    }
+
+    /// A client that will never hold the lock again is looked at apart: in the state itself it becomes one who may have the key
+    /// of a master, or not, where it has it or may still get it, and in the state that is returned it stands alone, and the other becomes that.
+    pub(super) fn part(&self, state: &mut State) -> Option<State> {
+        // Whoever is done may have raised counters, or may yet, on which the other's number depends.
+        if self.scenario.fenced || state.clients.iter().any(Client::is_absent) {
+            return None;
+        }
+        let client = (0..CLIENTS).find(|&client| is_done(state, client, &self.book))?;
+        let mut alone = *state;
+        Self::let_leave(&mut alone, 1 - client);
+        self.tidy(&mut alone);
+        state.client_mut(client).leave();
+        self.tidy(state);
+        Some(alone)
+    }
+
+    /// The client becomes one who may have the key of every master, or not, at any time.
+    pub(super) fn let_leave(state: &mut State, client: usize) {
+        for master in 0..MASTERS {
+            state.link_mut(client, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));
+        }
+        state.client_mut(client).leave();
+    }
+}
+
+/// Forgets numbers that no grant to come is compared with: of those that are not larger than what each attempt under way must exceed, only
+/// the largest is wanted, by attempts that are to begin.
+fn tidy_numbers(state: &mut State, book: &Book) {
+    let largest = state.largest_number();
+    let mut least = largest;
+    for client in &mut state.clients {
+        if client.is_alive() && !book.is_held(client.lock) {
+            least = least.min(client.floor);
+        } else {
+            client.floor = 0;
+        }
+    }
+    let not_larger = u16::MAX >> (15 - least);
+    state.granted &= !not_larger | 1 << largest;
+}
+
+/// Whether an acquisition is on this way that has not been executed.
+fn may_acquire(link: &Link) -> bool {
+    let rows = link.flight.iter().chain(link.queued.iter()).chain(link.behind.iter());
+    rows.into_iter().any(|item| item.action().creates() && item.said().is_none())
+}
+
+/// Whether a request of this attempt is yet to be executed.
+fn is_asked(link: &Link, attempt: u8) -> bool {
+    let rows = link.flight.iter().chain(link.behind.iter());
+    rows.into_iter().any(|item| item.attempt() == attempt && item.said().is_none())
+}
+
+/// Whether the holder of the key is yet to be asked for.
+fn may_read(link: &Link) -> bool {
+    let rows = link.flight.iter().chain(link.queued.iter());
+    rows.into_iter().any(|item| item.action() == Does::Undo && item.said().is_none())
+}
+
+/// Forgets what was left behind and can change nothing, and puts connections in one order.
+fn tidy_behind(link: &mut Link, key: Option<Key>, counter: u8) {
+    let unexecuted = |row: &[Item], attempt| row.iter().any(|item| creates(*item, attempt));
+    let may_stand = |attempt| {
+        key.is_some_and(|key| key.attempt == attempt)
+            || unexecuted(link.flight.as_slice(), attempt)
+            || unexecuted(link.queued.as_slice(), attempt)
+            || unexecuted(link.behind.as_slice(), attempt)
+    };
+    let mut connections: Row<Row<Item, 8>, 8> = Row::new();
+    let mut starts = true;
+    for item in link.behind.iter() {
+        starts |= item.is_first();
+        // Numbers only grow, so what does not raise one now never will.
+        let is_idle = item.action() == Does::Raise && item.number() <= counter;
+        if item.action().creates() || may_stand(item.attempt()) && !is_idle {
+            if starts {
+                connections.push(Row::new());
+            }
+            if let Some(last) = connections.as_mut_slice().last_mut() {
+                last.push(item.as_first(starts));
+            }
+            starts = false;
+        }
+    }
+    connections.as_mut_slice().sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
+    link.behind = Row::new();
+    let mut last: Option<Row<Item, 8>> = None;
+    for connection in connections.iter() {
+        let once = |item: &Item| item.as_once();
+        let is_release = matches!(connection.as_slice(), [item] if item.action().clears());
+        let is_again = is_release
+            && last.is_some_and(|last| last.iter().map(|i| once(&i)).eq(connection.iter().map(|i| once(&i))));
+        if is_again {
+            if let Some(item) = link.behind.as_mut_slice().last_mut() {
+                *item = item.again();
+            }
+        } else {
+            connection.iter().for_each(|item| link.behind.push(item));
+        }
+        last = Some(connection);
+    }
+}

@@ -1,0 +1,279 @@
+//! What happens: the shipped locks above, connections as the shipped ones keep them, and masters that run the scripts.
+
+use std::collections::VecDeque;
+
+use quorlock_core::internals::{Action as Does, Fate};
+
+use super::actions::{Action, executed};
+use super::book::{Book, Ordered, validity_of};
+use super::input::{Heard, Input, Told};
+use super::item::Item;
+use super::properties::{self, Violation};
+use super::row::Row;
+use super::scenario::Scenario;
+use super::state::{CLIENTS, MASTERS, Mode, Stage, State};
+use super::story::{Party, Story};
+
+/// The rules by which states follow each other.
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    pub(super) book: Book,
+    pub(super) story: Story,
+    orders: VecDeque<Ordered>,
+    pub(super) answers: VecDeque<(u8, u8, Heard)>,
+}
+
+impl World {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let is_one_world = scenario.asynchronous || scenario.locks == [1, 1];
+        assert!(is_one_world && !(scenario.fenced && scenario.alone), "the scenario goes together");
+        Self {
+            book: Book::new(scenario),
+            scenario: scenario.clone(),
+            story: Story::default(),
+            orders: VecDeque::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn initial(&self) -> State {
+        let Scenario { losses, crashes, duplicates, .. } = self.scenario;
+        let mut state = State::initial(losses.unwrap_or(u8::MAX), crashes, duplicates);
+        if self.scenario.alone {
+            Self::let_leave(&mut state, 1);
+        }
+        self.tidy(&mut state);
+        state
+    }
+
+    /// What is after this, in `next`, and whether it may be.
+    pub(super) fn step(&mut self, state: &State, action: Action, next: &mut State) -> Result<(), Violation> {
+        *next = *state;
+        self.orders.clear();
+        self.answers.clear();
+        self.story.happens(action);
+        self.act(next, action)?;
+        self.tidy(next);
+        properties::check(next, &self.scenario, &self.book)
+    }
+
+    fn act(&mut self, state: &mut State, action: Action) -> Result<(), Violation> {
+        match action {
+            Action::Begin { client } => {
+                let it = state.client_mut(client);
+                let (drawn, left) = (it.drawn, self.scenario.tokens_of(client) - it.drawn);
+                let attempts = self.scenario.attempts_of(client).min(left);
+                it.stage = Stage::Alive;
+                self.call(state, client, Input::Begin { attempts, drawn })
+            }
+            Action::HandOver { client } => self.call(state, client, Input::HandOver),
+            Action::Extend { client, ttl } => {
+                let number = state.client(client).extended;
+                state.client_mut(client).extended += 1;
+                self.call(state, client, Input::Extend { number, ttl })
+            }
+            Action::Release { client } => {
+                // The holder lets go first and asks then, so the guard is not valid from now on.
+                state.client_mut(client).guard = 0;
+                self.call(state, client, Input::Release)
+            }
+            Action::Cancel { client } => {
+                state.client_mut(client).guard = 0;
+                self.call(state, client, Input::Cancel)
+            }
+            Action::Wake { client } => {
+                let it = state.client_mut(client);
+                it.now = it.now.max(self.book.deadline(it.lock).unwrap_or(0));
+                self.call(state, client, Input::Wake)
+            }
+            Action::Execute { client, master } | Action::Refuse { client, master } => {
+                let link = state.link(client, master);
+                let place = executed(link);
+                let Some(item) = link.flight.as_slice().get(place).copied() else { return Ok(()) };
+                let said = if matches!(action, Action::Refuse { .. }) {
+                    self.refuse(client, master, item)
+                } else {
+                    self.execute(state, client, master, item, false)?
+                };
+                if let Some(slot) = state.link_mut(client, master).flight.as_mut_slice().get_mut(place) {
+                    *slot = item.executed(said);
+                }
+                Ok(())
+            }
+            Action::Copy { client, master } => {
+                state.duplicates -= 1;
+                let link = state.link_mut(client, master);
+                let next = link.flight.as_slice().get(executed(link)).copied();
+                next.into_iter().for_each(|item| link.behind.push(item.left_behind(true)));
+                Ok(())
+            }
+            Action::Deliver { client, master } => {
+                let link = state.link_mut(client, master);
+                let Some(item) = link.flight.remove(0) else { return Ok(()) };
+                link.reported = link.reported.saturating_sub(1);
+                let Some(said) = item.said() else { return Ok(()) };
+                self.answer(client, master, item, Heard::Said(said));
+                self.settle(state, client)
+            }
+            Action::Overdue { client, master } => {
+                let link = state.link_mut(client, master);
+                let Some(item) = link.flight.as_slice().get(usize::from(link.reported)).copied() else {
+                    return Ok(());
+                };
+                link.reported += 1;
+                self.answer(client, master, item, Heard::Failed { fate: Fate::Unknown, stale: false });
+                self.settle(state, client)
+            }
+            Action::GiveUp { client, master, stale } => {
+                spend(&mut state.losses);
+                self.give_up(state, client, master, stale);
+                self.settle(state, client)
+            }
+            Action::Close { client, master, stale } => {
+                spend(&mut state.losses);
+                self.close(state, client, master, stale, true);
+                self.settle(state, client)
+            }
+            Action::OpeningFails { client, master } => {
+                self.refuse_queued(state, client, master);
+                self.settle(state, client)
+            }
+            Action::Connected { client, master } => {
+                let link = state.link_mut(client, master);
+                link.mode = Mode::Ready;
+                for debt in link.debts.take().iter() {
+                    link.flight.push(Item::new(Does::Release, debt.attempt, debt.life, 0));
+                }
+                for item in link.queued.take().iter() {
+                    self.submit(state, client, master, item);
+                }
+                self.settle(state, client)
+            }
+            Action::Late { client, master, place, twice } => {
+                self.execute_late(state, client, master, place, twice)
+            }
+            Action::Expire { master } => {
+                state.master_mut(master).key = None;
+                Ok(())
+            }
+            Action::Crash { master } => {
+                state.crashes -= 1;
+                if !self.scenario.crash_keeps_data {
+                    let quarantine = self.scenario.quarantine_ticks();
+                    let lost = state.master_mut(master);
+                    (lost.key, lost.quarantine) = (None, quarantine);
+                }
+                for client in 0..CLIENTS {
+                    // What had not been executed dies with the process.
+                    self.close(state, client, master, false, false);
+                    state.link_mut(client, master).behind = Row::new();
+                    self.settle(state, client)?;
+                }
+                Ok(())
+            }
+            Action::Open { master } => {
+                state.master_mut(master).quarantine = 0;
+                Ok(())
+            }
+            Action::Count { master } => {
+                state.master_mut(master).counter += 1;
+                Ok(())
+            }
+            Action::Tick => {
+                self.tick(state);
+                Ok(())
+            }
+        }
+    }
+
+    // The clients.
+
+    /// An input for the lock, and all that follows from it at once.
+    fn call(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
+        self.react(state, client, input)?;
+        self.settle(state, client)
+    }
+
+    /// Carries orders down and answers up until there are none, in the order of the machine's own `settle`.
+    pub(super) fn settle(&mut self, state: &mut State, client: usize) -> Result<(), Violation> {
+        loop {
+            if let Some(order) = self.orders.pop_front() {
+                for master in (0..MASTERS).filter(|master| order.to >> master & 1 == 1) {
+                    self.submit(state, client, master, order.item);
+                }
+            } else if let Some((master, round, heard)) = self.answers.pop_front() {
+                self.react(state, client, Input::Answer { master, round, heard })?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn react(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
+        let (floor, granted) = (state.largest_number(), state.granted);
+        let it = state.client_mut(client);
+        if !it.is_alive() {
+            return Ok(());
+        }
+        let fenced = self.scenario.fenced;
+        let reaction = self.book.react(it.lock, input, it.now);
+        self.story.hears(client, input, it.now);
+        self.orders.extend(reaction.orders.iter());
+        for order in &reaction.orders {
+            if order.item.action() == Does::Acquire {
+                it.floor = floor;
+            }
+            if matches!(order.item.action(), Does::Acquire | Does::Extend) {
+                it.bound = it.bound.max(it.now + validity_of(order.item.ttl()));
+            }
+        }
+        let (former, mut number) = (it.lock, 0);
+        it.lock = reaction.lock;
+        let mut violation = None;
+        if let Some(until) = reaction.handed {
+            violation = violation.or(properties::granted(it, until));
+            it.guard = until;
+            self.story
+                .says(Party::Client(client), || format!("takes the guard, valid until its tick {until}"));
+        }
+        for told in &reaction.told {
+            self.story.tells(client, *told);
+            violation = violation.or(properties::told(it, *told));
+            if let Told::Granted { number: token, .. } = *told {
+                violation = violation.or(properties::numbered(token, it.floor, granted).filter(|_| fenced));
+                number = token;
+            }
+            match *told {
+                Told::Extended { until: Some(until) } if it.guard > 0 => it.guard = until,
+                Told::HeldByAnother => (it.guard, it.was_refused) = (0, self.scenario.one_wins),
+                Told::Lost | Told::NotAcquired | Told::Settles | Told::Released => it.guard = 0,
+                _ => {}
+            }
+        }
+        if self.scenario.asynchronous {
+            // What it would do from now on touches no number: it releases, and keys vanish anyway.
+            let extensions = self.scenario.extensions_of(client);
+            if self.book.is_parting(it.lock) || number > 0 && extensions == 0 {
+                it.lock = 0;
+            }
+        }
+        if it.lock == 0 {
+            let drawn = self.book.attempt(former) + 1;
+            if self.scenario.asynchronous && drawn < self.scenario.tokens_of(client) {
+                it.begin_anew(drawn);
+            } else {
+                it.end();
+            }
+        }
+        if fenced && number > 0 {
+            state.granted |= 1 << number;
+        }
+        violation.map_or(Ok(()), Err)
+    }
+}
+
+fn spend(budget: &mut u8) {
+    if *budget != u8::MAX {
+        *budget -= 1;
+    }
+}

@@ -1,0 +1,131 @@
+//! One connection to an embedded master.
+//!
+//! What it occupies is bounded: the session takes one command of a limited size, and no further command is executed, nor any byte read,
+//! while so many bytes wait to be sent that the other end does not read. Whoever does not read what it is told unasked is hung up on.
+
+use std::io::{self, Read, Write};
+
+use mio::net::TcpStream;
+use quorlock_sim::{Flow, Session};
+
+use super::server::Executor;
+
+pub(super) struct Client {
+    stream: TcpStream,
+    session: Session,
+    /// Replies that the socket has not taken yet.
+    output: Vec<u8>,
+    /// Nothing is read any more, and once the output is sent this connection ends.
+    is_closing: bool,
+    /// More was pushed than may wait.
+    is_overrun: bool,
+    /// The poll has told of it, or its last turn was not enough.
+    pub(super) is_ready: bool,
+}
+
+/// What follows a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// Another turn, after those of the others.
+    Again,
+    /// An event.
+    Wait,
+    /// The end.
+    Gone,
+}
+
+impl Client {
+    pub(super) fn new(stream: TcpStream, session: Session) -> Self {
+        // Whoever connects may have written already, before there was a poll to tell of it.
+        Self { stream, session, output: Vec::new(), is_closing: false, is_overrun: false, is_ready: true }
+    }
+
+    pub(super) fn name(&self) -> String {
+        String::from_utf8_lossy(self.session.name()).into_owned()
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Has these bytes sent in its next turn, behind all that it was answered.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.is_overrun |= self.output.len() + bytes.len() > MAX_PUSHED_BYTES;
+        if !self.is_overrun {
+            self.output.extend_from_slice(bytes);
+        }
+        self.is_ready = true;
+    }
+
+    pub(super) fn turn(&mut self, executor: &mut Executor<'_>, buffer: &mut [u8]) -> Next {
+        if self.is_overrun {
+            return Next::Gone;
+        }
+        for _ in 0..STEPS_PER_TURN {
+            let all_executed = self.execute(executor);
+            if self.flush().is_err() {
+                return Next::Gone;
+            }
+            if self.output.len() >= MAX_OUTPUT_BYTES {
+                return Next::Wait;
+            }
+            if !all_executed {
+                continue;
+            }
+            if self.is_closing {
+                return if self.output.is_empty() { Next::Gone } else { Next::Wait };
+            }
+            match self.stream.read(buffer) {
+                Ok(0) => self.is_closing = true,
+                Ok(bytes) => self.session.feed(buffer.get(..bytes).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Wait,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Next::Gone,
+            }
+        }
+        Next::Again
+    }
+
+    /// Executes what has been read, as long as there is room for replies. Whether all of it has been executed.
+    fn execute(&mut self, executor: &mut Executor<'_>) -> bool {
+        while !self.is_closing {
+            if self.output.len() >= MAX_OUTPUT_BYTES {
+                return false;
+            }
+            match executor.execute(&mut self.session, &mut self.output) {
+                Some(Flow::Open) => {}
+                Some(Flow::Close) => self.is_closing = true,
+                None => break,
+            }
+        }
+        true
+    }
+
+    /// Sends what the socket takes at once.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while let Some(rest @ [_, ..]) = self.output.get(sent..) {
+            match self.stream.write(rest) {
+                Ok(0) => break,
+                Ok(bytes) => sent += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.drain(..sent);
+        if self.output.is_empty() {
+            // A single large reply must not occupy its room for as long as the connection lives.
+            self.output.shrink_to(MAX_OUTPUT_BYTES);
+        }
+        Ok(())
+    }
+}
+
+/// From so many bytes on that wait to be sent, nothing more is executed. The reply to one command may come on top: no more than the
+/// largest value, which is a command's argument.
+const MAX_OUTPUT_BYTES: usize = 64 << 10;
+/// Nothing is pushed beyond this, which is more than a reply and a push may take: there is no end to what others may change.
+const MAX_PUSHED_BYTES: usize = 4 << 20;
+/// Reads of one connection before it is the others' turn.
+const STEPS_PER_TURN: usize = 8;
