@@ -128,15 +128,7 @@ impl Master {
         self.stop();
         let listener = listen_again(self.address)?;
         let mut server = self.shared.server();
-        let mut every_other = false;
-        server.model.restart(identity, |_| match keep {
-            Keep::Everything => true,
-            Keep::Nothing => false,
-            Keep::Half => {
-                every_other = !every_other;
-                every_other
-            }
-        });
+        server.model.restart(identity, keep.choice());
         server.listen(listener)
     }
 

@@ -1,6 +1,6 @@
 //! What survives a restart.
 
-/// What a master that comes back still knows.
+/// The keys that a master still has when it comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Keep {
     /// All keys, as with `appendonly yes` and `appendfsync always`.
@@ -9,4 +9,19 @@ pub enum Keep {
     Nothing,
     /// Every other key, as with a snapshot or an append-only file that was not synced at the end.
     Half,
+}
+
+impl Keep {
+    /// Returns a function that tells, for one key after the other, whether it survives: for [`Master::restart`](super::Master::restart).
+    pub fn choice(self) -> impl FnMut(&[u8]) -> bool {
+        let mut every_other = false;
+        move |_| {
+            every_other = !every_other;
+            match self {
+                Self::Everything => true,
+                Self::Nothing => false,
+                Self::Half => every_other,
+            }
+        }
+    }
 }

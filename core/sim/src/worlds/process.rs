@@ -184,15 +184,7 @@ impl State {
         node.away_until = now;
         node.hangs_until = now;
         let kept = node.kept;
-        let mut every_other = false;
-        node.model.restart(identity(master, node.incarnations), |_| match kept {
-            Keep::Everything => true,
-            Keep::Nothing => false,
-            Keep::Half => {
-                every_other = !every_other;
-                every_other
-            }
-        });
+        node.model.restart(identity(master, node.incarnations), kept.choice());
         self.plan_round_again(master);
         if kept != Keep::Everything {
             self.loses_data(master, true);
