@@ -1,9 +1,12 @@
-//! What the simulator and the exhaustive search need beyond the public surface. Behind the feature `internals`.
+//! What the simulator and the exhaustive search need beyond the public surface. Behind the feature
+//! `internals`.
 //!
-//! It is for `quorlock-sim` and `quorlock-search` of the same version only: any version may change or remove any of it.
+//! It is for `quorlock-sim` and `quorlock-search` of the same version only: any version may change
+//! or remove any of it.
 //!
-//! - `quorlock-sim`: the scripts, because the model of a master recognises them by text and SHA-1; [`each_guard`] for its observer; and
-//!   the two settings that turn a rule of the protocol off, to measure what the rule does.
+//! - `quorlock-sim`: the scripts, because the model of a master recognises them by text and SHA-1;
+//!   [`each_guard`] for its observer; and the two settings that turn a rule of the protocol off, to
+//!   measure what the rule does.
 //! - `quorlock-search`: a lock without a machine, and what goes into it and comes out of it.
 
 pub use crate::connection::{Action, Answer, Claim, Fate};
@@ -29,13 +32,14 @@ pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Resource, Resumption, I
     port.each_guard(look);
 }
 
-/// Sets whether a further attempt asks one master before all others. That keeps clients that try at the same time from splitting the
-/// votes; yes unless set.
+/// Sets whether a further attempt asks one master before all others. That keeps clients that try at
+/// the same time from splitting the votes; yes unless set.
 pub fn ask_one_first(config: ConfigBuilder, wanted: bool) -> ConfigBuilder {
     config.ask_one_first(wanted)
 }
 
-/// Sets whether a single try is made again if its votes were split among clients that asked at the same instant; yes unless set.
+/// Sets whether a single try is made again if its votes were split among clients that asked at the
+/// same instant; yes unless set.
 pub fn settle_splits(config: ConfigBuilder, wanted: bool) -> ConfigBuilder {
     config.settle_splits(wanted)
 }

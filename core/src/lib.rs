@@ -68,7 +68,8 @@
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
 //! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
-// What `internals` re-exports is public in private modules. Where that feature is on, this lint looks at it.
+// What `internals` re-exports is public in private modules. Where that feature is on, this lint
+// looks at it.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 
 mod bootstrap;

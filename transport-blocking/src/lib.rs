@@ -22,7 +22,8 @@
 //! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the tree, but
 //! everything that has a `wait` is a future too, for whoever has an executor of his own.
 //!
-//! [`quorlock-embedded`](https://docs.rs/quorlock-embedded) has masters inside your process, for tests and examples.
+//! [`quorlock-embedded`](https://docs.rs/quorlock-embedded) has masters inside your process, for
+//! tests and examples.
 //!
 //! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
 //! events (`core/docs/observability.md` names them).

@@ -1,25 +1,32 @@
-//! Redis masters, a network and clocks as values, to test code that takes Quorlock's locks without a server.
+//! Simulated Redis masters, networks and clocks, to test code that takes Quorlock's locks without a
+//! server.
 //!
-//! Quorlock itself is tested in these worlds. You can test your own code in them as well:
+//! Quorlock itself is tested in these worlds, and you can test your own code in them:
 //!
-//! - [`World`] runs tasks of yours, each on a [`Client`] with a [`Locker`](quorlock_core::front::Locker), in simulated time: hours pass in
-//!   milliseconds, and the same seed gives the same run.
-//! - [`Fault`]s come about when you [`inject`](World::inject) them: masters hang and crash, connections are cut or forgotten, clients stand
-//!   still for longer than their locks live.
-//! - An observer in true time sees every guard, every clock and every key. A [`Violation`] ends the run with a [`Failure`] that tells
-//!   what happened: as text, as a [Mermaid diagram](Timeline::to_mermaid), or as an [SVG picture](Failure::to_svg).
-//! - A [`Store`] is what clients change under their locks, with or without fencing tokens; a lost change is a violation, too.
-//! - [`Plan`] is a whole run as a value. [`Plan::random`] makes one up with every fault that lies inside Redlock's assumptions, and
-//!   [`Plan::shrink`] makes a failing one small.
-//! - [`Master`] is one Redis master as a value, which answers byte for byte as a server does; random commands are compared with real servers.
+//! - [`World`] runs your tasks in simulated time, each on a [`Client`] with a [`Locker`]. Hours
+//!   pass in milliseconds, and the same seed gives the same run.
+//! - [`World::inject`] injects a [`Fault`]: masters hang and crash, connections are cut or
+//!   forgotten, clients pause for longer than the TTL of their locks.
+//! - An observer checks every guard, clock and key in true time. A [`Violation`] ends the run with
+//!   a [`Failure`], which shows what happened as text, as a [Mermaid diagram](Timeline::to_mermaid)
+//!   or as an [SVG picture](Failure::to_svg).
+//! - A [`Store`] is data that clients change under their locks, with or without fencing tokens. A
+//!   lost update is a violation as well.
+//! - A [`Plan`] is a whole run as a value. [`Plan::random`] generates one with every fault that is
+//!   within Redlock's assumptions, and [`Plan::shrink`] makes a failing plan small.
+//! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
+//!   test compares it with real servers on random commands.
 //!
-//! What is real: the machine, the connections, the bytes and what users hold. What is simulated: sockets, time, randomness, and the
-//! masters.
+//! The state machine, the connections, the bytes and the public API are the shipped code. Sockets,
+//! time, randomness and the masters are simulated.
 //!
-//! # A property of your own code
+//! [`Locker`]: quorlock_core::front::Locker
 //!
-//! A job queue, three workers, up to eight faults: no job is done twice. Without the [`check`](quorlock_core::front::Guard::check) the run fails,
-//! because a worker may stand still for longer than its lock lives, and the failure tells the story.
+//! # A property test of your own code
+//!
+//! In this job queue with three workers, no job may be done twice, whatever up to eight faults do.
+//! Without the call of [`check`](quorlock_core::front::Guard::check) the test fails, because a
+//! worker may pause for longer than its lock is valid. The failure then shows how that happened.
 //!
 //! ```no_run
 //! use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
@@ -58,32 +65,40 @@
 //! }
 //! ```
 //!
-//! # What is checked at every step
+//! # What is checked after every event
 //!
-//! - No two guards' own clocks call them valid at one instant of true time, and a quorum of masters keeps the token of a valid guard
-//!   until its end.
-//! - Numbers of a resource are distinct, and a grant that was decided before another attempt sent anything has the smaller one. Scripts never
-//!   lower a fencing counter nor give it an end. Under the restart guard no master votes too soon after it has lost its data.
-//! - A guard is never valid beyond the first send of its round + TTL − drift, and never again once it was not.
-//! - Commands end in time; nobody is woken in vain.
-//! - After the last fault every client gets a lock, and no key of a lock that nobody holds is left ([`Plan::run`], [`World::settle`]).
+//! - At no instant of true time are two guards of one resource valid by their own clocks, and a
+//!   quorum of masters keeps the token of a valid guard until its end.
+//! - The fencing tokens of a resource are distinct, and a grant that was decided before another
+//!   attempt sent anything has the smaller token. Scripts never lower a fencing counter or make it
+//!   expire. Under the restart guard no master votes too soon after it has lost its data.
+//! - A guard is never valid beyond the first send of its round + TTL − drift, and never becomes
+//!   valid again.
+//! - Every command ends in time, and no driver is woken without need.
+//! - After the last fault every client gets a lock, and no key remains of a lock that is not held
+//!   ([`Plan::run`], [`World::settle`]).
 //!
 //! # The assumptions
 //!
-//! [`Fault::is_assumed`] tells which faults Redlock must stand: masters keep unexpired keys, their clocks are not set, and the rates of
-//! any two clocks differ by at most a hundredth ("Safety arguments" on the
-//! [Redis distributed-locks page](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)). With the restart guard on
-//! masters may also lose their data ([`Fault::is_assumed_with_guard`]), as long as their clocks differ by no more than the fleet's longest TTL.
-//! Once another fault has come about, only two holders at once and wrong numbers count as violations: the observer must be able to show that the assumptions are needed.
+//! [`Fault::is_assumed`] tells which faults Redlock must withstand. Its assumptions: masters keep
+//! unexpired keys, their clocks are not set, and the rates of any two clocks differ by at most 1 %
+//! ("Safety arguments" on the [Redis distributed-locks
+//! page](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)). With the
+//! restart guard masters may also lose their data ([`Fault::is_assumed_with_guard`]), provided that
+//! their clocks differ by no more than the longest TTL of the fleet.
+//!
+//! After any other fault only two holders at once and wrong fencing tokens count as violations, so
+//! that a test can show that the assumptions are needed.
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `worlds` | yes | everything but [`Master`] and what belongs to it |
-//! | `proptest` | no | the module `strategies` |
+//! | `worlds` | yes | everything except [`Master`] and its types |
+//! | `proptest` | no | the module `strategies`, for [proptest](https://docs.rs/proptest) |
 //!
-//! Without `worlds` this crate is the model of a master alone. `quorlock-embedded` serves that on sockets.
+//! Without `worlds` this crate is only the model of a master, which `quorlock-embedded` serves on
+//! sockets.
 
 mod master;
 #[cfg(feature = "worlds")]

@@ -368,7 +368,8 @@ pub enum Answer {
         cause: Cause,
         /// What may have become of the request.
         fate: Fate,
-        /// Whether the connection had been quiet for so long that its end says little about the master.
+        /// Whether the connection had been quiet for so long that its end says little about the
+        /// master.
         stale: bool,
     },
 }

@@ -19,7 +19,7 @@ fn held_on_three_of_five() -> (World, quorlock_core::LockId) {
         world.masters[master].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
     }
     let lock = world.hold(&wanted(ms(10_000)));
-    world.each(|master| master.server.mend());
+    world.each(|master| master.server.clear_failures());
     assert_eq!(world.holders(), [0, 1, 2]);
     (world, lock)
 }

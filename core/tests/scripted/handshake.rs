@@ -201,7 +201,7 @@ fn a_server_that_is_loading_votes_when_it_has_loaded() {
     world.masters[0].fails("SCRIPT", "LOADING Redis is loading the dataset in memory");
     world.pump();
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::Loading))]);
-    world.masters[0].server.mend();
+    world.masters[0].server.clear_failures();
     world.pass(ms(2_500));
     world.hold(&one_try());
 }

@@ -17,7 +17,7 @@ fn held_on_three_of_five(asked: &Acquire) -> (World, LockId) {
         }
     }
     let lock = world.hold(asked);
-    world.each(|master| master.server.mend());
+    world.each(|master| master.server.clear_failures());
     assert_eq!(world.holders(), [0, 1, 2]);
     (world, lock)
 }
@@ -160,7 +160,7 @@ fn healing_raises_the_counter_so_that_later_grants_have_larger_numbers() {
             world.masters[master].fails("ACQUIRE FENCED", "OOM x");
         }
         let lock = world.hold(&Acquire { fenced: true, renew_for: None, ..healed() });
-        world.each(|master| master.server.mend());
+        world.each(|master| master.server.clear_failures());
         (world, lock)
     };
     let number = world.nodes[0].machine.resumption(lock).unwrap().fencing_token.unwrap().get();

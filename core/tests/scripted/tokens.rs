@@ -33,7 +33,7 @@ fn a_delayed_release_of_the_first_attempt_leaves_the_key_of_the_second() {
     world.masters[2].flow = Flow::Stopped;
     world.pump();
     for master in 0..2 {
-        world.masters[master].server.mend();
+        world.masters[master].server.clear_failures();
     }
     let event = world.next_event();
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
@@ -70,7 +70,7 @@ fn a_master_stopped_past_several_attempts_keeps_no_key_of_theirs() {
     let mut world = World::of(3);
     world.masters[2].flow = Flow::Stopped;
     world.each(|master| master.fails("SET", "BUSY Redis is busy running a script."));
-    world.masters[2].server.mend();
+    world.masters[2].server.clear_failures();
     world.acquire(&Acquire { within: Some(ms(1_000)), ..wanted(ms(60_000)) });
     world.refusal();
     world.pass(ms(5_000));

@@ -1,10 +1,14 @@
-//! Redis masters inside your process, on sockets of the loopback.
+//! Redis masters inside your process, for tests of code that takes distributed locks.
 //!
-//! They are for tests, doctests, examples and demonstrations of code that locks, on a machine without a Redis server.
+//! They listen on sockets of the loopback interface, so every client can use them:
+//! `quorlock-tokio`, `quorlock-smol`, `quorlock-blocking`, or a program in another process. No
+//! Redis server is needed. The command `quorlock master` serves the same masters from the command
+//! line.
 //!
-//! **They are no servers for production.** What they hold is in this process's memory and ends with it, they listen on the loopback only,
-//! and they know only the commands that locks need and those that a test wants around them ([`quorlock_sim::Master`]
-//! is what answers, byte for byte as Redis 7.0 does).
+//! **They are not servers for production.** Their data is in the memory of this process, they
+//! listen on the loopback interface only, and they know only the commands that locks and tests of
+//! locks need. Their replies are those of the model [`quorlock_sim::Master`], byte for byte as
+//! Redis 7.0 answers.
 //!
 //! ```
 //! use quorlock_embedded::Masters;
@@ -21,8 +25,9 @@
 //! # }
 //! ```
 //!
-//! Whatever a test wants to go wrong goes wrong on demand: masters hang ([`Master::pause`]), die and come back ([`Master::stop`],
-//! [`Master::restart`]), run out of memory, become replicas, forget scripts, or answer any error ([`Master::model`]).
+//! A test can make masters hang ([`Master::pause`]), die and come back ([`Master::stop`],
+//! [`Master::restart`]), run out of memory, become replicas, forget scripts, or answer with any
+//! error ([`Master::model`]).
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,7 +39,7 @@
 //! let masters = Masters::start(3)?;
 //! let locker = quorlock_blocking::open(masters.config()?)?;
 //!
-//! // Two of three are out of memory: no quorum, and the error names them.
+//! // Two of three masters are out of memory: there is no quorum, and the error names them.
 //! for master in &masters[..2] {
 //!     master.model(|model| model.set_out_of_memory(true));
 //! }
@@ -42,7 +47,7 @@
 //! assert!(matches!(error, AcquireError::NoQuorum(_)));
 //! assert!(error.to_string().contains("out of memory"));
 //!
-//! // Restarted masters that have forgotten a lock: the next renewal finds that out, and the holder is told.
+//! // All masters restart without their keys: the next renewal notices it, and the holder is told.
 //! masters.iter().for_each(|master| master.model(|model| model.set_out_of_memory(false)));
 //! let guard = locker.lock("invoice:42").ttl(Duration::from_secs(1)).renew().wait()?;
 //! for master in masters.iter() {
@@ -52,9 +57,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! They speak to every client over TCP, so the locker may as well be one of `quorlock-tokio` or `quorlock-smol`, or a program in another
-//! process; `quorlock master` serves them from the command line.
 
 mod client;
 mod master;
@@ -71,7 +73,8 @@ use quorlock_core::{Config, ConfigError};
 pub use master::Master;
 pub use quorlock_sim::{CommandKind, Keep};
 
-/// Several independent masters; a slice of [`Master`]s. Dropping them ends them.
+/// Several independent masters, which dereference to a slice of [`Master`]s. Dropping them stops
+/// them.
 #[derive(Debug)]
 pub struct Masters {
     masters: Vec<Master>,
@@ -81,21 +84,22 @@ impl Masters {
     /// Starts `n` masters on free ports of 127.0.0.1.
     ///
     /// # Errors
-    /// Where the system has no port, socket, thread or randomness left.
+    /// Returns an error if the system has no port, socket, thread or randomness left.
     pub fn start(n: usize) -> io::Result<Self> {
         Ok(Self { masters: (0..n).map(|_| Master::start()).collect::<io::Result<_>>()? })
     }
 
-    /// The URL of each master, in order.
+    /// Returns the URL of each master, in order.
     pub fn urls(&self) -> Vec<String> {
         self.iter().map(Master::url).collect()
     }
 
-    /// A configuration with these masters and the defaults in all else. For anything else, give [`Masters::urls`] to
-    /// [`Config::builder`].
+    /// Returns a configuration with these masters and the default settings.
+    ///
+    /// For other settings pass [`Masters::urls`] to [`Config::builder`].
     ///
     /// # Errors
-    /// When there are no masters, or more than a configuration takes.
+    /// Returns an error if there are no masters, or more than a configuration accepts.
     pub fn config(&self) -> Result<Config, ConfigError> {
         Config::new(self.urls())
     }
@@ -109,7 +113,10 @@ impl Deref for Masters {
     }
 }
 
-/// The clock of all embedded masters, for what of the model wants to know the time: this machine's wall clock, since the Unix epoch.
+/// Returns the time on the clock of all embedded masters: this machine's wall clock, since the Unix
+/// epoch.
+///
+/// Methods of the model ask for it: see [`Master::model`].
 pub fn now() -> Duration {
     // Before 1970 it is 1970.
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()

@@ -12,7 +12,8 @@ use quorlock_sim::{CommandKind, Keep};
 
 use super::server::{Server, WAKE};
 
-/// One master on a socket of the loopback, served by a thread of its own. Dropping it ends the thread and closes its sockets.
+/// A master on a socket of the loopback interface, with a thread of its own. Dropping it ends the
+/// thread and closes its sockets.
 pub struct Master {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -57,16 +58,21 @@ impl Master {
     /// Starts a master on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// Where the system has no port, socket, thread or randomness left.
+    /// Returns an error if the system has no port, socket, thread or randomness left.
     pub fn start() -> io::Result<Self> {
         Self::bind((Ipv4Addr::LOCALHOST, 0).into())
     }
 
-    /// Starts a master on this address of the loopback, such as `127.0.0.1:7001` or `[::1]:7001`; port 0 is one that is free.
+    /// Starts a master on an address of the loopback interface, such as `127.0.0.1:7001` or
+    /// `[::1]:7001`.
+    ///
+    /// Port 0 stands for any free port.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if something listens there, [`io::ErrorKind::InvalidInput`] for an address that is not of the
-    /// loopback: an embedded master is not for others to use. And where the system has no socket, thread or randomness left.
+    /// - [`io::ErrorKind::AddrInUse`] if another program listens there.
+    /// - [`io::ErrorKind::InvalidInput`] if the address is not of the loopback interface, because
+    ///   other machines must not use an embedded master.
+    /// - Any other kind if the system has no socket, thread or randomness left.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         if !address.ip().is_loopback() {
             return Err(io::Error::new(
@@ -88,41 +94,50 @@ impl Master {
         Ok(Self { address, shared, waker, thread: Some(thread) })
     }
 
-    /// Where it listens, also while it is stopped.
+    /// Returns the address of the master, which it also keeps while it is stopped.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its URL, such as `redis://127.0.0.1:7001`. A password that was set in the model is not in it.
+    /// Returns the URL of the master, such as `redis://127.0.0.1:7001`.
+    ///
+    /// It does not contain a password that was set in the model.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    /// Makes it hang, as SIGSTOP does: once this returns nothing is executed and nothing answered, while the system goes on
-    /// accepting connections and bytes for it. A stopped master is not paused.
+    /// Makes the master hang, as SIGSTOP does.
+    ///
+    /// Once this returns, the master executes and answers nothing. The system still accepts
+    /// connections and bytes for it. A stopped master cannot be paused.
     pub fn pause(&self) {
         let mut server = self.shared.server();
         server.is_paused = server.is_listening();
     }
 
-    /// Lets it go on after [`Master::pause`]: it executes what has come meanwhile.
+    /// Continues after [`Master::pause`]: the master executes what has arrived meanwhile.
     pub fn resume(&self) {
         self.shared.server().is_paused = false;
         self.shared.goes_on.notify_one();
     }
 
-    /// Ends it as SIGKILL does, paused or not: its connections are gone at once, and new ones are refused.
+    /// Stops the master, as SIGKILL does: its connections end at once, and new ones are refused.
+    ///
+    /// This also ends a pause.
     pub fn stop(&self) {
         self.shared.server().close();
         // Whoever waits out a pause has nothing to wait for any more.
         self.shared.goes_on.notify_one();
     }
 
-    /// Starts it again at the same address, with a new run id, without scripts and with so many of its keys, stopping it before if it
-    /// runs. What was made to go wrong in its model stays so.
+    /// Starts the master again on the same address, with a new run id, no scripts, and the keys
+    /// that `keep` leaves.
+    ///
+    /// A running master is stopped before. Failures that were set in the model stay.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if something else has taken its port meanwhile, and where the system has no socket or randomness left.
+    /// Returns [`io::ErrorKind::AddrInUse`] if another program has taken the port meanwhile, and
+    /// any other kind if the system has no socket or randomness left.
     pub fn restart(&self, keep: Keep) -> io::Result<()> {
         let identity = random()?;
         self.stop();
@@ -132,8 +147,11 @@ impl Master {
         server.listen(listener)
     }
 
-    /// Looks at the master as a value or makes something go wrong with it, between two commands, be it running, paused or stopped. The
-    /// closure must not use this handle; what asks for the time is given [`now`](super::now).
+    /// Gives access to the model of the master, to inspect it or to make it fail.
+    ///
+    /// The closure runs between two commands, whether the master is running, paused or stopped. It
+    /// must not use this handle, which would be a deadlock. Pass [`now`](super::now) to methods
+    /// that take the time.
     pub fn model<T>(&self, look: impl FnOnce(&mut quorlock_sim::Master) -> T) -> T {
         let mut server = self.shared.server();
         let before = server.model.next_end();
@@ -151,18 +169,20 @@ impl Master {
         Arc::downgrade(&self.shared)
     }
 
-    /// Whether it is not stopped. A paused one runs.
+    /// Returns whether the master is not stopped. A paused master is running.
     pub fn is_running(&self) -> bool {
         self.shared.server().is_listening()
     }
 
-    /// The names that those who are connected gave themselves, empty for those who gave none: a locker's is its configuration's client
-    /// name.
+    /// Returns the client name of each connection, empty where none was set.
+    ///
+    /// Lockers set [`ConfigBuilder::client_name`](quorlock_core::ConfigBuilder::client_name).
     pub fn clients(&self) -> Vec<String> {
         self.shared.server().clients()
     }
 
-    /// How many commands of this kind it has executed, those that failed too.
+    /// Returns the number of commands of this kind that the master has executed, including those
+    /// that failed.
     pub fn executed(&self, kind: CommandKind) -> u64 {
         self.shared.server().executed(kind)
     }

@@ -1,4 +1,4 @@
-//! One command as a server reads it, and what it means to a lock.
+//! One command as a server reads it, and its meaning for a lock.
 
 use std::fmt;
 
@@ -9,13 +9,14 @@ use quorlock_core::internals::{
 
 /// A command with its arguments.
 ///
-/// Arguments hold keys, tokens and passwords, so `Debug` shows only what kind of command it is.
+/// The arguments contain keys, tokens and passwords, so `Debug` shows only the kind of the command.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Command {
     arguments: Vec<Vec<u8>>,
 }
 
-/// What a command is to a lock. A script goes by what it does, whether it was sent as text or by its SHA-1.
+/// The meaning of a command for a lock. Scripts are told apart by what they do, whether they are
+/// sent as text or by SHA-1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum CommandKind {
@@ -23,29 +24,29 @@ pub enum CommandKind {
     Set,
     /// `GET`
     Get,
-    /// The script that lengthens a lock's life.
+    /// The script that extends a lock.
     Extend,
     /// The script that releases a lock.
     Release,
-    /// The script that takes back a request and tells who holds the key.
+    /// The script that undoes a request and tells which token holds the key.
     Undo,
-    /// The script that requests a lock and numbers the grant.
+    /// The script that requests a lock with a fencing token.
     AcquireFenced,
-    /// The script that raises the number of a grant.
+    /// The script that raises the fencing token of a grant.
     Raise,
-    /// The script that lengthens the life of a lock whose grant is numbered.
+    /// The script that extends a lock with a fencing token.
     ExtendFenced,
-    /// The script that puts the key of such a lock back.
+    /// The script that restores the key of a lock with a fencing token.
     HealFenced,
-    /// The script that requests a lock where the restart guard allows it.
+    /// The script that requests a lock under the restart guard.
     AcquireGuarded,
-    /// The script that does that and numbers the grant.
+    /// The script that requests a lock with a fencing token under the restart guard.
     AcquireFencedGuarded,
-    /// The script that asks whether the restart guard lets the master vote.
+    /// The script that asks whether the master votes under the restart guard.
     Attend,
-    /// The script that lets it vote at once.
+    /// The script that lets the master vote at once.
     Open,
-    /// The script that requests a lock and tells who else holds it.
+    /// The script that requests a lock and tells which other token holds the key.
     AcquireReading,
     /// `HELLO`
     Hello,
@@ -64,22 +65,22 @@ pub enum CommandKind {
 }
 
 impl Command {
-    /// A command with these arguments, of which the first is its name.
+    /// Creates a command from its arguments, of which the first is the name.
     pub fn new<A: Into<Vec<u8>>>(arguments: impl IntoIterator<Item = A>) -> Self {
         Self { arguments: arguments.into_iter().map(Into::into).collect() }
     }
 
-    /// All arguments, the name first.
+    /// Returns all arguments, the name first.
     pub fn arguments(&self) -> &[Vec<u8>] {
         &self.arguments
     }
 
-    /// The name as it was sent, in any case; empty if there is none.
+    /// Returns the name as it was sent, in upper or lower case; empty if there is none.
     pub fn name(&self) -> &[u8] {
         self.argument(0).unwrap_or_default()
     }
 
-    /// What it is to a lock.
+    /// Returns the meaning of the command for a lock.
     pub fn kind(&self) -> CommandKind {
         if let Some(script) = self.script() {
             return SCRIPTS
@@ -94,7 +95,7 @@ impl Command {
             .unwrap_or(CommandKind::Other)
     }
 
-    /// The key of a lock command; none of any other command.
+    /// Returns the key of a lock command, or `None` for any other command.
     pub fn key(&self) -> Option<&[u8]> {
         match self.kind() {
             CommandKind::Set | CommandKind::Get => self.argument(1),
@@ -103,7 +104,7 @@ impl Command {
         }
     }
 
-    /// The token of a lock command; none of any other command. Keep it out of logs.
+    /// Returns the token of a lock command, or `None` for any other command. Keep it out of logs.
     pub fn token(&self) -> Option<&[u8]> {
         match self.kind() {
             CommandKind::Set => self.argument(2),

@@ -1,4 +1,4 @@
-//! What a test makes of a server, and what it sees of it without a connection.
+//! What a test changes in a server, and inspects, without a connection.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(super) struct Conditions {
     pub(super) script_pace: [Millis; 2],
 }
 
-/// A key as it stands. `Debug` shows only its end.
+/// A key that exists. `Debug` shows only its expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Held<'a> {
@@ -33,24 +33,27 @@ pub struct Held<'a> {
     pub database: u32,
     /// The key.
     pub key: &'a [u8],
-    /// The string that it holds; `None` for a foreign type.
+    /// Its string; `None` for another type.
     pub value: Option<&'a [u8]>,
-    /// The last millisecond in which it exists, since the Unix epoch on the server's clock; `None` without an end.
+    /// The last millisecond in which it exists, since the Unix epoch on the server's clock; `None`
+    /// if it does not expire.
     pub expires_at: Option<Duration>,
 }
 
 impl Master {
-    /// Asks the default user for this password, or for none. Connections that were accepted before keep what they may.
+    /// Sets the password of the default user, or removes it. Connections that were accepted before
+    /// keep their permissions.
     pub fn set_password(&mut self, password: Option<&str>) {
         self.settings.password = password.map(|password| password.as_bytes().to_vec());
     }
 
-    /// Adds a user who may do everything, beside the user `default`.
+    /// Adds a user with all permissions, besides the user `default`.
     pub fn add_user(&mut self, name: &str, password: &str) {
         self.settings.users.insert(name.into(), password.into());
     }
 
-    /// Makes it a replica, which refuses writes (`READONLY`), or promotes it to a master: see [`Master::promote`].
+    /// Makes the server a replica, which refuses writes (`READONLY`), or promotes it: see
+    /// [`Master::promote`].
     pub fn set_replica(&mut self, is_replica: bool) {
         if is_replica {
             self.conditions.role = Role::Replica;
@@ -59,10 +62,10 @@ impl Master {
         }
     }
 
-    /// Makes it a replica of that master: it has its keys and its replication id, and its own are gone. Run id, scripts and connections
-    /// stay, and so does everything if it is already that master. Connections that track keys are told that all have changed.
+    /// Makes the server a replica of another master, whose keys and replication id replace its own.
     ///
-    /// Keys end at the same time on both clocks.
+    /// Run id, scripts and connections stay. Connections that track keys are notified that all keys
+    /// have changed. Keys expire at the same time on both clocks.
     pub fn resync_from(&mut self, other: &Self) {
         self.keyspace.resync_from(&other.keyspace);
         self.replication_id.clone_from(&other.replication_id);
@@ -70,7 +73,9 @@ impl Master {
         self.conditions.role = Role::Replica;
     }
 
-    /// Promotes it if it is a replica: under another replication id, the former one being kept. Run id, keys and connections stay.
+    /// Promotes a replica to a master, with another replication id; the former one is remembered.
+    ///
+    /// Run id, keys and connections stay. Nothing changes if the server is a master.
     pub fn promote(&mut self) {
         if self.conditions.role == Role::Replica {
             self.promotions += 1;
@@ -80,8 +85,10 @@ impl Master {
         }
     }
 
-    /// Attaches so many replicas, as `INFO replication` tells them. They hold nothing. The first one gives the master another replication
-    /// id and takes the former one away; for the id that comes when the last has been away for long see [`Master::set_replication_id`].
+    /// Sets the number of attached replicas that `INFO replication` reports. They hold no data.
+    ///
+    /// The first replica gives the master another replication id. For the id that a master gets
+    /// when its last replica has been away for a long time, see [`Master::set_replication_id`].
     pub fn set_replicas(&mut self, replicas: u16) {
         if self.conditions.replicas == 0 && replicas > 0 {
             self.replication_id = digest(&format!("first replica of {}", self.replication_id));
@@ -90,37 +97,40 @@ impl Master {
         self.conditions.replicas = replicas;
     }
 
-    /// The replication id: 40 hexadecimal digits, new at every start and promotion, and with the first replica.
+    /// Returns the replication id: 40 hexadecimal digits, new at every start and promotion, and
+    /// with the first replica.
     pub fn replication_id(&self) -> &str {
         &self.replication_id
     }
 
-    /// Gives it this replication id.
+    /// Sets the replication id.
     pub fn set_replication_id(&mut self, id: &str) {
         id.clone_into(&mut self.replication_id);
     }
 
-    /// How long after a script has begun it asks for the time, and how long after it gives a key its life. At once unless set.
+    /// Sets how long after its start a script reads the time, and how long after its start it sets
+    /// a key's expiry. Both are zero by default.
     pub fn set_script_pace(&mut self, asks: Duration, gives: Duration) {
         self.conditions.script_pace = [millis(asks), millis(gives)];
     }
 
-    /// Makes it answer as while it reads its data after a start (`LOADING`).
+    /// Makes the server answer as if it were loading its data after a start (`LOADING`).
     pub fn set_loading(&mut self, is_loading: bool) {
         self.conditions.loading = is_loading;
     }
 
-    /// Makes it refuse every command that needs memory (`OOM`), within scripts too.
+    /// Makes the server refuse every command that needs memory (`OOM`), in scripts as well.
     pub fn set_out_of_memory(&mut self, is_out_of_memory: bool) {
         self.conditions.out_of_memory = is_out_of_memory;
     }
 
-    /// Whether it knows `HELLO`. Servers before Redis 6 do not.
+    /// Sets whether the server knows `HELLO`. Servers before Redis 6 do not.
     pub fn set_knows_hello(&mut self, knows_hello: bool) {
         self.conditions.lacks_hello = !knows_hello;
     }
 
-    /// Whether a script has read for its caller what it has read, as on Redis 7.2 and later, or all keys that it was given, as on Redis 7.0.
+    /// Sets which keys are tracked for the caller of a script: those that the script has read, as
+    /// on Redis 7.2 and later, or all keys that it was given, as on Redis 7.0.
     pub fn set_tracks_scripts(&mut self, tracks_scripts: bool) {
         self.conditions.tracks_scripts = tracks_scripts;
     }
@@ -130,8 +140,10 @@ impl Master {
         self.scripts.clear();
     }
 
-    /// Makes a command (`SET`, `INFO`, …) or a script (`RELEASE`, `ACQUIRE FENCED`, …) answer this error, a code and a sentence without
-    /// a leading `-`; `None` puts it right. The error comes before any other, except that a script which is not in the cache stays
+    /// Makes a command (`SET`, `INFO`, …) or a script (`RELEASE`, `ACQUIRE FENCED`, …) fail with
+    /// this error, a code and a sentence without a leading `-`; `None` ends that.
+    ///
+    /// The error takes precedence over any other, but a script that is not in the cache still gives
     /// NOSCRIPT.
     pub fn fail(&mut self, name: &str, error: Option<&str>) {
         let name = name.to_ascii_uppercase();
@@ -141,22 +153,23 @@ impl Master {
         };
     }
 
-    /// Puts right everything that [`Master::fail`] made go wrong.
-    pub fn mend(&mut self) {
+    /// Ends everything that [`Master::fail`] has started.
+    pub fn clear_failures(&mut self) {
         self.conditions.failures.clear();
     }
 
-    /// The string at this key; `None` without one, and for a foreign type.
+    /// Returns the string of a key, or `None` if the key does not exist or has another type.
     pub fn value(&self, database: u32, key: &[u8], now: Duration) -> Option<&[u8]> {
         self.keyspace.text(database, key, millis(now)).ok().flatten()
     }
 
-    /// The last millisecond in which this key exists, since the Unix epoch on the server's clock; `None` without an end or without the key.
+    /// Returns the last millisecond in which a key exists, since the Unix epoch on the server's
+    /// clock, or `None` if the key does not exist or does not expire.
     pub fn expires_at(&self, database: u32, key: &[u8], now: Duration) -> Option<Duration> {
         self.keyspace.get(database, key, millis(now))?.end.map(instant)
     }
 
-    /// All keys that exist, by database and name.
+    /// Returns all keys that exist, ordered by database and name.
     pub fn keys(&self, now: Duration) -> impl Iterator<Item = Held<'_>> {
         self.keyspace.databases().flat_map(move |database| {
             self.keyspace.live(database, millis(now)).map(move |(key, entry)| Held {
@@ -168,17 +181,17 @@ impl Master {
         })
     }
 
-    /// Puts this string there, as another client would.
+    /// Sets a key to this string, as another client would.
     pub fn hold(&mut self, database: u32, key: &[u8], value: &[u8], expires_at: Option<Duration>) {
         self.put(database, key, Value::Text(value.to_vec()), expires_at);
     }
 
-    /// Puts a list of one element there: a type that is no lock.
+    /// Sets a key to a list of one element: a type that no lock has.
     pub fn hold_list(&mut self, database: u32, key: &[u8], expires_at: Option<Duration>) {
         self.put(database, key, Value::List(1), expires_at);
     }
 
-    /// Removes a key, as an eviction or an administrator would: whether it was there.
+    /// Removes a key, as an eviction or an administrator would. Returns whether it existed.
     pub fn remove(&mut self, database: u32, key: &[u8], now: Duration) -> bool {
         self.keyspace.remove(database, key, millis(now))
     }

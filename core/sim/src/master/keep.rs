@@ -1,4 +1,4 @@
-//! What survives a restart.
+//! The keys that survive a restart.
 
 /// The keys that a master still has when it comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -12,7 +12,8 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// Returns a function that tells, for one key after the other, whether it survives: for [`Master::restart`](super::Master::restart).
+    /// Returns a function that tells, for one key after the other, whether it survives: for
+    /// [`Master::restart`](super::Master::restart).
     pub fn choice(self) -> impl FnMut(&[u8]) -> bool {
         let mut every_other = false;
         move |_| {

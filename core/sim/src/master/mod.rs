@@ -1,10 +1,12 @@
-//! A Redis master as a value: no socket, no clock, no randomness, no thread.
+//! A Redis master as a value, without a socket, clock, randomness or thread.
 //!
-//! Bytes and the server's own time go in, replies come out, byte for byte as Redis 7.0 writes them. A test that sends the same random
-//! commands to this model and to real servers says so. It knows the commands that locks need and those that a test wants around them; scripts
-//! are not interpreted: those that Quorlock sends are recognised by text or SHA-1 and carried out by functions written beside them.
+//! Bytes and the server's own time go in, replies come out, byte for byte as Redis 7.0 writes them:
+//! a test sends the same random commands to this model and to real servers. The model knows the
+//! commands that locks need and those that tests need around them. Scripts are not interpreted:
+//! those that Quorlock sends are recognised by text or SHA-1, and a function beside the model does
+//! what they do.
 //!
-//! One command is one small function, entered in `table.rs`.
+//! Each command is a small function that is listed in `table.rs`.
 
 mod call;
 mod command;
@@ -41,10 +43,10 @@ use configuration::Settings;
 use keyspace::{Keyspace, Millis, instant, millis};
 use reply::{Failure, Reply};
 
-/// A Redis master.
+/// A model of a Redis master.
 ///
-/// `now` is everywhere the time since the Unix epoch on the server's own clock, of which a server sees whole milliseconds.
-/// `Debug` shows neither keys nor values nor passwords.
+/// Every `now` is the time since the Unix epoch on the server's own clock, of which a server sees
+/// whole milliseconds. `Debug` shows no keys, values or passwords.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Master {
     run_id: String,
@@ -63,19 +65,21 @@ pub struct Master {
     executed: u64,
 }
 
-/// What becomes of a connection after a command.
+/// What happens to a connection after a command.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[must_use]
 pub enum Flow {
-    /// It stays.
+    /// It stays open.
     Open,
-    /// The server closes it once the replies have been written; what came behind the command is not read.
+    /// The server closes it after the replies. It does not read what follows the command.
     Close,
 }
 
 impl Master {
-    /// A master that has just been started. Masters with the same identity are the same server behind two addresses: run id and
-    /// replication id follow from it.
+    /// Creates a master that has just started.
+    ///
+    /// Run id and replication id follow from the identity: masters with the same identity are one
+    /// server behind two addresses.
     pub fn new(identity: u64) -> Self {
         Self {
             run_id: digest(&format!("run id {identity}")),
@@ -92,15 +96,17 @@ impl Master {
         }
     }
 
-    /// Accepts a connection. A [`Session::new`] counts as accepted at its first command.
+    /// Accepts a connection. A [`Session::new`] is accepted at its first command.
     pub fn accept(&mut self) -> Session {
         let mut session = Session::new();
         self.meet(&mut session);
         session
     }
 
-    /// Reads bytes from a connection, in any split, and executes every whole command. The replies are appended to `replies`, and behind each
-    /// what it pushes to this same connection; [`Master::take_pushes`] has those for others.
+    /// Reads bytes from a connection, split in any way, and executes every complete command.
+    ///
+    /// The replies are appended to `replies`, each followed by its pushes to the same connection.
+    /// [`Master::take_pushes`] returns those for other connections.
     pub fn serve(
         &mut self,
         session: &mut Session,
@@ -128,18 +134,20 @@ impl Master {
         }
     }
 
-    /// The next whole command, as [`Session::next_command`] reads it, but with the smaller limits of a server for those who have not given
-    /// their password.
+    /// Returns the next complete command, as [`Session::next_command`] does, but with the smaller
+    /// limits that a server has for clients without a password.
     ///
     /// # Errors
-    /// When the bytes are no command. The connection cannot be used any more then.
+    /// Returns an error if the bytes are not a command. The connection can no longer be used then.
     pub fn next_command(&mut self, session: &mut Session) -> Result<Option<Command>, ProtocolError> {
         self.meet(session);
         session.next_command()
     }
 
-    /// Executes one command. Its reply is appended to `replies`. Behind it, before the next command, belongs what [`Master::take_pushes`]
-    /// has for this connection.
+    /// Executes one command and appends its reply to `replies`.
+    ///
+    /// What [`Master::take_pushes`] returns for this connection belongs after the reply, before the
+    /// next command.
     pub fn execute(
         &mut self,
         session: &mut Session,
@@ -161,37 +169,48 @@ impl Master {
         flow
     }
 
-    /// Takes what is to be written to connections besides replies, in this order: that a key has changed which they have read (`CLIENT
-    /// TRACKING`). Each push belongs behind all that was written to its connection before. Whoever has the connections asks for them after
-    /// each command, and after whatever else changes keys; of those that wait for too long some are lost.
+    /// Takes the pushes that are to be written to connections, in order: notifications that a key
+    /// has changed which the connection has read (`CLIENT TRACKING`).
+    ///
+    /// Each push belongs after everything that was written to its connection before. Call this
+    /// after each command, and after anything else that changes keys. Pushes that wait for too long
+    /// are lost.
     pub fn take_pushes(&mut self) -> impl Iterator<Item = Push> + use<> {
         self.keyspace.tracking.take().into_iter()
     }
 
-    /// Forgets what a connection has read, now that it is gone. One that the server itself closes ([`Flow::Close`]) has left already, but for a
-    /// [`ProtocolError`] that somebody else has found.
+    /// Forgets what a connection has read, after it was closed.
+    ///
+    /// This is not needed after [`Flow::Close`], only where the caller closes the connection, also
+    /// because of a [`ProtocolError`] that [`Session::next_command`] returned.
     pub fn leave(&mut self, session: &Session) {
         self.keyspace.tracking.leave(session.id);
     }
 
-    /// When to ask for [`Master::remove_ended`]: the first instant at which a key has ended that a connection wants to be told of. A replica
-    /// waits for its master to delete it.
+    /// Returns when to call [`Master::remove_ended`]: the first instant at which a key has expired
+    /// that a connection tracks. A replica waits for its master to delete the key.
     pub fn next_end(&self) -> Option<Duration> {
         let (end, _) = self.keyspace.tracking.first_end().filter(|_| self.removes_ended())?;
         // It is still there in the millisecond of its end.
         Some(instant(end.saturating_add(1)))
     }
 
-    /// Deletes the keys that have ended and that a connection wants to be told of, which a server does about ten times a second. It is told
-    /// at once if anybody comes by such a key; of other keys that have ended nothing is ever seen.
+    /// Deletes the expired keys that a connection tracks, as a server does about ten times a
+    /// second.
+    ///
+    /// A command that touches such a key deletes it at once. Other expired keys are never seen
+    /// anyway.
     pub fn remove_ended(&mut self, now: Duration) {
         if self.removes_ended() {
             self.keyspace.remove_all_ended(millis(now));
         }
     }
 
-    /// Starts the server again, with another run id and replication id, an empty script cache, and only those keys for which `keep` is
-    /// true. Its configuration and whatever was made to go wrong stay. Its connections are gone; dropping their sessions is the caller's part.
+    /// Restarts the server with another run id and replication id, an empty script cache, and only
+    /// those keys for which `keep` returns true.
+    ///
+    /// Its configuration and everything that was made to fail stay. Its connections are gone: drop
+    /// their sessions.
     pub fn restart(&mut self, identity: u64, keep: impl FnMut(&[u8]) -> bool) {
         self.keyspace.restart(keep);
         let fresh = Self::new(identity);
@@ -202,12 +221,12 @@ impl Master {
         self.executed = old.executed;
     }
 
-    /// The run id: 40 hexadecimal digits, new at every start.
+    /// Returns the run id: 40 hexadecimal digits, new at every start.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// How many commands it has executed in all, those that failed too.
+    /// Returns the number of commands that it has executed, including those that failed.
     pub fn executed(&self) -> u64 {
         self.executed
     }

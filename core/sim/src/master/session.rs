@@ -1,4 +1,5 @@
-//! One connection as the server sees it: what it has sent and not yet been read, and what it has agreed upon.
+//! One connection as the server sees it: bytes that have not been read yet, and what was
+//! negotiated.
 
 use std::{error::Error, fmt};
 
@@ -8,7 +9,7 @@ use super::number::integer;
 
 /// One connection to a [`Master`](super::Master).
 ///
-/// `Debug` shows how many bytes wait, not which.
+/// `Debug` shows the number of unread bytes, not the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Session {
     unread: Vec<u8>,
@@ -38,50 +39,52 @@ struct Partial {
     cost: usize,
 }
 
-/// Bytes that are no command. The server answers with this error and closes the connection.
+/// An error: the bytes are not a command. The server answers with this error and closes the
+/// connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ProtocolError {
-    /// A line of arguments longer than 64 KiB.
+    /// A line of arguments is longer than 64 KiB.
     LongInline,
-    /// Quotes in a line of arguments that do not match.
+    /// The quotes in a line of arguments are not balanced.
     Quotes,
-    /// The number of arguments is longer than 64 KiB.
+    /// The text of the number of arguments is longer than 64 KiB.
     LongCount,
-    /// The number of arguments is none, or above the limit.
+    /// The number of arguments is not a number, or above the limit.
     Count,
-    /// More than ten arguments before a password was given.
+    /// There are more than ten arguments before authentication.
     UntrustedCount,
-    /// An argument that is no bulk string but starts with this byte.
+    /// An argument is not a bulk string but starts with this byte.
     NotBulk(u8),
-    /// The length of an argument is longer than 64 KiB.
+    /// The text of an argument's length is longer than 64 KiB.
     LongLength,
-    /// The length of an argument is none, or above the limit.
+    /// The length of an argument is not a number, or above the limit.
     Length,
-    /// An argument of more than 16 KiB before a password was given.
+    /// An argument is longer than 16 KiB before authentication.
     UntrustedLength,
 }
 
 impl Session {
-    /// The largest command in bytes, counting 32 bytes for each argument besides its own. A real server takes 512 MB a
-    /// string; this one lives in the process of a test.
+    /// The size of the largest command in bytes, with 32 bytes of overhead for each argument.
+    ///
+    /// A real server accepts 512 MB for each string; this model lives in the process of a test.
     pub const MAX_COMMAND_BYTES: usize = 1 << 20;
 
-    /// A connection that has just been accepted.
+    /// Creates the session of a new connection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends bytes as they came, in any split. [`Session::next_command`] reads them.
+    /// Appends received bytes, split in any way. [`Session::next_command`] reads them.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.unread.drain(..self.read);
         self.read = 0;
         self.unread.extend_from_slice(bytes);
     }
 
-    /// The next whole command; `None` if its end has not come yet.
+    /// Returns the next complete command, or `None` if its end has not been received yet.
     ///
     /// # Errors
-    /// When the bytes are no command. The connection cannot be used any more then.
+    /// Returns an error if the bytes are not a command. The connection can no longer be used then.
     pub fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
         loop {
             if let Some(partial) = self.partial.take() {
@@ -108,27 +111,28 @@ impl Session {
         }
     }
 
-    /// Its number among the connections of its master's present life; 0 until the master has seen it.
+    /// Returns its number among the master's connections since the last start; 0 until the master
+    /// knows it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether the connection speaks RESP 3.
+    /// Returns whether the connection speaks RESP 3.
     pub fn is_resp3(&self) -> bool {
         self.resp3
     }
 
-    /// The database that the connection has selected.
+    /// Returns the database that the connection has selected.
     pub fn database(&self) -> u32 {
         self.database
     }
 
-    /// The name that the client gave itself; empty if none.
+    /// Returns the name that the client has set; empty if none.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// How many bytes wait that make no whole command yet.
+    /// Returns the number of bytes that are not a complete command yet.
     pub fn unread_bytes(&self) -> usize {
         self.rest().len()
     }

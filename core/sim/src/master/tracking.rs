@@ -9,15 +9,15 @@ use std::fmt;
 use super::keyspace::Millis;
 use super::reply::Reply;
 
-/// Bytes for a connection that are no reply to anything it has asked.
+/// Bytes for a connection that are not a reply to a command.
 ///
-/// `Debug` shows how many bytes it is, not which.
+/// `Debug` shows the number of bytes, not the bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Push {
     /// The connection's [`Session::id`](super::Session::id).
     pub session: u64,
-    /// What is to be written to it, behind all that was written before.
+    /// What is to be written to the connection, after everything that was written before.
     pub bytes: Vec<u8>,
 }
 

@@ -1,9 +1,11 @@
-//! A run as a picture: a lane for everybody who takes part, time to the right, and what happened as arrows, marks and bars.
+//! Runs as SVG pictures: a lane for each participant, time to the right, events as arrows, marks
+//! and bars.
 //!
-//! [`Picture`] is plain data. [`Failure::to_svg`](super::Failure::to_svg) and [`Timeline::picture`](super::Timeline::picture) fill it
-//! from a simulated world; whoever watches real masters fills it from what he has seen. [`Picture::to_svg`] draws it.
+//! [`Picture`] is plain data. [`Failure::to_svg`](super::Failure::to_svg) and
+//! [`Timeline::picture`](super::Timeline::picture) fill it from a simulated world; the command
+//! `quorlock demo` fills it from real masters. [`Picture::to_svg`] draws it.
 //!
-//! It is a part of the simulation, because a library that takes locks has no use for a drawing; nothing in here knows the simulation.
+//! The module is here because a world draws its timeline. It depends on nothing else in this crate.
 
 mod axis;
 mod ink;
@@ -15,7 +17,7 @@ mod svg;
 
 use std::time::Duration;
 
-/// What is drawn. All times are counted from one beginning, by one clock.
+/// The data of a picture. All times are relative to one origin on one clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,170 +43,175 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Picture {
-    /// Stands above it.
+    /// The title above the picture.
     pub title: String,
-    /// What came of it, under the title.
+    /// The result of the run, shown under the title.
     pub verdict: Option<Verdict>,
-    /// Who takes part, from top to bottom. Things name them by their places here.
+    /// The participants, from top to bottom. Things refer to them by index.
     pub lanes: Vec<Lane>,
-    /// What happened, in any order. What names a lane that is not there is left out.
+    /// The events, in any order. Those that refer to a lane that does not exist are left out.
     pub things: Vec<Thing>,
-    /// When the picture ends, if not with the last thing. What begins later is left out, and what lasts for longer goes on beyond the edge.
+    /// When the picture ends, if not with the last event. Events that begin later are left out, and
+    /// those that last longer continue beyond the edge.
     pub until: Option<Duration>,
-    /// In about how many lines, if it is not for the picture to choose: fewer are an overview, more show what follows closely on something else.
+    /// The approximate number of lines, if the picture is not to choose. Few lines give an
+    /// overview, many show events that follow each other closely.
     pub lines: Option<usize>,
-    /// What else a reader should know, under the legend.
+    /// Remarks, shown under the legend.
     pub notes: Vec<String>,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Everything that was promised was kept.
+    /// All promises were kept.
     Kept(String),
     /// A promise was broken.
     Broken(String),
 }
 
-/// Somebody who takes part.
+/// A participant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lane {
-    /// Stands before the lane; cut off behind about eight characters.
+    /// The name before the lane, which is cut off after about eight characters.
     pub name: String,
-    /// What it is.
+    /// What kind of participant it is.
     pub kind: LaneKind,
 }
 
 impl Lane {
-    /// A lane of this name.
+    /// Creates a lane with this name.
     pub fn new(name: impl Into<String>, kind: LaneKind) -> Self {
         Self { name: name.into(), kind }
     }
 }
 
-/// What a lane stands for.
+/// The kind of a participant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaneKind {
-    /// A process that seeks locks. Each has a colour of its own.
+    /// A process that takes locks. Each has a colour of its own.
     Client,
     /// A master that votes.
     Master,
-    /// What is written under a lock.
+    /// The data that is written under a lock.
     Store,
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Thing {
     /// A command and its answer.
     Exchange(Exchange),
-    /// Something that lasts.
+    /// A state that lasts for some time.
     Span(Span),
-    /// Something that happens at one time.
+    /// An event at one instant.
     Mark(Mark),
 }
 
-/// A command that a client sends, what it comes to, and the answer.
+/// A command of a client, its outcome and the answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exchange {
-    /// Whose lane it comes from.
+    /// The lane of the sender.
     pub from: usize,
-    /// Whose lane it goes to.
+    /// The lane of the receiver.
     pub to: usize,
-    /// What is asked for, in a word or two. Commands that one client sends at one time with one label share it.
+    /// The request, in a word or two. Commands that one client sends at one time with the same
+    /// label share it.
     pub label: String,
     /// When it was sent.
     pub sent: Duration,
-    /// When it was carried out; drawn half way to the answer if only that is known, and as lost if nothing is.
+    /// When it was executed. If only the answer is known, it is drawn half way; if nothing is, as
+    /// lost.
     pub arrived: Option<Duration>,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: Option<Outcome>,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub answered: Option<Duration>,
 }
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
-    /// A vote for.
+    /// A vote for the client.
     Granted,
-    /// A vote against.
+    /// A vote against the client.
     Refused,
-    /// An error, which is no vote.
+    /// An error, which is not a vote.
     Failed,
-    /// Carried out, where nothing is voted on.
+    /// Executed, without a vote.
     Done,
 }
 
-/// Something that lasts.
+/// A state that lasts for some time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Whose.
+    /// The lane.
     pub lane: usize,
     /// When it begins.
     pub from: Duration,
     /// When it ends.
     pub until: Duration,
-    /// What lasts.
+    /// The kind of state.
     pub kind: SpanKind,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub label: String,
 }
 
-/// What lasts.
+/// The kind of a [`Span`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanKind {
     /// A lock is valid.
     Valid,
-    /// A master keeps somebody's key.
+    /// A master keeps the key of a client.
     Key {
-        /// The lane of whose it is, for its colour.
+        /// The lane of the client, for its colour.
         of: usize,
     },
-    /// Something is wrong with whose lane it is.
+    /// The participant is faulty.
     Fault,
-    /// Something is wrong on the way there.
+    /// The network to the participant is faulty.
     Way,
-    /// A promise is broken, over all lanes.
+    /// A promise is broken; drawn over all lanes.
     Broken,
 }
 
-/// Something that happens at one time.
+/// An event at one instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mark {
-    /// Whose.
+    /// The lane.
     pub lane: usize,
-    /// When.
+    /// The instant.
     pub at: Duration,
-    /// What.
+    /// The kind of event.
     pub kind: MarkKind,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub label: String,
 }
 
-/// What happens at one time.
+/// The kind of a [`Mark`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MarkKind {
-    /// Enough masters have granted: the lock is held from here.
+    /// A quorum has granted: the lock is held from here on.
     Quorum,
-    /// A lock is given back.
+    /// A lock is released.
     Released,
-    /// A lock is lost: its validity ends while somebody relies on it.
+    /// A lock is lost: its validity ends while its holder relies on it.
     Lost,
-    /// Something goes wrong.
+    /// A fault.
     Fault,
-    /// Somebody says something.
+    /// A remark.
     Note,
     /// A promise is broken.
     Broken,
 }
 
 impl Picture {
-    /// Draws it as an SVG document of its own, for light and dark surroundings, with no script, font or image from elsewhere.
+    /// Draws the picture as a self-contained SVG document, for light and dark backgrounds.
     ///
-    /// The same picture gives the same text. It is as wide as its surroundings let it be, and can be read on a telephone: what does not fit into a
-    /// line goes on in the next one. Spans in which nothing happens are shortened, and say so. A picture of more than 160 things shows the
-    /// last ones.
+    /// The same data gives the same text. The document scales with its container and can be read on
+    /// a phone: what does not fit into a line continues in the next one. Spans without events are
+    /// shortened, and marked as such. If there are more than 160 events, only the last ones are
+    /// shown.
     pub fn to_svg(&self) -> String {
         svg::draw(self)
     }

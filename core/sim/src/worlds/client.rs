@@ -26,7 +26,8 @@ pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client of a [`World`](super::World): a process with its own clock, in which tasks run that share a [`Locker`]. Cheap to clone.
+/// A client of a [`World`](super::World): a process with a clock of its own, whose tasks share a
+/// [`Locker`]. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     number: usize,
@@ -35,41 +36,43 @@ pub struct Client {
 }
 
 impl Client {
-    /// Its number, from 0, by which faults and timelines call it.
+    /// Returns the number of the client, from 0, which faults and timelines use.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Its locker. Requests are awaited; [`Request::wait`](quorlock_core::front::Request::wait) gives up at once, as there are no threads to
-    /// keep waiting in a world that runs on one.
+    /// Returns the locker of the client.
+    ///
+    /// Await its requests: [`Request::wait`](quorlock_core::front::Request::wait) gives up at once,
+    /// because the whole world runs on one thread.
     pub fn locker(&self) -> &Locker {
         &self.locker
     }
 
-    /// What its clock shows.
+    /// Returns the time on the client's clock.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(lock(&self.state).local(self.number))
     }
 
-    /// What the time truly is since the world began, which no process can know.
+    /// Returns the true time since the world began, which no real process can know.
     pub fn true_time(&self) -> Duration {
         Duration::from_nanos(lock(&self.state).now)
     }
 
-    /// Waits for so long by its clock, or a little longer.
+    /// Sleeps for this span on the client's clock, or a little longer.
     pub fn sleep(&self, span: Duration) -> Sleep {
         let until = lock(&self.state).local(self.number).saturating_add(nanos(span));
         Sleep { client: self.number, state: Arc::clone(&self.state), until, alarm: None }
     }
 
-    /// Writes a line into the world's timeline.
+    /// Writes a line to the world's timeline.
     pub fn note(&self, text: impl Into<String>) {
         // Not with the state locked: the text is made by code that may ask for the time.
         let text = text.into();
         lock(&self.state).note(|| Happening::Said { client: self.number, text });
     }
 
-    /// Ends the run with a failure of this description: what was promised by the code under test did not hold.
+    /// Ends the run with a failure: the code under test has broken a promise of its own.
     pub fn report(&self, what: impl Into<String>) {
         self.find(Violation::Reported(what.into()));
     }
@@ -105,7 +108,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The future of [`Client::sleep`]. It may be dropped at any time.
+/// The future that [`Client::sleep`] returns. It may be dropped at any time.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Sleep {
     client: usize,

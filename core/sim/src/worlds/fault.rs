@@ -4,192 +4,208 @@ use std::time::Duration;
 
 use crate::master::Keep;
 
-/// A fault, from when on it is injected. Masters and clients go by their numbers, from 0; numbers beyond the last are counted around.
+/// A fault.
+///
+/// Masters and clients are named by their numbers, from 0. Numbers beyond the last one wrap around.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The master's process stops for a while; the system goes on accepting connections and bytes for it, and it executes them then.
+    /// The master's process hangs for a while. Its system still accepts connections and bytes,
+    /// which the master executes afterwards.
     Hang {
-        /// Whose.
+        /// The master.
         master: usize,
         /// For how long.
         span: Duration,
     },
-    /// The master dies, its connections end, and it comes back after a while with a new run id and no scripts.
+    /// The master dies and its connections end. It restarts after a while, with a new run id and no
+    /// scripts.
     Crash {
-        /// Whose.
+        /// The master.
         master: usize,
-        /// How long it is away.
+        /// How long it is down.
         span: Duration,
-        /// What of its data has survived. Anything but [`Keep::Everything`] lies outside Redlock's assumptions.
+        /// The keys that survive. Anything but [`Keep::Everything`] is outside Redlock's
+        /// assumptions.
         keep: Keep,
     },
-    /// The master's keys are gone (FLUSHALL). Outside Redlock's assumptions, unless the restart guard is on.
+    /// The master loses all keys (FLUSHALL). Outside Redlock's assumptions, unless the restart
+    /// guard is on.
     Flush {
-        /// Whose.
+        /// The master.
         master: usize,
     },
-    /// The master is made a replica of another one, with a copy of its keys, and is promoted after a while; its connections stay. Outside
-    /// Redlock's assumptions, unless the restart guard is on.
+    /// The master becomes a replica of another master, with a copy of that master's keys, and is
+    /// promoted after a while. Its connections stay open. Outside Redlock's assumptions, unless the
+    /// restart guard is on.
     Resync {
-        /// Whose.
+        /// The master.
         master: usize,
-        /// Which other: so many places behind the next one, counted around.
+        /// The other master: this many places after the next one, wrapping around.
         further: usize,
         /// For how long it is a replica.
         span: Duration,
     },
     /// The master answers with errors for a while.
     Refuse {
-        /// Whose.
+        /// The master.
         master: usize,
-        /// Which errors.
+        /// The errors.
         reason: Refusal,
         /// For how long.
         span: Duration,
     },
-    /// What the master says unasked has this fate for a while: that keys have changed which a client has read (`CLIENT TRACKING`). Replies
-    /// get through.
+    /// The master's pushes are lost, late or repeated for a while: the notifications of changed
+    /// keys (`CLIENT TRACKING`). Replies are not affected.
     Pushes {
-        /// Whose.
+        /// The master.
         master: usize,
-        /// What becomes of it.
+        /// What happens to the pushes.
         fate: PushFate,
         /// For how long.
         span: Duration,
     },
-    /// The master's scripts are gone (SCRIPT FLUSH).
+    /// The master loses its script cache (SCRIPT FLUSH).
     ForgetScripts {
-        /// Whose.
+        /// The master.
         master: usize,
     },
-    /// A connection ends at once; what was on its way is lost in both directions.
+    /// A connection ends at once. What was on its way is lost in both directions.
     Cut {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
     },
-    /// The master ends a connection, having executed what reached it and sent what it had to say (a `timeout`, CLIENT KILL).
+    /// The master closes a connection, after it has executed what has arrived and sent its replies
+    /// (a `timeout`, CLIENT KILL).
     HangUp {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
     },
-    /// A connection is forgotten by something in between: whatever is sent on it from now on vanishes, and nobody is told.
+    /// A middlebox forgets a connection: everything that is sent on it from now on vanishes without
+    /// a trace.
     HalfOpen {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
     },
-    /// Nothing gets through for a while, neither bytes nor new connections; what was sent meanwhile arrives after it.
+    /// Neither bytes nor new connections get through for a while. What is sent meanwhile arrives
+    /// afterwards.
     Partition {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
         /// For how long.
         span: Duration,
     },
-    /// Nothing that the master says gets through for a while, though it hears everything; what it said meanwhile arrives after it.
+    /// Nothing that the master sends gets through for a while, although it receives everything.
+    /// What it sends meanwhile arrives afterwards.
     Mute {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
         /// For how long.
         span: Duration,
     },
-    /// The client's sockets to this master take a few bytes more and then none for a while.
+    /// The client's sockets to this master accept a few more bytes, and then none for a while.
     Clog {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
         /// For how long.
         span: Duration,
     },
-    /// The client's system opens no connection to this master for a while (no route, no local port): an opening fails in the turn of the
-    /// driver that asked for it. Open connections stay.
+    /// The client's system cannot open connections to this master for a while (no route, no local
+    /// port). An attempt fails at once, in the driver's own turn. Open connections stay.
     Unreachable {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
         /// For how long.
         span: Duration,
     },
-    /// Everything takes longer for a while.
+    /// Messages take longer for a while.
     Slow {
-        /// Between this client
+        /// The client.
         client: usize,
-        /// and this master.
+        /// The master.
         master: usize,
-        /// How much longer, each way.
+        /// The additional delay in each direction.
         delay: Duration,
         /// For how long.
         span: Duration,
     },
-    /// The client's process stands still for a while (a collection, SIGSTOP, a suspended machine); its clock goes on.
+    /// The client's process pauses for a while (garbage collection, SIGSTOP, a suspended machine).
+    /// Its clock continues.
     Pause {
-        /// Whose.
+        /// The client.
         client: usize,
         /// For how long.
         span: Duration,
     },
-    /// The client's process dies without a word. Its tasks never go on.
+    /// The client's process is killed. Its tasks never continue.
     Kill {
-        /// Whose.
+        /// The client.
         client: usize,
     },
-    /// A client's clock gains so much from now on, in parts in a million.
+    /// A client's clock runs faster or slower from now on.
     ClientDrift {
-        /// Whose.
+        /// The client.
         client: usize,
-        /// How much; negative for a slow clock.
+        /// Its gain in parts per million; negative for a slow clock.
         gain_ppm: i32,
     },
-    /// A master's clock gains so much from now on, in parts in a million.
+    /// A master's clock runs faster or slower from now on.
     MasterDrift {
-        /// Whose.
+        /// The master.
         master: usize,
-        /// How much; negative for a slow clock.
+        /// Its gain in parts per million; negative for a slow clock.
         gain_ppm: i32,
     },
-    /// A client's clock goes forward all at once, as after a sleep of the machine that its process did not notice. It never goes back: clients
-    /// read a clock that cannot be set.
+    /// A client's clock jumps forward, as after the machine was suspended. It never jumps back:
+    /// clients read a clock that cannot be set.
     ClientJump {
-        /// Whose.
+        /// The client.
         client: usize,
         /// By how much.
         by: Duration,
     },
-    /// Somebody sets a master's clock. Outside Redlock's assumptions.
+    /// An operator sets a master's clock. Outside Redlock's assumptions.
     MasterJump {
-        /// Whose.
+        /// The master.
         master: usize,
         /// By how much, in milliseconds; negative for back.
         by_millis: i64,
     },
 }
 
-/// When a fault comes about.
+/// When a fault is injected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum When {
-    /// At this true time since the world's beginning.
+    /// At this true time since the world began.
     At(Duration),
-    /// When so many things have happened in the world. Much happens while requests are on their way and little in between, so that random
-    /// numbers hit the moments that matter.
+    /// After this number of events in the world.
+    ///
+    /// Most events happen while requests are under way, so random numbers hit the moments that
+    /// matter.
     AfterEvents(u64),
-    /// So long after the grant of that number, counted from 0 over all masters, has been executed; with no delay before its answer leaves.
-    /// The fault's client and master are counted from those of the grant.
+    /// After a master has executed a certain grant, counted from 0 over all masters.
+    ///
+    /// Without a delay the fault comes before the master's answer. The numbers of the fault's
+    /// client and master are added to those of the grant.
     AtGrant {
-        /// Which grant.
+        /// The number of the grant.
         number: u64,
-        /// How long after it, in true time.
+        /// The delay after it, in true time.
         delay: Duration,
     },
 }
@@ -210,35 +226,37 @@ impl From<Duration> for When {
     }
 }
 
-/// Errors that a master gives for a while.
+/// The errors with which a master refuses commands for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
-    /// `-OOM` for whatever needs memory: `maxmemory` is reached.
+    /// `-OOM` for commands that need memory: `maxmemory` is reached.
     OutOfMemory,
-    /// `-READONLY` for writes: the master has been made a replica.
+    /// `-READONLY` for writes: the master has become a replica.
     ReadOnly,
-    /// `-LOADING` for nearly everything.
+    /// `-LOADING` for nearly all commands.
     Loading,
-    /// `-NOAUTH` for everything: a password has been set that the clients do not have.
+    /// `-NOAUTH` for all commands: a password was set that the clients do not have.
     NoAuth,
 }
 
-/// What becomes of what a master says unasked.
+/// What happens to the pushes of a master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PushFate {
-    /// Nobody hears it.
+    /// They are lost.
     Lost,
-    /// It is held back and sent when the fault ends, behind replies that were given meanwhile.
+    /// They are held back until the fault ends, and arrive behind replies that were sent meanwhile.
     Late,
-    /// It is sent twice.
+    /// They are sent twice.
     Repeated,
 }
 
-/// How much a single clock may gain or lose so that the rates of any two differ by no more than a hundredth.
+/// The largest gain or loss of a single clock, in parts per million, with which the rates of any
+/// two clocks differ by no more than 1 %.
 pub const ASSUMED_DRIFT_PPM: i32 = 4_975;
 
 impl Fault {
-    /// Whether Redlock must stand it: whether it lies inside the assumptions under which no two guards are valid at once.
+    /// Returns whether the fault is within Redlock's assumptions, so that no two guards may be
+    /// valid at once.
     pub fn is_assumed(&self) -> bool {
         match self {
             Self::Crash { keep, .. } => *keep == Keep::Everything,
@@ -250,7 +268,8 @@ impl Fault {
         }
     }
 
-    /// Whether it must be stood if all clients have the restart guard on, which is there for masters that lose their data.
+    /// Returns whether the fault is within the assumptions if all clients have the restart guard
+    /// on, which protects against masters that lose their data.
     pub fn is_assumed_with_guard(&self) -> bool {
         self.is_assumed() || matches!(self, Self::Crash { .. } | Self::Flush { .. } | Self::Resync { .. })
     }
@@ -294,7 +313,7 @@ impl Fault {
         }
     }
 
-    /// How long it lasts by itself; nothing for those that happen at once or for good.
+    /// Returns how long the fault lasts; zero for faults that happen at once or never end.
     pub fn span(&self) -> Duration {
         match self {
             Self::Hang { span, .. }

@@ -61,7 +61,7 @@ impl Plan {
             // Every client must get a lock of that life at the end.
             let longest = plan.longest_ttl().max(plan.request_timeout * 10);
             plan.restart_guard = Some(longest + random.spread(ms(1)..=ms(500)));
-            plan.opened = !random.one_in(4);
+            plan.bootstrapped = !random.one_in(4);
         }
         // Drawn last, so that all else is as it was before masters pushed anything.
         if random.one_in(2) {

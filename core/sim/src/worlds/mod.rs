@@ -1,4 +1,5 @@
-//! Whole worlds: clients, masters, a network and clocks, in simulated time, with an observer who sees everything.
+//! Whole worlds: clients, masters, a network and clocks, in simulated time, with an observer who
+//! sees everything.
 
 mod client;
 mod clock;

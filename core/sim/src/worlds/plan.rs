@@ -8,20 +8,20 @@ use super::program::{self, Letterbox, RESUMED_WITHIN, Step};
 use super::violation::Violation;
 use super::world::{Failure, LARGEST_SKEW, Report, World};
 
-/// What a client is and does.
+/// What one client of a [`Plan`] does.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct ClientPlan {
-    /// What it does, in this order.
+    /// The steps of its first task, in order.
     pub steps: Vec<Step>,
-    /// What another task of it does at the same time.
+    /// The steps of its second task, which runs at the same time.
     pub beside: Vec<Step>,
-    /// How much its clock gains, in parts in a million.
+    /// How fast its clock gains, in parts per million.
     pub gain_ppm: i32,
 }
 
 impl ClientPlan {
-    /// A client with a true clock.
+    /// Creates a client with an exact clock and one task.
     pub fn new(steps: Vec<Step>) -> Self {
         Self { steps, beside: Vec::new(), gain_ppm: 0 }
     }
@@ -31,35 +31,42 @@ impl ClientPlan {
     }
 }
 
-/// A run in a world, as a value: it can be made up at random, looked at, shrunk, and run again.
+/// A whole run as a value, which can be generated at random, inspected, shrunk and repeated.
 ///
-/// [`Plan::run`] carries it out in three parts: the clients' steps while faults come about; after the last of them all faults end, and
-/// **every client must get one more lock**, within the longest TTL of the plan and 2.5 s, and 2 s more for each client, with the restart guard also
-/// its TTL; then no key that
-/// nobody holds may be left after 5 s, and nothing may happen any more.
+/// [`Plan::run`] has three parts:
+///
+/// 1. The clients carry out their steps while faults are injected.
+/// 2. All faults end, and **every client must get one more lock**. It has the longest TTL of the
+///    plan and 2.5 s for that, 2 s more for each client, and with the restart guard also the
+///    guard's TTL.
+/// 3. After 5 s no key may remain of a lock that is not held, and nothing may happen any more.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// For tokens, delays, and all else that is left to chance.
+    /// The seed for tokens, delays and everything else that is random.
     pub seed: u64,
-    /// How much each master's clock gains, in parts in a million. There are as many masters.
+    /// How fast the clock of each master gains, in parts per million. Its length is the number of
+    /// masters.
     pub masters: Vec<i32>,
     /// The clients.
     pub clients: Vec<ClientPlan>,
-    /// What goes wrong, and when.
+    /// The faults, and when each is injected.
     pub faults: Vec<(When, Fault)>,
-    /// [`ConfigBuilder::request_timeout`](quorlock_core::ConfigBuilder::request_timeout) of every client.
+    /// The [`request_timeout`](quorlock_core::ConfigBuilder::request_timeout) of every client.
     pub request_timeout: Duration,
-    /// [`ConfigBuilder::connect_timeout`](quorlock_core::ConfigBuilder::connect_timeout) of every client.
+    /// The [`connect_timeout`](quorlock_core::ConfigBuilder::connect_timeout) of every client.
     pub connect_timeout: Duration,
-    /// The shortest pause between two attempts of every client; the longest is twice that.
+    /// The shortest [`retry_delay`](quorlock_core::ConfigBuilder::retry_delay) of every client; the
+    /// longest is twice that.
     pub retry_delay: Duration,
-    /// [`ConfigBuilder::restart_guard`](quorlock_core::ConfigBuilder::restart_guard) of every client. It must be no less than any TTL of the plan.
+    /// The [`restart_guard`](quorlock_core::ConfigBuilder::restart_guard) of every client, at least
+    /// the longest TTL of the plan.
     ///
-    /// The masters' clocks differ by no more then.
+    /// With the guard the masters' clocks differ by no more than this.
     pub restart_guard: Option<Duration>,
-    /// Whether the masters are told at the beginning that nothing can be locked yet, so that the restart guard lets them vote at once.
-    pub opened: bool,
+    /// Whether the masters are told at the start that nothing can be locked yet, so that they vote
+    /// at once although the restart guard is on.
+    pub bootstrapped: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -73,7 +80,7 @@ const LONGEST_RECONNECT: Duration = ms(500);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Plan {
-    /// Masters with true clocks, and no faults.
+    /// Creates a plan without faults, whose masters have exact clocks.
     pub fn new(seed: u64, masters: usize, clients: Vec<ClientPlan>) -> Self {
         Self {
             seed,
@@ -84,27 +91,29 @@ impl Plan {
             connect_timeout: ms(100),
             retry_delay: ms(20),
             restart_guard: None,
-            opened: false,
+            bootstrapped: false,
         }
     }
 
-    /// Carries it out.
+    /// Runs the plan.
     ///
     /// # Errors
-    /// [`Failure`] with the timeline if a promise was broken.
+    /// Returns a [`Failure`] with the timeline if a promise is broken.
     pub fn run(&self) -> Result<Report, Box<Failure>> {
         // Timelines cost more than the run; the same run once more gives the one that is wanted.
         self.carry_out(false).map_err(|first| self.carry_out(true).err().unwrap_or(first))
     }
 
-    /// Carries it out and tells everything that happened, with or without a failure.
+    /// Runs the plan and returns the timeline as well, whether or not a promise is broken.
     pub fn trace(&self) -> (Result<Report, Box<Failure>>, super::Timeline) {
         let mut world = self.world(true);
         let outcome = self.carry_out_in(&mut world);
         (outcome, world.timeline())
     }
 
-    /// The smallest plan that fails in the same way that can be found by leaving things out, with its failure. `None` if this one does not
+    /// Leaves out as much as possible while the plan fails in the same way.
+    ///
+    /// Returns the smallest plan that was found and its failure, or `None` if this plan does not
     /// fail.
     pub fn shrink(&self) -> Option<(Self, Box<Failure>)> {
         let mut best = self.clone();
@@ -164,8 +173,8 @@ impl Plan {
     fn world(&self, keeps_timeline: bool) -> World {
         let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
         let mut world = World::build(self.seed, self.masters.len(), skew, keeps_timeline);
-        if let Some(longest) = self.restart_guard.filter(|_| self.opened) {
-            world.open(longest);
+        if let Some(longest) = self.restart_guard.filter(|_| self.bootstrapped) {
+            world.bootstrap(longest);
         }
         for (master, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
             world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });

@@ -14,54 +14,55 @@ use quorlock_core::{AcquireError, Instant, Resumption};
 use super::client::Client;
 use super::violation::Violation;
 
-/// One thing that a client does.
+/// One step of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Step {
-    /// Seeks a lock. One that it still has is dropped first.
+    /// Requests a lock. A lock that the client still holds is dropped first.
     Lock {
-        /// Which resource, by number.
+        /// The number of the resource.
         resource: u8,
-        /// The life of its keys.
+        /// The TTL.
         ttl: Duration,
-        /// How long to seek it.
+        /// The timeout of the request.
         within: Duration,
-        /// Whether it is renewed in the background.
+        /// Whether the lock is renewed in the background.
         renewed: bool,
-        /// Whether its grant is numbered.
+        /// Whether the grant has a fencing token.
         fenced: bool,
-        /// Whether it is put back on masters that lost it.
+        /// Whether the key is restored on masters that have lost it.
         healing: bool,
-        /// After so long the request is dropped.
+        /// When the future of the request is dropped, if it is.
         dropped_after: Option<Duration>,
     },
-    /// Waits until the lock is lost, but no longer than this.
+    /// Waits until the lock is lost, but no longer than this span.
     Hold(Duration),
-    /// Extends the lock that it has.
+    /// Extends the lock that the client holds.
     Extend {
-        /// For how long from now on.
+        /// The TTL, counted from now.
         ttl: Duration,
-        /// After so long the future is dropped.
+        /// When the future of the extension is dropped, if it is.
         dropped_after: Option<Duration>,
     },
-    /// Hands the lock that it has on to whoever takes it.
+    /// Hands the lock over to any client that resumes it.
     HandOn,
-    /// Takes the lock that was handed on first. One that it still has is dropped before.
+    /// Resumes the lock that was handed over first. A lock that the client still holds is dropped
+    /// before.
     Resume {
-        /// For how long from now on.
+        /// The TTL, counted from now.
         ttl: Duration,
-        /// Whether it is renewed in the background.
+        /// Whether the lock is renewed in the background.
         renewed: bool,
-        /// Whether it is put back on masters that lost it.
+        /// Whether the key is restored on masters that have lost it.
         healing: bool,
     },
-    /// Releases the lock that was handed on first.
+    /// Releases the lock that was handed over first.
     ReleaseHanded,
-    /// Ends the renewal of the lock that it has.
+    /// Stops the renewal of the lock.
     StopRenewal,
-    /// Releases the lock that it has, and waits for the outcome.
+    /// Releases the lock and waits for the outcome.
     Release,
-    /// Drops the lock that it has.
+    /// Drops the guard.
     Drop,
     /// Waits.
     Rest(Duration),
@@ -205,7 +206,7 @@ async fn granted(
     let timed = Timed::begin(client, command, within, false);
     let guard = unless(client, dropped_after, request.into_future()).await.and_then(Result::ok);
     if guard.as_ref().is_some_and(|guard| !guard.is_valid()) {
-        client.find(Violation::WornOut { client: client.number() });
+        client.find(Violation::GrantedTooLate { client: client.number() });
     }
     timed.end();
     guard

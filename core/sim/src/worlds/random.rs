@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A repeatable sequence of choices, the same on every machine (SplitMix64, Steele, Lea and Flood 2014).
+/// A repeatable sequence of choices, the same on every machine (SplitMix64, Steele, Lea and Flood
+/// 2014).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Random(u64);
 

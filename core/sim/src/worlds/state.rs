@@ -251,7 +251,7 @@ impl State {
     }
 
     /// All masters are told that nothing can be locked yet.
-    pub(super) fn open(&mut self, longest: Duration) {
+    pub(super) fn bootstrap(&mut self, longest: Duration) {
         let [longest, masters] = [longest.as_millis().to_string(), self.masters.len().to_string()];
         for node in &mut self.masters {
             let command = Command::new(["EVAL", OPEN.text, "1", Fleet::MARKER, &longest, &masters]);

@@ -9,10 +9,11 @@ use quorlock_core::FencingToken;
 use super::client::Client;
 use super::violation::Violation;
 
-/// A number that clients read and write under a lock, outside of the masters. Cheap to clone.
+/// A number that clients read and write under a lock. Cheap to clone.
 ///
-/// Whoever writes without having read the present number undoes somebody else's change: that is a [`Violation::LostUpdate`], and ends the run.
-/// Given fencing tokens, the store remembers the largest that it has seen, and refuses whoever comes with a smaller one.
+/// A client that writes on the basis of an outdated reading undoes the change of another client:
+/// that is a [`Violation::LostUpdate`], and ends the run. If clients pass fencing tokens, the store
+/// remembers the largest one and refuses requests with a smaller one.
 #[derive(Clone, Default)]
 pub struct Store(Rc<RefCell<Shelf>>);
 
@@ -25,7 +26,7 @@ struct Shelf {
     largest: Option<FencingToken>,
 }
 
-/// The store has seen a larger fencing token.
+/// An error: the store has seen a larger fencing token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outdated;
 
@@ -37,7 +38,7 @@ impl fmt::Display for Outdated {
 
 impl std::error::Error for Outdated {}
 
-/// What was read, for whoever writes on its strength.
+/// A reading of a [`Store`], on the basis of which a client can write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a write needs what was read before"]
 pub struct Reading {
@@ -46,27 +47,27 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The number.
+    /// Returns the number.
     pub fn value(self) -> u64 {
         self.value
     }
 }
 
 impl Store {
-    /// A store that holds 0.
+    /// Creates a store that holds 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number that it holds.
+    /// Returns the present number.
     pub fn value(&self) -> u64 {
         self.0.borrow().value
     }
 
-    /// Reads it, with the fencing token of the lock if there is one.
+    /// Reads the number, with the fencing token of the lock if there is one.
     ///
     /// # Errors
-    /// [`Outdated`] if the store has seen a larger one.
+    /// Returns [`Outdated`] if the store has seen a larger fencing token.
     pub fn read(&self, client: &Client, fence: Option<FencingToken>) -> Result<Reading, Outdated> {
         let shelf = &mut *self.0.borrow_mut();
         let is_taken = shelf.admits(fence);
@@ -74,10 +75,10 @@ impl Store {
         if is_taken { Ok(Reading { value: shelf.value, version: shelf.version }) } else { Err(Outdated) }
     }
 
-    /// Writes what follows from that reading.
+    /// Writes a number that is based on a reading.
     ///
     /// # Errors
-    /// [`Outdated`] if the store has seen a larger fencing token.
+    /// Returns [`Outdated`] if the store has seen a larger fencing token.
     pub fn write(
         &self,
         client: &Client,

@@ -1,4 +1,5 @@
-//! Strategies for [proptest](https://docs.rs/proptest): faults, schedules of faults, client programs and whole plans, which shrink.
+//! Strategies for [proptest](https://docs.rs/proptest): faults, schedules of faults, programs of
+//! clients and whole plans.
 //!
 //! ```
 //! use proptest::prelude::*;
@@ -36,7 +37,8 @@ fn millis(range: Range<u64>) -> impl Strategy<Value = Duration> {
     range.prop_map(Duration::from_millis)
 }
 
-/// Any fault that lies inside Redlock's assumptions, for worlds of any size: numbers beyond the last are counted around.
+/// Generates faults within Redlock's assumptions, for worlds of any size: numbers of clients and
+/// masters wrap around.
 pub fn faults() -> impl Strategy<Value = Fault> {
     let pair = (0usize..8, 0usize..8);
     let reason = prop_oneof![
@@ -101,7 +103,7 @@ pub fn faults() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Faults that the restart guard is there for: masters lose their data.
+/// Generates faults in which masters lose their data, which the restart guard protects against.
 pub fn losses() -> impl Strategy<Value = Fault> {
     let kept = prop_oneof![Just(Keep::Nothing), Just(Keep::Half)];
     prop_oneof![
@@ -119,7 +121,8 @@ pub fn losses() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Up to `most` faults, with when they come about: within `horizon` of true time, or when something is going on.
+/// Generates up to `most` faults, each with its time: an instant within `horizon`, or a moment at
+/// which requests are under way.
 pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
     schedules_of(faults().boxed(), most, horizon)
 }
@@ -138,7 +141,7 @@ fn schedules_of(
     vec((when, faults), 0..=most)
 }
 
-/// One step of a client's program.
+/// Generates one step of a client.
 pub fn steps() -> impl Strategy<Value = Step> {
     let dropped_after = || option::weighted(0.15, millis(1..200));
     prop_oneof![
@@ -161,7 +164,7 @@ pub fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A client whose clock drifts within the assumptions.
+/// Generates a client whose clock drifts within Redlock's assumptions.
 pub fn clients() -> impl Strategy<Value = ClientPlan> {
     (vec(steps(), 1..30), drift())
         .prop_map(|(steps, gain_ppm)| ClientPlan { gain_ppm, ..ClientPlan::new(steps) })
@@ -171,21 +174,22 @@ fn drift() -> impl Strategy<Value = i32> {
     -ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM
 }
 
-/// Whole runs: one to five masters, up to four clients, and faults of every kind. With the restart guard masters lose their data too.
+/// Generates whole runs: one to five masters, up to four clients, and faults of every kind. With
+/// the restart guard masters also lose their data.
 pub fn plans() -> impl Strategy<Value = Plan> {
     let horizon = Duration::from_secs(4);
     let any_fault = prop_oneof![6 => faults(), 1 => losses()].boxed();
     let guarded =
         (millis(LONGEST_TTL..LONGEST_TTL + 500), any::<bool>(), schedules_of(any_fault, 20, horizon))
-            .prop_map(|(longest, opened, faults)| (Some(longest), opened, faults));
+            .prop_map(|(longest, bootstrapped, faults)| (Some(longest), bootstrapped, faults));
     let plain = schedules(20, horizon).prop_map(|faults| (None, false, faults));
     let masters = vec(drift(), 1..=5);
     (any::<u64>(), masters, vec(clients(), 1..=4), prop_oneof![plain, guarded]).prop_map(
-        |(seed, masters, clients, (restart_guard, opened, faults))| Plan {
+        |(seed, masters, clients, (restart_guard, bootstrapped, faults))| Plan {
             masters,
             faults,
             restart_guard,
-            opened,
+            bootstrapped,
             ..Plan::new(seed, 1, clients)
         },
     )

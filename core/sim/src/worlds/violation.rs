@@ -5,112 +5,115 @@ use std::time::Duration;
 
 use quorlock_core::Resource;
 
-/// A promise that was broken.
+/// The promise that was broken.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Two guards' own clocks called them valid at one instant of true time.
+    /// Two guards of one resource were valid by their own clocks at one instant of true time.
     TwoHolders {
-        /// One of them,
+        /// The number of one client.
         first: usize,
-        /// and the other: the clients' numbers.
+        /// The number of the other client.
         second: usize,
     },
-    /// A guard called itself valid while fewer than a quorum of masters would keep its token until it ends.
+    /// A guard was valid while fewer than a quorum of masters would keep its token until its end.
     TooFewMasters {
-        /// Whose guard.
+        /// The client that holds the guard.
         client: usize,
-        /// How many would.
+        /// The number of masters that would keep the token.
         masters: usize,
     },
-    /// A guard called itself valid after its validity had ended.
+    /// A guard was valid again after its validity had ended.
     Revived {
-        /// Whose.
+        /// The client.
         client: usize,
     },
-    /// A guard was handed out whose validity had ended already.
-    WornOut {
-        /// To whom.
+    /// A guard was handed out after its validity had ended.
+    GrantedTooLate {
+        /// The client that received it.
         client: usize,
     },
-    /// A guard was valid for longer than any request for it, counted from its first send, could have promised.
+    /// A guard was valid for longer than its TTL less the drift, counted from the first send of its
+    /// round.
     ValidTooLong {
-        /// Whose.
+        /// The client.
         client: usize,
-        /// By how much.
+        /// How much longer.
         by: Duration,
     },
-    /// Two grants of a resource had one number, or one grant two.
+    /// Two grants of a resource had the same fencing token, or one grant had two.
     NumberTwice {
-        /// What was locked.
+        /// The resource.
         resource: Resource,
-        /// Which number.
+        /// The fencing token.
         number: u64,
     },
-    /// A grant was decided before another attempt sent anything, and has not the smaller number.
+    /// A grant has a fencing token that is not larger than that of an earlier grant.
     NumberTooSmall {
-        /// What was locked.
+        /// The resource.
         resource: Resource,
-        /// The number of the later one,
+        /// The token of the later grant.
         number: u64,
-        /// and the largest until it began.
+        /// The largest token that was granted before the later attempt began.
         earlier: u64,
     },
-    /// A script gave a fencing counter an end, lowered it, or made it something else than a number.
+    /// A script lowered a fencing counter, made it expire, or stored something other than a number.
     CounterBroken {
-        /// Where.
+        /// The master.
         master: usize,
     },
-    /// A master voted under the restart guard too soon after it had lost its data.
+    /// A master voted too soon after it had lost its data, although the restart guard is on.
     VotedInQuarantine {
-        /// Which.
+        /// The master.
         master: usize,
     },
-    /// A client wrote to a [`Store`](super::Store) what followed from an outdated reading, and so undid another's change.
+    /// A client wrote to a [`Store`](super::Store) on the basis of an outdated reading, and so
+    /// undid the change of another client.
     LostUpdate {
-        /// Who wrote.
+        /// The client that wrote.
         client: usize,
-        /// Who had written since the reading.
+        /// The client that had written since the reading.
         of: usize,
     },
-    /// A key of a lock that nobody has any more was still there long after every master answered again.
+    /// A key of a lock that is not held was still there long after all masters were reachable
+    /// again.
     KeyLeft {
-        /// Where.
+        /// The master.
         master: usize,
-        /// What was locked.
+        /// The resource.
         resource: Resource,
     },
-    /// A command ended after its time.
+    /// A command ended after its deadline.
     Late {
-        /// Whose.
+        /// The client.
         client: usize,
-        /// Which.
+        /// The command.
         command: &'static str,
-        /// How long it took.
+        /// The time that it took.
         took: Duration,
-        /// And how long it may take.
+        /// The time that it may take.
         limit: Duration,
     },
-    /// After all faults had ended a client did not get its lock in time.
+    /// A client did not get its lock in time after all faults had ended.
     NoProgress {
-        /// Whose.
+        /// The client.
         client: usize,
-        /// What it was told.
+        /// The error that it received.
         error: String,
     },
-    /// A driver was woken again and again without any time passing, or with nothing to do.
+    /// A driver was woken again and again, with nothing to do or without any time passing.
     Spinning {
-        /// Whose.
+        /// The client.
         client: usize,
     },
-    /// A task had not ended in time.
+    /// A task did not end in time.
     Unfinished {
-        /// Whose.
+        /// The client.
         client: usize,
     },
-    /// Nobody wanted anything any more, and still something happened.
+    /// Something still happened after all tasks had ended.
     Restless,
-    /// What the code under test reported itself.
+    /// The code under test reported a violation of its own.
     Reported(String),
 }
 
@@ -145,7 +148,7 @@ impl fmt::Display for Violation {
                 )
             }
             Self::Revived { client } => write!(f, "client{client}'s guard is valid again after its end"),
-            Self::WornOut { client } => {
+            Self::GrantedTooLate { client } => {
                 write!(f, "client{client} was given a guard whose validity had ended")
             }
             Self::ValidTooLong { client, by } => {

@@ -24,10 +24,11 @@ const REST: Duration = Duration::from_secs(120);
 /// By how much the masters' clocks differ at most.
 pub(super) const LARGEST_SKEW: Duration = Duration::from_secs(9);
 
-/// Masters, a network, clocks and clients, all of them values; time passes when something happens.
+/// A simulated world of masters, clients, clocks and the network between them.
 ///
-/// The same seed and the same calls give the same run, on every machine. An observer looks in true time at every guard, clock and
-/// key, and [`World::run`] ends with a [`Failure`] when a promise is broken.
+/// Time passes only when something happens, so hours take milliseconds. The same seed and the same
+/// calls give the same run on every machine. An observer checks every guard, clock and key in true
+/// time, and [`World::run`] ends with a [`Failure`] when a promise is broken.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,40 +55,42 @@ pub struct World {
     processes: Vec<Process>,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// How much true time has passed in the world.
+    /// The true time that has passed in the world.
     pub took: Duration,
-    /// How many guards there have been.
+    /// The number of guards that were handed out.
     pub acquisitions: u64,
-    /// How many requests about locks the masters have executed: for locks, their extension and their release.
+    /// The number of requests to acquire, extend or release a lock that the masters executed.
     pub requests: u64,
-    /// How many grants had a number.
+    /// The number of grants with a fencing token.
     pub numbered: u64,
-    /// How many of them needed a second round, because the masters' counters differed.
+    /// The number of those grants that needed a second round, because the masters' counters
+    /// differed.
     pub raised: u64,
-    /// How many requests for a lock a master granted after their sender had left: late enough to need the protocol's care.
+    /// The number of requests that a master granted after their sender had given up: the protocol
+    /// must undo these.
     pub late_grants: u64,
-    /// How many things have happened.
+    /// The number of events that were simulated.
     pub events: u64,
 }
 
-/// A promise was broken.
+/// A broken promise, with everything that led to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The seed of the world, which with the same calls gives the same run.
+    /// The seed of the world. With the same calls it gives the same run.
     pub seed: u64,
-    /// What was broken.
+    /// The promise that was broken.
     pub violation: Violation,
-    /// What had happened until then.
+    /// Everything that happened before.
     pub timeline: Timeline,
 }
 
 impl Failure {
-    /// The timeline as an SVG document, under the seed as its title.
+    /// Draws the timeline as an SVG document, with the seed in its title.
     pub fn to_svg(&self) -> String {
         self.timeline.picture(format!("Simulated run, seed {}", self.seed)).to_svg()
     }
@@ -103,27 +106,29 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl World {
-    /// Three masters that are well, and nobody else yet.
+    /// Creates a world with three healthy masters and no clients.
     pub fn new(seed: u64) -> Self {
         Self::with_masters(seed, 3)
     }
 
-    /// So many masters, from 1 to 64.
+    /// Creates a world with `masters` healthy masters, 1 to 64, and no clients.
     pub fn with_masters(seed: u64, masters: usize) -> Self {
         Self::build(seed, masters, LARGEST_SKEW, true)
     }
 
-    /// The same world, but it runs faster, keeps no timeline, and a failure tells none.
+    /// Keeps no timeline. The world runs faster, and the timeline of a failure is empty.
     #[must_use]
     pub fn without_timeline(self) -> Self {
         lock(&self.state).timeline = Timeline::new(false);
         self
     }
 
-    /// The same world, but a run goes on when two clients hold one lock at once, and tells it in its timeline: for code that has to stand
-    /// that, such as a [`Store`](super::Store) that compares fencing tokens.
+    /// Continues when two clients hold one lock at the same time, and records it in the timeline.
+    ///
+    /// This is for code that must be safe even then, such as a [`Store`](super::Store) that
+    /// compares fencing tokens.
     #[must_use]
-    pub fn with_two_holders_borne(self) -> Self {
+    pub fn tolerate_two_holders(self) -> Self {
         lock(&self.state).observer.bears_two = true;
         self
     }
@@ -134,7 +139,7 @@ impl World {
         Self { seed, state: Arc::new(Mutex::new(state)), processes: Vec::new() }
     }
 
-    /// Another client with the default configuration for the world's masters.
+    /// Adds a client with the default configuration.
     ///
     /// # Panics
     /// Never: the default configuration can be used for any number of masters that a world has.
@@ -142,10 +147,10 @@ impl World {
         self.client_with(|settings| settings).expect("the default configuration for 1 to 64 masters")
     }
 
-    /// Another client, configured by `change`.
+    /// Adds a client with the configuration that `change` returns.
     ///
     /// # Errors
-    /// As [`ConfigBuilder::build`], and there is no other client.
+    /// Returns the errors of [`ConfigBuilder::build`]. No client is added then.
     pub fn client_with(
         &mut self,
         change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
@@ -158,14 +163,18 @@ impl World {
         Ok(client)
     }
 
-    /// Has a client run a task. It is polled on this thread, among everything else that happens. A process that has died runs none.
+    /// Runs a task in a client's process.
+    ///
+    /// The task is polled on the thread that calls [`World::run`], and may therefore be `!Send`. A
+    /// process that was killed runs no tasks.
     pub fn spawn(&mut self, client: &Client, task: impl Future<Output = ()> + 'static) {
         if let Some(process) = self.processes.get_mut(client.number()) {
             process.spawn(task);
         }
     }
 
-    /// Lets a fault come about at that true time, counted from the world's beginning, or as [`When`] says; at once if that is past.
+    /// Injects a fault: at this true time since the world began, or as [`When`] says; at once if
+    /// that is past.
     ///
     /// Numbers of clients and masters beyond the last are counted around: of two clients, 5 is client 1.
     pub fn inject(&mut self, when: impl Into<When>, fault: Fault) {
@@ -177,15 +186,17 @@ impl World {
         }
     }
 
-    /// Ends all faults now: whoever hangs, is away, refuses or is paused goes on, and everything gets through. Drift stays.
+    /// Ends all faults now: masters and clients continue, and the network delivers everything.
+    /// Clock drift stays.
     pub fn heal(&mut self) {
         lock(&self.state).heal();
     }
 
-    /// Runs until every task has ended.
+    /// Runs the world until every task has ended.
     ///
     /// # Errors
-    /// [`Failure`] if a promise was broken, or if a task has not ended after so much true time from now.
+    /// Returns a [`Failure`] if a promise is broken, or if a task is still running after `limit` of
+    /// true time.
     pub fn run(&mut self, limit: Duration) -> Result<Report, Box<Failure>> {
         self.look_at_guards();
         let end = lock(&self.state).now.saturating_add(nanos(limit));
@@ -199,10 +210,10 @@ impl World {
         Ok(self.report())
     }
 
-    /// Lets so much true time pass.
+    /// Runs the world for this span of true time.
     ///
     /// # Errors
-    /// [`Failure`] if a promise was broken.
+    /// Returns a [`Failure`] if a promise is broken.
     pub fn pass(&mut self, span: Duration) -> Result<Report, Box<Failure>> {
         self.look_at_guards();
         let end = lock(&self.state).now.saturating_add(nanos(span));
@@ -215,11 +226,13 @@ impl World {
         Ok(self.report())
     }
 
-    /// Ends all faults, and lets enough time pass for every release to be delivered: after that no key of a lock that nobody
-    /// holds may be left, and when all tasks have ended nothing may happen any more.
+    /// Ends all faults and runs the world until every release must have been delivered.
+    ///
+    /// After that no key may remain of a lock that is not held, and if all tasks have ended,
+    /// nothing may happen any more.
     ///
     /// # Errors
-    /// [`Failure`] if a promise was broken.
+    /// Returns a [`Failure`] if a promise is broken.
     pub fn settle(&mut self) -> Result<Report, Box<Failure>> {
         self.heal();
         self.pass(SETTLING)?;
@@ -238,7 +251,7 @@ impl World {
         Ok(self.report())
     }
 
-    /// What has come of the run so far.
+    /// Returns the result of the run so far.
     pub fn report(&self) -> Report {
         let state = lock(&self.state);
         Report {
@@ -252,15 +265,18 @@ impl World {
         }
     }
 
-    /// What has happened so far.
+    /// Returns everything that has happened so far.
     pub fn timeline(&self) -> Timeline {
         lock(&self.state).timeline.clone()
     }
 
-    /// All masters are told that nothing can be locked yet, so that they vote at once under a restart guard with this longest TTL: what
-    /// [`Locker::bootstrap`](quorlock_core::front::Locker::bootstrap) does, before there is a client.
-    pub fn open(&mut self, longest_ttl: Duration) {
-        lock(&self.state).open(longest_ttl);
+    /// Tells all masters that nothing can be locked yet, so that they vote at once under a restart
+    /// guard with this longest TTL.
+    ///
+    /// It does what [`Locker::bootstrap`](quorlock_core::front::Locker::bootstrap) does, before
+    /// there is a client.
+    pub fn bootstrap(&mut self, longest_ttl: Duration) {
+        lock(&self.state).bootstrap(longest_ttl);
     }
 
     /// Faults that have not come about yet never will.

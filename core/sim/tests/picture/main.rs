@@ -1,5 +1,5 @@
-//! Pictures of small worlds, as files. `QUORLOCK_SNAPSHOTS=write cargo test -p quorlock-sim --test picture` writes them anew; look at
-//! what has changed before you keep it.
+//! Pictures of small worlds, as files. `QUORLOCK_SNAPSHOTS=write cargo test -p quorlock-sim --test
+//! picture` writes them anew; look at what has changed before you keep it.
 
 use std::fs;
 use std::path::Path;

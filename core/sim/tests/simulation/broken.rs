@@ -58,7 +58,7 @@ fn masters_that_restart_with_all_their_keys_do_not() {
 /// The rivals with the restart guard on.
 fn guarded_with(seed: u64, faults: &[(Duration, Fault)]) -> Plan {
     let mut plan = with_faults(seed, faults);
-    (plan.restart_guard, plan.opened) = (Some(ms(2_100)), true);
+    (plan.restart_guard, plan.bootstrapped) = (Some(ms(2_100)), true);
     plan
 }
 
@@ -132,7 +132,7 @@ fn counters_that_are_lost_give_numbers_twice_without_the_restart_guard_only() {
         assert!(is_known, "{found:?}");
         let guarded = |seed| {
             let mut plan = lossy(seed);
-            (plan.restart_guard, plan.opened) = (Some(ms(1_000)), true);
+            (plan.restart_guard, plan.bootstrapped) = (Some(ms(1_000)), true);
             plan
         };
         assert_eq!(violation(guarded), None);

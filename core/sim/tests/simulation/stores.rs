@@ -73,7 +73,7 @@ fn two(mut world: World) -> World {
 fn two_holders_end_a_run_unless_they_are_borne() {
     let failure = two(World::new(3)).run(ms(20_000)).unwrap_err();
     assert!(matches!(failure.violation, Violation::TwoHolders { .. }), "{failure}");
-    let mut world = two(World::new(3).with_two_holders_borne());
+    let mut world = two(World::new(3).tolerate_two_holders());
     assert_eq!(world.run(ms(20_000)).unwrap().acquisitions, 2);
     let timeline = world.timeline();
     let told = "hold valid guards of one resource at once, as was to be expected";

@@ -262,7 +262,7 @@ impl Drawing {
             }
             Violation::TooFewMasters { client, .. }
             | Violation::Revived { client }
-            | Violation::WornOut { client }
+            | Violation::GrantedTooLate { client }
             | Violation::ValidTooLong { client, .. }
             | Violation::Late { client, .. }
             | Violation::NoProgress { client, .. }

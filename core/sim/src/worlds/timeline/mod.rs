@@ -40,10 +40,10 @@ struct Entry {
     what: Happening,
 }
 
-/// What happened in a world, in true time. [`Display`](fmt::Display) writes one line for each thing; [`Timeline::to_mermaid`] and
-/// [`Timeline::picture`] draw it.
+/// The events of a run, in true time.
 ///
-/// Tokens go by numbers, in the order of their coming.
+/// [`Display`](fmt::Display) writes one line for each event; [`Timeline::to_mermaid`] and
+/// [`Timeline::picture`] draw them. Tokens are shown as numbers, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Timeline {
     entries: Vec<Entry>,
@@ -129,17 +129,17 @@ impl Timeline {
         }
     }
 
-    /// How many things happened.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing was kept.
+    /// Returns whether no event was recorded.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The last `count` things only.
+    /// Keeps the last `count` events only.
     #[must_use]
     pub fn last(&self, count: usize) -> Self {
         let skipped = self.entries.len().saturating_sub(count);
@@ -150,7 +150,7 @@ impl Timeline {
         Self { entries, keys, present: Vec::new(), is_kept: self.is_kept }
     }
 
-    /// What is about locks only: without handshakes, reads and what masters tell unasked.
+    /// Keeps the events of locks only: no handshakes, reads or pushes.
     #[must_use]
     pub fn about_locks(&self) -> Self {
         let is_about_locks = |entry: &&Entry| match &entry.what {
@@ -163,12 +163,13 @@ impl Timeline {
         Self { entries: self.entries.iter().filter(is_about_locks).cloned().collect(), ..self.clone() }
     }
 
-    /// A sequence diagram in the language of [Mermaid](https://mermaid.js.org/syntax/sequenceDiagram.html).
+    /// Returns the events as a [Mermaid sequence
+    /// diagram](https://mermaid.js.org/syntax/sequenceDiagram.html).
     pub fn to_mermaid(&self) -> String {
         mermaid::draw(&self.entries)
     }
 
-    /// A picture of it under this title, for [`Picture::to_svg`]. Handshakes, reads and what masters tell unasked are left out.
+    /// Returns the events as a picture with this title, without handshakes, reads and pushes.
     pub fn picture(&self, title: impl Into<String>) -> Picture {
         drawing::picture(self, title.into())
     }

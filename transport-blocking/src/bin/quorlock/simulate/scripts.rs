@@ -191,7 +191,7 @@ fn carry_out(
             let longest = ms(2_000);
             let guard = defended.then_some(longest);
             if defended {
-                world.open(longest);
+                world.bootstrap(longest);
             }
             let mut workers = two(world, store, guard);
             workers.iter_mut().for_each(|worker| worker.works_for = ms(500));
@@ -216,7 +216,7 @@ pub(super) fn run(scenario: Scenario, seed: u64, defended: bool) -> Outcome {
     let mut world = World::with_masters(seed, masters);
     if scenario == Scenario::Clock {
         // That they do is known; what is asked is whether harm comes of it.
-        world = world.with_two_holders_borne();
+        world = world.tolerate_two_holders();
     }
     let store = Store::new();
     let ran = carry_out(scenario, &mut world, &store, defended);

@@ -27,7 +27,7 @@ fn plan(options: &WorldOptions, seed: u64) -> Plan {
     let mut plan = Plan::new(seed, options.masters, vec![ClientPlan::new(steps.to_vec()); options.clients]);
     plan.faults = options.faults.clone();
     plan.restart_guard = options.restart_guard;
-    plan.opened = options.restart_guard.is_some();
+    plan.bootstrapped = options.restart_guard.is_some();
     plan
 }
 
