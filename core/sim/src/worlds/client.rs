@@ -16,7 +16,8 @@ use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Token};
 use super::link::LinkId;
 use super::process::ignores_own_wakes;
 use super::random::nanos;
-use super::state::{Event, Inbound, State};
+use super::sleep::Sleep;
+use super::state::{Inbound, State};
 use super::timeline::Happening;
 use super::violation::Violation;
 
@@ -62,7 +63,7 @@ impl Client {
     /// Sleeps for this span on the client's clock, or a little longer.
     pub fn sleep(&self, span: Duration) -> Sleep {
         let until = lock(&self.state).local(self.number).saturating_add(nanos(span));
-        Sleep { client: self.number, state: Arc::clone(&self.state), until, alarm: None }
+        Sleep::new(self.number, Arc::clone(&self.state), until)
     }
 
     /// Writes a line to the world's timeline.
@@ -105,46 +106,6 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
-/// The future that [`Client::sleep`] returns. It may be dropped at any time.
-#[must_use = "futures do nothing until they are polled"]
-pub struct Sleep {
-    client: usize,
-    state: SharedState,
-    until: u64,
-    /// For when the alarm is set, in true time, and whom it wakes.
-    alarm: Option<(u64, Waker)>,
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let mut state = lock(&this.state);
-        if state.local(this.client) >= this.until {
-            return Poll::Ready(());
-        }
-        // Polled for another reason meanwhile, the alarm stands; a clock that has been slowed down since needs another, and so does
-        // whoever else waits now.
-        let now = state.now;
-        if this.alarm.as_ref().is_none_or(|(at, waker)| *at <= now || !waker.will_wake(cx.waker())) {
-            let alarm = state.alarm_time(this.client, this.until).map(|at| (at, cx.waker().clone()));
-            if let Some((at, waker)) = &alarm {
-                state.schedule(*at, Event::Alarm(waker.clone()));
-            }
-            drop(state);
-            this.alarm = alarm;
-        }
-        Poll::Pending
-    }
-}
-
-impl fmt::Debug for Sleep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sleep").finish_non_exhaustive()
     }
 }
 

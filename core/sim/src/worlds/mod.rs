@@ -17,6 +17,7 @@ mod program;
 mod pushes;
 mod random;
 mod reading;
+mod sleep;
 mod state;
 mod store;
 #[cfg(feature = "proptest")]
@@ -25,10 +26,11 @@ mod timeline;
 mod violation;
 mod world;
 
-pub use client::{Client, Sleep};
+pub use client::Client;
 pub use fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
 pub use plan::{ClientPlan, Plan};
 pub use program::Step;
+pub use sleep::Sleep;
 pub use store::{Outdated, Reading, Store};
 pub use timeline::Timeline;
 pub use violation::Violation;
