@@ -26,7 +26,7 @@ use crate::running::{Ended, Running};
 /// What pages tell and nothing here runs, and why.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
-    ("cargo install --path transport-blocking --features cli", "it changes what is installed"),
+    ("cargo install --path transport-blocking/command", "it changes what is installed"),
     ("cargo demo", "it builds; what it runs, quorlock demo, has tests of its own"),
 ];
 
