@@ -11,6 +11,8 @@ mod conflicts;
 mod demo;
 #[path = "command/documented.rs"]
 mod documented;
+#[path = "command/examples.rs"]
+mod examples;
 #[path = "command/faults.rs"]
 mod faults;
 #[path = "command/fencing.rs"]

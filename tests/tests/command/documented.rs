@@ -134,7 +134,7 @@ fn steps(page: &str) -> Vec<Step> {
 }
 
 /// The script with the masters that there are in place of the hosts that a page names, and free ports in place of its ports.
-fn with_masters(script: &str, urls: &[String]) -> String {
+pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
     let mut script = script.to_owned();
     let listeners: Vec<_> = PORTS.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     for (port, listener) in PORTS.iter().zip(&listeners) {

@@ -18,7 +18,7 @@ pub(crate) fn acquire<L: Lock>(
     output: &Output,
     to: &mut impl Write,
 ) -> Finish {
-    let resource = &arguments.seek.resource;
+    let resource = arguments.seek.resource.as_bytes();
     let hold = match wait_for(&arguments.seek, lock, signals, terminal, output) {
         Ok(hold) => hold,
         Err(finish) => return finish,

@@ -4,14 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use super::*;
-use crate::arguments::{Request, parse};
+use crate::arguments::{Subcommand, parse};
 use crate::ending::Refusal;
 use crate::output::Verbosity;
 use crate::scripted::{LONG, Refusing, Scripted};
 
 fn finish<L: Lock>(resource: &str, lock: L, to: &mut impl Write) -> Finish {
     let words = ["quorlock", "acquire", "-q", "-mredis://a", resource].map(std::ffi::OsString::from);
-    let Ok(Request::Acquire(arguments)) = parse(words, Environment::default()) else { panic!("{resource}") };
+    let Ok(Subcommand::Acquire(arguments)) = parse(words, &Environment::default()) else {
+        panic!("{resource}")
+    };
     let signals = Signals::install().expect("signals");
     acquire(&arguments, lock, &signals, &Terminal::none(), &Output::new(Verbosity::Quiet, false), to)
 }
@@ -81,6 +83,6 @@ fn a_refusal_writes_nothing() {
     ] {
         let mut written = Vec::new();
         assert_eq!(finish("job", Refusing(Some(refusal)), &mut written), Finish::Code(code));
-        assert_eq!(written, []);
+        assert!(written.is_empty());
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn bootstrap(arguments: &BootstrapArguments, output: &Output) -> u8 {
 }
 
 fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
-    let locker = open(&arguments.common, "quorlock-bootstrap")?;
+    let locker = open(arguments.terms(), "quorlock-bootstrap")?;
     locker.bootstrap().wait().map_err(|error| {
         let sentence = error.to_string();
         match error {

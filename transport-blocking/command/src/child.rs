@@ -1,6 +1,6 @@
 //! The command as a child process in a group of its own, supervised by one thread that sleeps until something happens.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -92,13 +92,13 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     /// There is an instant in which the command runs and does not have the foreground yet. If it reads from the
     /// terminal right then the system stops it, and the supervisor sees that and continues it.
     pub(crate) fn start(
-        command: &[OsString],
+        command: &[&OsStr],
         variables: &[(&str, Option<&OsStr>)],
         happenings: &'a Signals<M>,
         mut terminal: Terminal,
     ) -> Result<Self, StartError> {
         let mut parts = command.iter();
-        let program = parts.next().map_or(OsStr::new(""), OsString::as_os_str);
+        let program = parts.next().copied().unwrap_or_default();
         let mut builder = Command::new(program);
         builder.args(parts).process_group(0);
         for (name, value) in variables {

@@ -6,11 +6,11 @@ use signal_hook::consts::{SIGKILL, SIGTERM};
 
 use super::*;
 
-fn shell(script: &str) -> Vec<OsString> {
-    ["sh", "-c", script].map(OsString::from).to_vec()
+fn shell(script: &str) -> [&OsStr; 3] {
+    ["sh", "-c", script].map(OsStr::new)
 }
 
-fn start<'a>(command: &[OsString], signals: &'a Signals<u8>) -> Supervisor<'a, u8> {
+fn start<'a>(command: &[&OsStr], signals: &'a Signals<u8>) -> Supervisor<'a, u8> {
     Supervisor::start(command, &[("LOCKED", Some(OsStr::new("yes")))], signals, Terminal::none())
         .expect("started")
 }
@@ -48,7 +48,8 @@ fn what_cannot_be_started_is_told_as_by_a_shell() {
     for (program, code) in
         [("/nonexistent/program", 127), ("no-such-program-anywhere", 127), ("/etc/passwd", 126), ("/", 126)]
     {
-        let error = Supervisor::start(&[program.into()], &[], &signals, Terminal::none()).expect_err(program);
+        let error =
+            Supervisor::start(&[OsStr::new(program)], &[], &signals, Terminal::none()).expect_err(program);
         assert_eq!(error.exit_code(), code, "{program}: {error}");
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use quorlock_blocking::{Cause, Config};
 
-use crate::arguments::ForceReleaseArguments;
+use crate::arguments::{ForceReleaseArguments, Terms};
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};
 use crate::inspect::{Deletion, Verdict, delete, survey};
 use crate::lock;
@@ -13,29 +13,30 @@ use crate::status::sentence;
 
 /// Deletes it, if that is meant. The exit code.
 pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) -> u8 {
-    let outcome = lock::checked(&arguments.common, &arguments.resource).and_then(|config| {
-        if !arguments.is_confirmed {
-            confirm(arguments, &config, output)?;
-        }
-        Ok(config)
-    });
+    let outcome =
+        lock::checked(Terms::plain(&arguments.masters), arguments.resource.as_bytes()).and_then(|config| {
+            if !arguments.is_confirmed {
+                confirm(arguments, &config, output)?;
+            }
+            Ok(config)
+        });
     match outcome {
-        Ok(config) => deleted(&config, &arguments.resource, output),
-        Err(refusal) => refusal.tell(Some(&arguments.resource), output),
+        Ok(config) => deleted(&config, arguments.resource.as_bytes(), output),
+        Err(refusal) => refusal.tell(Some(arguments.resource.as_bytes()), output),
     }
 }
 
 /// Asks at the terminal.
 fn confirm(arguments: &ForceReleaseArguments, config: &Config, output: &Output) -> Result<(), Refusal> {
     let (stdin, stderr) = (io::stdin(), io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() || arguments.common.json {
+    if !stdin.is_terminal() || !stderr.is_terminal() || arguments.speech.is_json() {
         return Err(Refusal::Configuration(
             "nothing is deleted: add --yes-delete-it-whoever-holds-it, or call this at a terminal, which asks first"
                 .to_owned(),
         ));
     }
-    let name = without_control(&String::from_utf8_lossy(&arguments.resource));
-    let survey = survey(config.masters(), &arguments.resource, None);
+    let name = without_control(&String::from_utf8_lossy(arguments.resource.as_bytes()));
+    let survey = survey(config.masters(), arguments.resource.as_bytes(), None);
     let stands = sentence(&Verdict::of(&survey.answers, config.quorum()), None);
     output.message(Level::Warning, &format!("{name} is {stands}"));
     output.message(Level::Warning, "whoever holds it is not told at once, and may go on as if it were held");

@@ -1,28 +1,26 @@
 //! `quorlock extend` and `quorlock release`: a lock that was left held, by its token.
 
-use quorlock_blocking::{AcquireError, ReleaseError};
+use quorlock_blocking::{AcquireError, ReleaseError, Resumption, Token};
 
-use crate::arguments::{ExtendArguments, ReleaseArguments};
+use crate::arguments::{ExtendArguments, ReleaseArguments, Terms};
 use crate::ending::Refusal;
 use crate::lock::{is_misconfigured, open, settle};
 use crate::output::{JsonValue, Level, Output};
 use crate::waiting::milliseconds;
 
 /// Extends the lock and leaves it held. The exit code.
-pub(crate) fn extend(arguments: &ExtendArguments, output: &Output) -> u8 {
-    match try_extend(arguments, output) {
+pub(crate) fn extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) -> u8 {
+    match try_extend(arguments, lock, output) {
         Ok(()) => 0,
-        Err(refusal) => refusal.tell(Some(&arguments.resource), output),
+        Err(refusal) => refusal.tell(Some(arguments.resource.as_bytes()), output),
     }
 }
 
-fn try_extend(arguments: &ExtendArguments, output: &Output) -> Result<(), Refusal> {
-    let name = String::from_utf8_lossy(&arguments.resource);
-    let locker = open(&arguments.common, "quorlock-extend")?;
-    let guard = locker
-        .resume(&arguments.resource, arguments.lock)
-        .wait()
-        .map_err(|error| not_extended(&name, &error))?;
+fn try_extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) -> Result<(), Refusal> {
+    let resource = arguments.resource.as_bytes();
+    let name = String::from_utf8_lossy(resource);
+    let locker = open(arguments.terms(), "quorlock-extend")?;
+    let guard = locker.resume(resource, lock).wait().map_err(|error| not_extended(&name, &error))?;
     settle(&locker);
     let valid = milliseconds(guard.remaining());
     guard.hand_on().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
@@ -48,19 +46,19 @@ fn not_extended(name: &str, error: &AcquireError) -> Refusal {
 }
 
 /// Releases the lock. The exit code.
-pub(crate) fn release(arguments: &ReleaseArguments, output: &Output) -> u8 {
-    match try_release(arguments, output) {
+pub(crate) fn release(arguments: &ReleaseArguments, token: Token, output: &Output) -> u8 {
+    match try_release(arguments, token, output) {
         Ok(()) => 0,
-        Err(refusal) => refusal.tell(Some(&arguments.resource), output),
+        Err(refusal) => refusal.tell(Some(arguments.resource.as_bytes()), output),
     }
 }
 
-fn try_release(arguments: &ReleaseArguments, output: &Output) -> Result<(), Refusal> {
-    let name = String::from_utf8_lossy(&arguments.resource);
-    let locker = open(&arguments.common, "quorlock-release")?;
-    let released = locker
-        .release(&arguments.resource, arguments.token)
-        .map_err(|error| Refusal::Configuration(error.to_string()))?;
+fn try_release(arguments: &ReleaseArguments, token: Token, output: &Output) -> Result<(), Refusal> {
+    let resource = arguments.resource.as_bytes();
+    let name = String::from_utf8_lossy(resource);
+    let locker = open(Terms::plain(&arguments.masters), "quorlock-release")?;
+    let released =
+        locker.release(resource, token).map_err(|error| Refusal::Configuration(error.to_string()))?;
     let outcome = released.wait();
     settle(&locker);
     outcome.map_err(|error| match &error {

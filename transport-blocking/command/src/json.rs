@@ -1,66 +1,27 @@
-//! Values as JSON, for programs that read what `quorlock` found out.
+//! JSON, for programs that read what `quorlock` found out.
 
-use std::fmt;
+use std::fmt::Write as _;
 
-use crate::output::push_json_string;
+use serde::Serialize;
 
-/// A value.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Json {
-    Null,
-    Flag(bool),
-    Number(u128),
-    Text(String),
-    List(Vec<Self>),
-    Object(Vec<(&'static str, Self)>),
-}
-
-impl Json {
-    /// A text, or null.
-    pub(crate) fn text(text: Option<impl Into<String>>) -> Self {
-        text.map_or(Self::Null, |text| Self::Text(text.into()))
-    }
-
-    /// A whole number, or null.
-    pub(crate) fn number(number: Option<impl Into<u128>>) -> Self {
-        number.map_or(Self::Null, |number| Self::Number(number.into()))
-    }
-
-    /// A number of things.
-    pub(crate) fn count(number: usize) -> Self {
-        // No platform has wider numbers.
-        Self::Number(number.try_into().unwrap_or(u128::MAX))
-    }
-}
-
-impl fmt::Display for Json {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = |text: &str| {
-            let mut quoted = String::new();
-            push_json_string(&mut quoted, text);
-            quoted
-        };
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => f.write_str(&quoted(text)),
-            Self::List(values) => {
-                f.write_str("[")?;
-                for (place, value) in values.iter().enumerate() {
-                    write!(f, "{}{value}", if place == 0 { "" } else { "," })?;
-                }
-                f.write_str("]")
-            }
-            Self::Object(fields) => {
-                f.write_str("{")?;
-                for (place, (name, value)) in fields.iter().enumerate() {
-                    write!(f, "{}{}:{value}", if place == 0 { "" } else { "," }, quoted(name))?;
-                }
-                f.write_str("}")
-            }
+/// A value as one line.
+///
+/// JSON escapes the control characters below U+0020 only. The others, DEL and the C1 controls, would still move a terminal's cursor; they
+/// are in strings only, so that they can be escaped afterwards.
+pub(crate) fn line(value: &impl Serialize) -> String {
+    // Nothing here has keys that are no strings, which is all that can fail.
+    let json = serde_json::to_string(value).unwrap_or_default();
+    let mut line = String::with_capacity(json.len() + 1);
+    for character in json.chars() {
+        if character.is_control() {
+            // Writing to a string does not fail.
+            let _ = write!(line, "\\u{:04x}", u32::from(character));
+        } else {
+            line.push(character);
         }
     }
+    line.push('\n');
+    line
 }
 
 #[cfg(test)]
@@ -68,13 +29,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_json_has_them() {
-        let value = Json::Object(vec![
-            ("name", Json::text(Some("a \"b\"\n"))),
-            ("none", Json::text(None::<String>)),
-            ("many", Json::List(vec![Json::number(Some(7u64)), Json::Flag(true), Json::List(Vec::new())])),
-            ("empty", Json::Object(Vec::new())),
-        ]);
-        assert_eq!(value.to_string(), r#"{"name":"a \"b\"\n","none":null,"many":[7,true,[]],"empty":{}}"#);
+    fn no_control_character_is_left() {
+        let text = "a \"b\" \\ \n\x1b[2J\u{7f}\u{9b}\u{e9}\u{1f512}";
+        let expected = "\"a \\\"b\\\" \\\\ \\n\\u001b[2J\\u007f\\u009b\u{e9}\u{1f512}\"\n";
+        assert_eq!(line(&text), expected);
     }
 }

@@ -12,7 +12,7 @@ use quorlock_blocking::{
     MasterState, ReleaseError, Resource, Vote,
 };
 
-use crate::arguments::{Common, Seek, Wait};
+use crate::arguments::{Seek, Terms, Wait};
 use crate::ending::Refusal;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
@@ -44,17 +44,18 @@ pub(crate) struct Renewal {
 /// Begins to acquire the lock that `seek` names. `changed` is told whenever polling it again is worthwhile. `client` is the name for the
 /// masters' lists of clients.
 pub(crate) fn begin(
-    common: &Common,
+    terms: Terms<'_>,
     seek: &Seek,
     renewal: Option<Renewal>,
     client: &str,
     changed: Notifier<Changed>,
 ) -> Result<Acquisition, Refusal> {
-    let locker = opened(configuration(common, client))?;
-    let mut request = match seek.wait {
-        Wait::OneTry => locker.try_lock(&seek.resource),
-        Wait::UpTo(limit) => locker.lock(&seek.resource).within(limit),
-        Wait::Forever => locker.lock(&seek.resource).within(None::<Duration>),
+    let locker = opened(configuration(terms, client))?;
+    let resource = seek.resource.as_bytes();
+    let mut request = match seek.wait() {
+        Wait::OneTry => locker.try_lock(resource),
+        Wait::UpTo(limit) => locker.lock(resource).within(limit),
+        Wait::Forever => locker.lock(resource).within(None::<Duration>),
     };
     if seek.fenced {
         request = request.fenced();
@@ -71,16 +72,16 @@ pub(crate) fn begin(
 }
 
 /// Connects to masters that are asked once. They get more time to answer than where another attempt follows.
-pub(crate) fn open(common: &Common, client: &str) -> Result<Locker, Refusal> {
-    let patience = (common.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
-    let builder = configuration(common, client).request_timeout(patience);
+pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
+    let patience = (terms.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let builder = configuration(terms, client).request_timeout(patience);
     opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
 /// What these options say, without connecting, for what is asked about this lock.
-pub(crate) fn checked(common: &Common, resource: &[u8]) -> Result<Config, Refusal> {
+pub(crate) fn checked(terms: Terms<'_>, resource: &[u8]) -> Result<Config, Refusal> {
     Resource::new(resource).map_err(|error| Refusal::Configuration(error.to_string()))?;
-    built(configuration(common, "quorlock"))
+    built(configuration(terms, "quorlock"))
 }
 
 fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
@@ -92,18 +93,18 @@ fn opened(builder: ConfigBuilder) -> Result<Locker, Refusal> {
         .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
 }
 
-fn configuration(common: &Common, client: &str) -> ConfigBuilder {
+fn configuration(terms: Terms<'_>, client: &str) -> ConfigBuilder {
     // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
     let shortest = Duration::from_millis(10);
-    let longest = (common.ttl / 8).clamp(shortest, Duration::from_secs(2));
-    let mut builder = Config::builder(&common.masters.0)
-        .ttl(common.ttl)
+    let longest = (terms.ttl / 8).clamp(shortest, Duration::from_secs(2));
+    let mut builder = Config::builder(terms.masters.urls())
+        .ttl(terms.ttl)
         .reconnect_delay(shortest..=longest)
         .client_name(client);
-    if let Some(longest_ttl) = common.restart_guard {
+    if let Some(longest_ttl) = terms.restart_guard {
         builder = builder.restart_guard(longest_ttl);
     }
-    common.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy))
+    terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy))
 }
 
 /// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.

@@ -13,6 +13,7 @@ mod handed_on;
 mod inspect;
 mod json;
 mod lock;
+mod manual;
 mod master;
 mod output;
 mod run;
@@ -24,11 +25,11 @@ mod status;
 mod terminal;
 mod waiting;
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::arguments::{AcquireArguments, Environment, Request, RunArguments, Subcommand};
+use crate::arguments::{AcquireArguments, Environment, Instead, RunArguments, Subcommand};
 use crate::ending::{Finish, SYSTEM, USAGE};
 use crate::lock::Renewal;
 use crate::output::{Level, Output, Verbosity};
@@ -36,46 +37,13 @@ use crate::signals::Signals;
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    let (finish, output) = match arguments::parse(std::env::args_os(), Environment::of_process()) {
-        Ok(Request::Help(topic)) => return print(help(topic)),
-        Ok(Request::Version) => return print(concat!("quorlock ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Request::Run(arguments)) => {
-            let output = arguments.common.output();
-            (run(&arguments, &output), output)
-        }
-        Ok(Request::Acquire(arguments)) => {
-            let output = arguments.common.output();
-            (acquire(&arguments, &output), output)
-        }
-        Ok(Request::Extend(arguments)) => {
-            return ExitCode::from(handed_on::extend(&arguments, &arguments.common.output()));
-        }
-        Ok(Request::Release(arguments)) => {
-            return ExitCode::from(handed_on::release(&arguments, &arguments.common.output()));
-        }
-        Ok(Request::Status(arguments)) => return ExitCode::from(status::status(&arguments)),
-        Ok(Request::ForceRelease(arguments)) => {
-            return ExitCode::from(force_release::force_release(&arguments, &arguments.common.output()));
-        }
-        Ok(Request::Bootstrap(arguments)) => {
-            return ExitCode::from(bootstrap::bootstrap(&arguments, &arguments.common.output()));
-        }
-        Ok(Request::Master(arguments)) => {
-            let output = arguments.output();
-            let served = Signals::install().map(|signals| master::serve(&arguments, &signals, &output));
-            (served.map(Finish::Code), output)
-        }
-        Ok(Request::Demo(arguments)) => {
-            let output = Output::new(Verbosity::Normal(0), false);
-            (Signals::install().map(|signals| demo::demo(&arguments, &signals)), output)
-        }
-        Ok(Request::Simulate(arguments)) => return ExitCode::from(simulate::simulate(&arguments)),
-        Err(sentence) => {
-            Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
-            return ExitCode::from(USAGE);
-        }
+    let environment = Environment::of_process();
+    let done = match arguments::parse(std::env::args_os(), &environment) {
+        Ok(subcommand) => carry_out(&subcommand, &environment),
+        Err(Instead::Print(text)) => Ok(Finish::Code(output::print(&text, 0))),
+        Err(Instead::Refuse(sentence)) => Ok(refuse(&sentence)),
     };
-    match finish {
+    match done {
         Ok(Finish::Code(code)) => ExitCode::from(code),
         Ok(Finish::Interrupted { group }) => {
             terminal::die_of_interrupt(group);
@@ -83,54 +51,72 @@ fn main() -> ExitCode {
             ExitCode::from(130)
         }
         Err(error) => {
-            output.message(Level::Error, &format!("signals cannot be received: {error}"));
+            plainly(&format!("signals cannot be received: {error}"));
             ExitCode::from(SYSTEM)
         }
     }
+}
+
+/// An error means that signals cannot be received.
+fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<Finish> {
+    Ok(Finish::Code(match subcommand {
+        Subcommand::Run(arguments) => return run(arguments, &arguments.speech.output()),
+        Subcommand::Acquire(arguments) => return acquire(arguments, &arguments.speech.output()),
+        Subcommand::Demo(arguments) => return Ok(demo::demo(arguments, &Signals::install()?)),
+        Subcommand::Master(arguments) => {
+            // What is information elsewhere is what this subcommand is there for.
+            master::serve(arguments, &Signals::install()?, &arguments.speech.output_with(1))
+        }
+        Subcommand::Extend(arguments) => match environment.resumption(arguments.resource.as_bytes()) {
+            Ok(lock) => handed_on::extend(arguments, lock, &arguments.speech.output()),
+            Err(sentence) => return Ok(refuse(&sentence)),
+        },
+        Subcommand::Release(arguments) => match environment.token(arguments.resource.as_bytes()) {
+            Ok(token) => handed_on::release(arguments, token, &arguments.speech.output()),
+            Err(sentence) => return Ok(refuse(&sentence)),
+        },
+        Subcommand::Status(arguments) => {
+            // A lock can be looked at without a token, and what is no token is nobody's.
+            status::status(arguments, environment.token(arguments.resource.as_bytes()).ok())
+        }
+        Subcommand::ForceRelease(arguments) => {
+            force_release::force_release(arguments, &arguments.speech.output())
+        }
+        Subcommand::Bootstrap(arguments) => bootstrap::bootstrap(arguments, &arguments.speech.output()),
+        Subcommand::Simulate(arguments) => simulate::simulate(arguments),
+        Subcommand::Completions(arguments) => manual::completions(arguments),
+        Subcommand::Man(arguments) => manual::pages(arguments),
+    }))
+}
+
+fn refuse(sentence: &str) -> Finish {
+    plainly(sentence);
+    Finish::Code(USAGE)
+}
+
+/// Says what is wrong before, or without, options about how it is said.
+fn plainly(sentence: &str) {
+    Output::new(Verbosity::Normal(0), false).message(Level::Error, sentence);
 }
 
 fn run(arguments: &RunArguments, output: &Output) -> io::Result<Finish> {
     let signals = Signals::install()?;
     let terminal = Terminal::open();
     let longest = arguments.max_hold.unwrap_or(Duration::MAX);
-    let renewal = arguments.renew.then_some(Renewal { longest, heal: arguments.heal });
-    let (common, seek) = (&arguments.common, &arguments.seek);
-    Ok(match lock::begin(common, seek, renewal, "quorlock-run", signals.notifier()) {
+    let renewal = (!arguments.no_renew).then_some(Renewal { longest, heal: arguments.heal });
+    let seek = &arguments.seek;
+    Ok(match lock::begin(arguments.terms(), seek, renewal, "quorlock-run", signals.notifier()) {
         Ok(lock) => run::run(arguments, lock, &signals, terminal, output),
-        Err(refusal) => Finish::Code(refusal.tell(Some(&seek.resource), output)),
+        Err(refusal) => Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output)),
     })
 }
 
 fn acquire(arguments: &AcquireArguments, output: &Output) -> io::Result<Finish> {
     let signals = Signals::install()?;
     let terminal = Terminal::open();
-    let (common, seek) = (&arguments.common, &arguments.seek);
-    Ok(match lock::begin(common, seek, None, "quorlock-acquire", signals.notifier()) {
+    let seek = &arguments.seek;
+    Ok(match lock::begin(arguments.terms(), seek, None, "quorlock-acquire", signals.notifier()) {
         Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, &mut io::stdout().lock()),
-        Err(refusal) => Finish::Code(refusal.tell(Some(&seek.resource), output)),
+        Err(refusal) => Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output)),
     })
-}
-
-fn help(topic: Option<Subcommand>) -> &'static str {
-    match topic {
-        None => include_str!("help/quorlock.txt"),
-        Some(Subcommand::Run) => include_str!("help/run.txt"),
-        Some(Subcommand::Acquire) => include_str!("help/acquire.txt"),
-        Some(Subcommand::Extend) => include_str!("help/extend.txt"),
-        Some(Subcommand::Release) => include_str!("help/release.txt"),
-        Some(Subcommand::Status) => include_str!("help/status.txt"),
-        Some(Subcommand::ForceRelease) => include_str!("help/force-release.txt"),
-        Some(Subcommand::Bootstrap) => include_str!("help/bootstrap.txt"),
-        Some(Subcommand::Master) => include_str!("help/master.txt"),
-        Some(Subcommand::Demo) => include_str!("help/demo.txt"),
-        Some(Subcommand::Simulate) => include_str!("help/simulate.txt"),
-    }
-}
-
-/// Prints `text`. That nobody reads it, as in `quorlock --help | head -1`, is no failure.
-fn print(text: &str) -> ExitCode {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    }
 }

@@ -16,7 +16,7 @@ use crate::terminal::{self, Terminal};
 pub(crate) fn serve(arguments: &MasterArguments, signals: &Signals<()>, output: &Output) -> u8 {
     let mut masters = Vec::new();
     for port in &arguments.ports {
-        match start(SocketAddr::new(arguments.address, *port)) {
+        match start(SocketAddr::new(arguments.bind, *port)) {
             Ok(master) => masters.push(master),
             Err(error) => {
                 output.message(Level::Error, &error);

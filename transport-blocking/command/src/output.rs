@@ -1,12 +1,13 @@
 //! How `quorlock` speaks: on standard error only, because standard output belongs to the command that it runs.
 
-use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
+use serde::{Serialize, Serializer};
 
 use crate::ending::UNWRITTEN;
+use crate::json;
 use crate::terminal::own_group;
 
 /// How much is said.
@@ -19,7 +20,8 @@ pub(crate) enum Verbosity {
 }
 
 /// How much something matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// What made `quorlock` fail. Said always.
     Error,
@@ -31,24 +33,28 @@ pub(crate) enum Level {
     Debug,
 }
 
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-}
-
 /// A value of a field in a JSON record.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum JsonValue<'a> {
     /// A string.
     Text(&'a str),
     /// A whole number.
     Number(u64),
+}
+
+/// A JSON record: `event`, `level`, `text`, and the fields of this kind of event.
+#[derive(Serialize)]
+struct Record<'a> {
+    event: &'a str,
+    level: Level,
+    text: &'a str,
+    #[serde(flatten, serialize_with = "as_map")]
+    fields: &'a [(&'a str, JsonValue<'a>)],
+}
+
+fn as_map<S: Serializer>(fields: &[(&str, JsonValue<'_>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().copied())
 }
 
 /// Standard error, and how much of what is to be told there.
@@ -86,7 +92,8 @@ impl Output {
             return;
         }
         self.clear_progress();
-        let line = if self.json { json_line(level, event, text, fields) } else { plain_line(text) };
+        let line =
+            if self.json { json::line(&Record { event, level, text, fields }) } else { plain_line(text) };
         write(&line);
     }
 
@@ -161,58 +168,16 @@ pub(crate) fn without_control(text: &str) -> String {
     plain
 }
 
-fn json_line(level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) -> String {
-    let mut line = String::from("{\"event\":");
-    push_json_string(&mut line, event);
-    line.push_str(",\"level\":");
-    push_json_string(&mut line, level.name());
-    line.push_str(",\"text\":");
-    push_json_string(&mut line, text);
-    for (name, value) in fields {
-        line.push(',');
-        push_json_string(&mut line, name);
-        line.push(':');
-        match value {
-            JsonValue::Text(text) => push_json_string(&mut line, text),
-            JsonValue::Number(number) => line.push_str(&number.to_string()),
-        }
-    }
-    line.push_str("}\n");
-    line
-}
-
-pub(crate) fn push_json_string(line: &mut String, text: &str) {
-    line.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => line.push_str("\\\""),
-            '\\' => line.push_str("\\\\"),
-            '\n' => line.push_str("\\n"),
-            // JSON demands it below U+0020; DEL and the C1 controls would still move a terminal's cursor.
-            character if character.is_control() => {
-                let _ = write!(line, "\\u{:04x}", u32::from(character));
-            }
-            character => line.push(character),
-        }
-    }
-    line.push('"');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn json_is_escaped() {
+    fn a_record_is_one_object_with_its_fields_behind_what_all_have() {
+        let fields = [("for_ms", JsonValue::Number(7)), ("key", JsonValue::Text("\0"))];
         assert_eq!(
-            json_line(
-                Level::Error,
-                "lost",
-                "a \"b\" \\ \n\x1b[2J\u{7f}\u{9b}é\u{1f512}",
-                &[("for_ms", JsonValue::Number(7)), ("key", JsonValue::Text("\0"))]
-            ),
-            "{\"event\":\"lost\",\"level\":\"error\",\"text\":\"a \\\"b\\\" \\\\ \\n\\u001b[2J\\u007f\\u009bé\u{1f512}\",\
-             \"for_ms\":7,\"key\":\"\\u0000\"}\n"
+            json::line(&Record { event: "lost", level: Level::Error, text: "a \"b\"", fields: &fields }),
+            "{\"event\":\"lost\",\"level\":\"error\",\"text\":\"a \\\"b\\\"\",\"for_ms\":7,\"key\":\"\\u0000\"}\n"
         );
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn run<L: Lock>(
         Ok(hold) => hold,
         Err(finish) => return finish,
     };
-    let resource = arguments.seek.resource.as_slice();
+    let resource = arguments.seek.resource.as_bytes();
     let token = OsString::from(hold.token());
     let fence = hold.fence().map(|fence| OsString::from(fence.to_string()));
     let [own_token, own_fence] =
@@ -51,13 +51,13 @@ pub(crate) fn run<L: Lock>(
         (own_token.as_str(), Some(token.as_os_str())),
         (own_fence.as_str(), fence.as_deref()),
     ];
-    match Supervisor::start(&arguments.command.0, &additions, signals, terminal) {
+    let command = arguments.command();
+    match Supervisor::start(&command, &additions, signals, terminal) {
         Ok(supervisor) => {
             Holding { arguments, hold, supervisor, output, begun: Instant::now() }.until_the_end()
         }
         Err(error) => {
-            let program =
-                arguments.command.0.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            let program = command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
             output.message(Level::Error, &format!("{program} cannot be run: {error}"));
             let _ = hold.release();
             Finish::Code(error.exit_code())
@@ -111,7 +111,7 @@ impl<H: Hold> Holding<'_, H> {
     fn cause_to_end(&self, standing: Standing) -> Option<Cause> {
         if standing.lost || standing.remaining.is_zero() {
             Some(Cause::Lost)
-        } else if standing.remaining <= self.arguments.grace.max(self.kill_margin()) {
+        } else if standing.remaining <= self.arguments.grace().max(self.kill_margin()) {
             Some(Cause::RunsOut)
         } else if self.arguments.max_hold.is_some_and(|longest| self.begun.elapsed() >= longest) {
             Some(Cause::MaxHold)
@@ -122,7 +122,7 @@ impl<H: Hold> Holding<'_, H> {
 
     /// How long before validity ends the command is killed: time for the system to do it even if it is busy.
     fn kill_margin(&self) -> Duration {
-        (self.arguments.common.ttl / 20).min(Duration::from_millis(100))
+        (self.arguments.seek.ttl / 20).min(Duration::from_millis(100))
     }
 
     /// How long nothing needs to be decided, if nothing happens.
@@ -132,7 +132,8 @@ impl<H: Hold> Holding<'_, H> {
         } else if cause.is_some() {
             standing.remaining.saturating_sub(self.kill_margin())
         } else {
-            let until_grace = standing.remaining.saturating_sub(self.arguments.grace.max(self.kill_margin()));
+            let until_grace =
+                standing.remaining.saturating_sub(self.arguments.grace().max(self.kill_margin()));
             let until_max_hold =
                 self.arguments.max_hold.map_or(NAP, |longest| longest.saturating_sub(self.begun.elapsed()));
             until_grace.min(until_max_hold)
@@ -159,7 +160,7 @@ impl<H: Hold> Holding<'_, H> {
         };
         self.tell(Level::Info, "ended", &ended);
         let interrupted = self.supervisor.interrupted_at_terminal();
-        let name = String::from_utf8_lossy(&self.arguments.seek.resource);
+        let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
         let fields = [("resource", JsonValue::Text(&name))];
         match self.hold.release() {
             Released::Ours => {
@@ -185,10 +186,10 @@ impl<H: Hold> Holding<'_, H> {
     }
 
     fn tell_cause(&self, cause: Cause) {
-        let name = String::from_utf8_lossy(&self.arguments.seek.resource);
+        let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
         let (event, text) = match cause {
             Cause::Lost => ("lost", format!("{name} was lost, so the command is ended")),
-            Cause::RunsOut if !self.arguments.renew => {
+            Cause::RunsOut if self.arguments.no_renew => {
                 ("runs_out", format!("{name} runs out, for --no-renew was given, so the command is ended"))
             }
             Cause::RunsOut => {
@@ -203,7 +204,7 @@ impl<H: Hold> Holding<'_, H> {
     }
 
     fn tell(&self, level: Level, event: &str, text: &str) {
-        let name = String::from_utf8_lossy(&self.arguments.seek.resource);
+        let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
         self.output.record(level, event, text, &[("resource", JsonValue::Text(&name))]);
     }
 }

@@ -1,7 +1,9 @@
 //! The flow of `run` with a lock that does what the test says and a real command.
 
+use std::ffi::OsString;
+
 use super::*;
-use crate::arguments::{Environment, Request, parse};
+use crate::arguments::{Environment, Subcommand, parse};
 use crate::ending::Refusal;
 use crate::output::Verbosity;
 use crate::scripted::{LONG, Refusing, Scripted};
@@ -9,7 +11,7 @@ use crate::scripted::{LONG, Refusing, Scripted};
 fn finish<L: Lock>(options: &[&str], script: &str, lock: L) -> (Finish, Duration) {
     let words = ["quorlock", "run", "-q", "-mredis://a"].into_iter().chain(options.iter().copied());
     let words = words.chain(["job", "sh", "-c", script]).map(OsString::from);
-    let Ok(Request::Run(arguments)) = parse(words, Environment::default()) else { panic!("{options:?}") };
+    let Ok(Subcommand::Run(arguments)) = parse(words, &Environment::default()) else { panic!("{options:?}") };
     let signals = Signals::install().expect("signals");
     let begun = Instant::now();
     let output = Output::new(Verbosity::Quiet, false);
@@ -31,7 +33,7 @@ fn the_command_knows_its_lock_and_gives_its_exit_code() {
 #[test]
 fn a_command_that_does_not_exist_leaves_no_lock() {
     let words = ["quorlock", "run", "-q", "-mredis://a", "job", "/nonexistent"].map(OsString::from);
-    let Ok(Request::Run(arguments)) = parse(words, Environment::default()) else { panic!() };
+    let Ok(Subcommand::Run(arguments)) = parse(words, &Environment::default()) else { panic!() };
     let signals = Signals::install().expect("signals");
     let lock = Scripted::new(LONG);
     let output = Output::new(Verbosity::Quiet, false);

@@ -2,24 +2,28 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::{Cause, Endpoint};
+use quorlock_blocking::{Cause, Endpoint, Token};
+use serde::Serialize;
 
-use crate::arguments::StatusArguments;
+use crate::arguments::{StatusArguments, Terms};
 use crate::duration::spoken;
 use crate::ending::{FREE, NO_QUORUM, SPLIT, USAGE};
 use crate::inspect::{Answer, Key, Said, Standing, State, Survey, Verdict, survey};
-use crate::json::Json;
-use crate::lock;
-use crate::output::{Verbosity, print, without_control};
+use crate::output::{Output, Verbosity, print, without_control};
+use crate::{json, lock};
 
-/// Tells it. The exit code.
-pub(crate) fn status(arguments: &StatusArguments) -> u8 {
-    let config = match lock::checked(&arguments.common, &arguments.resource) {
+/// Prints it. `token` is the one that the environment has for the lock, if there is one. The exit code.
+pub(crate) fn status(arguments: &StatusArguments, token: Option<Token>) -> u8 {
+    let resource = arguments.resource.as_bytes();
+    let config = match lock::checked(Terms::plain(&arguments.masters), resource) {
         Ok(config) => config,
-        Err(refusal) => return refusal.tell(Some(&arguments.resource), &arguments.common.output()),
+        Err(refusal) => {
+            let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal(0) };
+            return refusal.tell(Some(resource), &Output::new(verbosity, arguments.json));
+        }
     };
     let masters = config.masters();
-    let survey = survey(masters, &arguments.resource, arguments.token);
+    let survey = survey(masters, resource, token);
     let verdict = Verdict::of(&survey.answers, config.quorum());
     let code = match verdict.state {
         State::Held { .. } => 0,
@@ -28,15 +32,12 @@ pub(crate) fn status(arguments: &StatusArguments) -> u8 {
         State::Unknown if is_misconfigured(&survey.answers, &verdict) => USAGE,
         State::Unknown => NO_QUORUM,
     };
-    let name = String::from_utf8_lossy(&arguments.resource);
-    if arguments.common.json {
-        let has_token = arguments.token.is_some();
-        return print(&format!("{}\n", json(&name, masters, &survey, &verdict, has_token)), code);
+    let name = String::from_utf8_lossy(resource);
+    match (arguments.json, arguments.quiet) {
+        (true, _) => print(&json::line(&report(&name, masters, &survey, &verdict, token.is_some())), code),
+        (false, true) => code,
+        (false, false) => print(&text(&name, masters, &survey, &verdict), code),
     }
-    if arguments.common.verbosity == Verbosity::Quiet {
-        return code;
-    }
-    print(&text(&name, masters, &survey, &verdict), code)
 }
 
 /// Whether no quorum can answer before somebody changes a configuration.
@@ -166,38 +167,77 @@ fn words(said: &Said, masters: &[Endpoint], ours: Option<usize>) -> String {
     format!("{key:<24}  {}", server.join(", "))
 }
 
-fn json(name: &str, masters: &[Endpoint], survey: &Survey, verdict: &Verdict, has_token: bool) -> Json {
-    let is_ours = |holder: Option<usize>| {
-        if has_token { Json::Flag(holder.is_some() && holder == survey.ours) } else { Json::Null }
-    };
-    let (state, holder, on, left) = match verdict.state {
+/// What is printed with `--json`; `quorlock status --help` documents the fields.
+#[derive(Serialize)]
+struct Report<'a> {
+    resource: &'a str,
+    state: &'static str,
+    text: String,
+    quorum: usize,
+    answered: usize,
+    holder: Option<String>,
+    ours: Option<bool>,
+    held_on: Option<usize>,
+    left_ms: Option<u128>,
+    masters: Vec<MasterReport>,
+}
+
+/// One master in a [`Report`].
+#[derive(Serialize)]
+struct MasterReport {
+    address: String,
+    answered: bool,
+    votes: bool,
+    error: Option<String>,
+    key: Option<&'static str>,
+    holder: Option<String>,
+    ours: Option<bool>,
+    left_ms: Option<u128>,
+    quarantined_ms: Option<u128>,
+    server: Option<String>,
+    version: Option<String>,
+    role: Option<String>,
+    replicas: Option<u64>,
+    warning: Option<String>,
+    uptime_s: Option<u64>,
+    clock_ms: Option<u128>,
+}
+
+fn report<'a>(
+    name: &'a str,
+    masters: &[Endpoint],
+    survey: &Survey,
+    verdict: &Verdict,
+    has_token: bool,
+) -> Report<'a> {
+    let is_ours = |holder: Option<usize>| has_token.then_some(holder.is_some() && holder == survey.ours);
+    let (state, holder, held_on, left) = match verdict.state {
         State::Held { holder, on, left } => ("held", Some(holder), Some(on), left),
         State::Free => ("free", None, None, None),
         State::Split => ("split", None, None, None),
         State::Unknown => ("unknown", None, None, None),
     };
     let each = masters.iter().zip(&survey.answers);
-    let each = each.map(|(master, answer)| json_of(master, answer, masters, is_ours)).collect();
-    Json::Object(vec![
-        ("resource", Json::Text(name.to_owned())),
-        ("state", Json::Text(state.to_owned())),
-        ("text", Json::Text(sentence(verdict, survey.ours))),
-        ("quorum", Json::count(verdict.quorum.needed())),
-        ("answered", Json::count(verdict.answered)),
-        ("holder", Json::text(holder.map(letter))),
-        ("ours", is_ours(holder)),
-        ("held_on", on.map_or(Json::Null, Json::count)),
-        ("left_ms", Json::number(left.map(|left| left.as_millis()))),
-        ("masters", Json::List(each)),
-    ])
+    Report {
+        resource: name,
+        state,
+        text: sentence(verdict, survey.ours),
+        quorum: verdict.quorum.needed(),
+        answered: verdict.answered,
+        holder: holder.map(letter),
+        ours: is_ours(holder),
+        held_on,
+        left_ms: left.map(|left| left.as_millis()),
+        masters: each.map(|(master, answer)| master_report(master, answer, masters, is_ours)).collect(),
+    }
 }
 
-fn json_of(
+fn master_report(
     master: &Endpoint,
     answer: &Answer<Said>,
     masters: &[Endpoint],
-    is_ours: impl Fn(Option<usize>) -> Json,
-) -> Json {
+    is_ours: impl Fn(Option<usize>) -> Option<bool>,
+) -> MasterReport {
     let said = answer.as_ref().ok();
     let (key, holder, left) = match said.map(|said| &said.key) {
         None => (None, None, None),
@@ -207,29 +247,26 @@ fn json_of(
     };
     let standing = said.map(|said| said.standing);
     let objection = standing.and_then(|standing| objection(standing, masters));
-    let error = answer.as_ref().err().map(Cause::to_string).or(objection);
-    let quarantined = match standing {
-        Some(Standing::Quarantined(left) | Standing::Unnoticed(left)) => Some(left.as_millis()),
-        _ => None,
-    };
-    let server = said.and_then(|said| said.server.clone());
-    let (kind, version) = server.unzip();
-    Json::Object(vec![
-        ("address", Json::Text(master.to_string())),
-        ("answered", Json::Flag(said.is_some())),
-        ("votes", Json::Flag(standing == Some(Standing::Votes))),
-        ("error", Json::text(error)),
-        ("key", Json::text(key)),
-        ("holder", Json::text(holder.map(letter))),
-        ("ours", is_ours(holder)),
-        ("left_ms", Json::number(left.map(|left| left.as_millis()))),
-        ("quarantined_ms", Json::number(quarantined)),
-        ("server", Json::text(kind)),
-        ("version", Json::text(version)),
-        ("role", Json::text(said.and_then(|said| said.role.clone()))),
-        ("replicas", Json::number(said.map(|said| said.replicas))),
-        ("warning", Json::text(said.and_then(warning))),
-        ("uptime_s", Json::number(said.and_then(|said| said.uptime).map(|uptime| uptime.as_secs()))),
-        ("clock_ms", Json::number(said.and_then(|said| said.clock).map(|clock| clock.as_millis()))),
-    ])
+    let (server, version) = said.and_then(|said| said.server.clone()).unzip();
+    MasterReport {
+        address: master.to_string(),
+        answered: said.is_some(),
+        votes: standing == Some(Standing::Votes),
+        error: answer.as_ref().err().map(Cause::to_string).or(objection),
+        key,
+        holder: holder.map(letter),
+        ours: is_ours(holder),
+        left_ms: left.map(|left| left.as_millis()),
+        quarantined_ms: match standing {
+            Some(Standing::Quarantined(left) | Standing::Unnoticed(left)) => Some(left.as_millis()),
+            _ => None,
+        },
+        server,
+        version,
+        role: said.and_then(|said| said.role.clone()),
+        replicas: said.map(|said| said.replicas),
+        warning: said.and_then(warning),
+        uptime_s: said.and_then(|said| said.uptime).map(|uptime| uptime.as_secs()),
+        clock_ms: said.and_then(|said| said.clock).map(|clock| clock.as_millis()),
+    }
 }

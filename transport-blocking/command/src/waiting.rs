@@ -83,7 +83,7 @@ pub(crate) fn wait_for<L: Lock>(
     terminal: &Terminal,
     output: &Output,
 ) -> Result<L::Hold, Finish> {
-    let name = String::from_utf8_lossy(&seek.resource);
+    let name = String::from_utf8_lossy(seek.resource.as_bytes());
     let begun = Instant::now();
     loop {
         if let Poll::Ready(outcome) = lock.poll() {
@@ -93,7 +93,7 @@ pub(crate) fn wait_for<L: Lock>(
                     tell_acquired(&name, &mut hold, output);
                     Ok(hold)
                 }
-                Err(refusal) => Err(Finish::Code(refusal.tell(Some(&seek.resource), output))),
+                Err(refusal) => Err(Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output))),
             };
         }
         let waited = begun.elapsed().as_secs();

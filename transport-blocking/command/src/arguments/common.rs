@@ -1,54 +1,143 @@
-//! What several subcommands are told alike.
+//! Options that several subcommands have.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use lexopt::Parser;
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use quorlock_blocking::EvictionPolicy;
 
-use super::options::{Collected, Word};
-use super::{Environment, Hidden, Request, Subcommand};
+use super::Environment;
+use crate::duration;
 use crate::output::{Output, Verbosity};
 
-/// What every subcommand is told that speaks to masters.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Common {
-    /// The masters' URLs as they were given.
-    pub(crate) masters: Hidden<Vec<String>>,
-    /// How long a grant lasts on the masters.
-    pub(crate) ttl: Duration,
-    /// The longest TTL of the whole fleet, if masters that come back empty are to be kept from voting.
-    pub(crate) restart_guard: Option<Duration>,
-    /// What servers may do when their memory is full, although the restart guard is on.
-    pub(crate) evictions: Vec<EvictionPolicy>,
-    /// How much is said.
-    pub(crate) verbosity: Verbosity,
-    /// Whether it is said as JSON.
-    pub(crate) json: bool,
-}
+/// A value that may be a secret, or contain one: `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden<T>(pub(crate) T);
 
-impl Common {
-    /// What these options say.
-    pub(crate) fn output(&self) -> Output {
-        Output::new(self.verbosity, self.json)
+impl<T> fmt::Debug for Hidden<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("(hidden)")
     }
 }
 
-/// What is locked, and how it is sought.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Seek {
-    /// The name of the lock.
-    pub(crate) resource: Vec<u8>,
-    /// How long to wait for the lock.
-    pub(crate) wait: Wait,
-    /// The exit code when another holds the lock.
-    pub(crate) conflict_exit_code: u8,
-    /// Whether the grant is to have a number.
-    pub(crate) fenced: bool,
+/// The masters that keep the locks.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Masters {
+    /// A master, such as redis://user:password@host:6379/0; repeat the option for each master
+    #[arg(short = 'm', long = "master", value_name = "URL", value_parser = OsStringValueParser::new().try_map(url))]
+    urls: Vec<Hidden<String>>,
 }
 
-/// How long to wait for a lock that another holds.
+impl Masters {
+    /// Their URLs, as they were given.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
+        self.urls.iter().map(|Hidden(url)| url.as_str())
+    }
+
+    /// Takes the masters of the environment if no option names any.
+    pub(super) fn complete(&mut self, environment: &Environment) -> Result<(), String> {
+        if self.urls.is_empty() {
+            self.urls = environment.masters()?.into_iter().map(Hidden).collect();
+        }
+        Ok(())
+    }
+}
+
+fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
+    match given.into_string() {
+        Err(_) => Err("is not valid UTF-8: percent-encode the odd bytes as %XX"),
+        Ok(url) if url.trim().is_empty() => {
+            Err("is empty: write a master's URL behind it, such as redis://host:6379")
+        }
+        Ok(url) => Ok(Hidden(url)),
+    }
+}
+
+/// The restart guard.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Guarded {
+    /// Do not let a master that lost its data vote for this time: the longest TTL that any client of these masters
+    /// uses. All clients must give the same; see quorlock bootstrap
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
+    pub(crate) restart_guard: Option<Duration>,
+    /// With the restart guard, accept masters with this maxmemory-policy too; repeat the option for each policy
+    #[arg(long, value_name = "POLICY", value_parser = policy, requires = "restart_guard")]
+    pub(crate) allow_eviction: Vec<EvictionPolicy>,
+}
+
+pub(super) fn policy(name: &str) -> Result<EvictionPolicy, &'static str> {
+    EvictionPolicy::named(name).ok_or("needs a policy as maxmemory-policy has it, such as volatile-ttl")
+}
+
+/// Everything that a configuration is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// The masters.
+    pub(crate) masters: &'a Masters,
+    /// How long a grant lasts on the masters.
+    pub(crate) ttl: Duration,
+    /// The longest TTL of the whole fleet, if the restart guard is on.
+    pub(crate) restart_guard: Option<Duration>,
+    /// What servers may do when their memory is full, although the restart guard is on.
+    pub(crate) evictions: &'a [EvictionPolicy],
+}
+
+impl<'a> Terms<'a> {
+    /// For subcommands that grant and extend nothing.
+    pub(crate) fn plain(masters: &'a Masters) -> Self {
+        Self { masters, ttl: DEFAULT_TTL, restart_guard: None, evictions: &[] }
+    }
+
+    pub(crate) fn guarded(masters: &'a Masters, ttl: Duration, guarded: &'a Guarded) -> Self {
+        let Guarded { restart_guard, allow_eviction } = guarded;
+        Self { masters, ttl, restart_guard: *restart_guard, evictions: allow_eviction }
+    }
+}
+
+/// The TTL of locks without `--ttl`.
+const DEFAULT_TTL: Duration = Duration::from_secs(10);
+
+/// What is locked, and how it is acquired.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Seek {
+    /// How long the masters keep the lock without a renewal
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse_positive)]
+    pub(crate) ttl: Duration,
+    /// Give up if the lock is not acquired within this time
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
+    wait: Option<Duration>,
+    /// Try once. Without -w and -n: wait until the lock is acquired
+    #[arg(short, long)]
+    no_wait: bool,
+    /// The exit code when another client holds the lock. With 0 that is no error: -q does not mention it
+    #[arg(short = 'E', long, value_name = "N", default_value = "1", value_parser = exit_code)]
+    pub(crate) conflict_exit_code: u8,
+    /// Number the grant: each grant has a larger number than all before, for a store that refuses smaller ones
+    #[arg(long)]
+    pub(crate) fenced: bool,
+    #[command(flatten)]
+    pub(crate) resource: Resource,
+}
+
+impl Seek {
+    /// How long to wait for the lock.
+    pub(crate) fn wait(&self) -> Wait {
+        match (self.no_wait, self.wait) {
+            (true, _) | (false, Some(Duration::ZERO)) => Wait::OneTry,
+            (false, Some(longest)) => Wait::UpTo(longest),
+            (false, None) => Wait::Forever,
+        }
+    }
+}
+
+fn exit_code(text: &str) -> Result<u8, &'static str> {
+    text.parse().map_err(|_| "needs a number from 0 to 255")
+}
+
+/// How long to wait for a lock that another client holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Until it is ours.
@@ -59,108 +148,54 @@ pub(crate) enum Wait {
     OneTry,
 }
 
-/// What a command line without a command of its own consists of.
-pub(super) enum Plain {
-    /// It asks for something else.
-    Other(Request),
-    /// Options, and the name of the lock if there is one.
-    Read(Box<Collected>, Option<OsString>),
+/// What is locked.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Resource {
+    /// The name of the lock
+    #[arg(value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
+    resource: OsString,
 }
 
-/// Reads options and at most `most` names of locks; `beyond` is the sentence about one more.
-pub(super) fn plain(
-    subcommand: Subcommand,
-    mut parser: Parser,
-    most: usize,
-    beyond: &str,
-) -> Result<Plain, String> {
-    let mut read = Box::new(Collected::default());
-    let mut names = Vec::new();
-    loop {
-        match read.read(subcommand, &mut parser)? {
-            Word::Option => {}
-            Word::Value(_) if names.len() == most => return Err(beyond.to_owned()),
-            Word::Value(name) => names.push(name),
-            Word::Help => return Ok(Plain::Other(Request::Help(Some(subcommand)))),
-            Word::Version => return Ok(Plain::Other(Request::Version)),
-            Word::End => return Ok(Plain::Read(read, names.pop())),
-        }
+impl Resource {
+    /// The name, which may be any bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.resource.as_bytes()
     }
 }
 
-impl Collected {
-    pub(super) fn common(&mut self, masters_variable: Option<OsString>) -> Result<Common, String> {
-        let ttl = self.ttl.unwrap_or(Duration::from_secs(10));
-        if ttl.is_zero() {
-            return Err("--ttl must be longer than zero.".to_owned());
-        }
-        if self.restart_guard.is_some_and(|longest| longest.is_zero()) {
-            return Err("--restart-guard must be longer than zero.".to_owned());
-        }
-        if self.restart_guard.is_none() && !self.evictions.is_empty() {
-            return Err(
-                "--allow-eviction is for --restart-guard: without it no policy is refused.".to_owned()
-            );
-        }
-        let verbosity = self.verbosity()?;
-        Ok(Common {
-            masters: Hidden(masters(std::mem::take(&mut self.masters), masters_variable)?),
-            ttl,
-            restart_guard: self.restart_guard,
-            evictions: std::mem::take(&mut self.evictions),
-            verbosity,
-            json: self.json,
-        })
-    }
-
-    pub(super) fn seek(&self, resource: Vec<u8>) -> Result<Seek, String> {
-        let wait = match (self.no_wait, self.wait) {
-            (true, Some(_)) => return Err("-w and -n contradict each other: give one of them.".to_owned()),
-            (true, None) => Wait::OneTry,
-            (false, Some(longest)) if longest.is_zero() => Wait::OneTry,
-            (false, Some(longest)) => Wait::UpTo(longest),
-            (false, None) => Wait::Forever,
-        };
-        let conflict_exit_code = self.conflict_exit_code.unwrap_or(1);
-        Ok(Seek { resource, wait, conflict_exit_code, fenced: self.fenced })
-    }
-
-    pub(super) fn verbosity(&self) -> Result<Verbosity, String> {
-        match (self.quiet, self.verbose) {
-            (true, 0) => Ok(Verbosity::Quiet),
-            (true, _) => Err("-q and -v contradict each other: give one of them.".to_owned()),
-            (false, more) => Ok(Verbosity::Normal(more)),
-        }
-    }
+fn resource(name: OsString) -> Result<OsString, &'static str> {
+    if name.is_empty() { Err("is empty: give the lock a name") } else { Ok(name) }
 }
 
-/// The name of the lock; `missing` is the sentence about none.
-pub(super) fn resource(given: Option<OsString>, missing: &str) -> Result<Vec<u8>, String> {
-    match given {
-        None => Err(missing.to_owned()),
-        Some(name) if name.is_empty() => Err("RESOURCE is empty: give the lock a name.".to_owned()),
-        Some(name) => Ok(name.into_vec()),
-    }
+/// How much is said, and how.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Speech {
+    /// Print nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print more; repeat the option for still more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Print JSON, one object with an "event" per line
+    #[arg(long)]
+    json: bool,
 }
 
-/// The masters of the options, or else of the environment.
-fn masters(given: Vec<String>, variable: Option<OsString>) -> Result<Vec<String>, String> {
-    let name = Environment::MASTERS;
-    if given.iter().any(|url| url.trim().is_empty()) {
-        return Err("-m is empty: write a master's URL behind it, such as redis://host:6379.".to_owned());
+impl Speech {
+    /// Standard error, as these options want it.
+    pub(crate) fn output(&self) -> Output {
+        self.output_with(0)
     }
-    if !given.is_empty() {
-        return Ok(given);
+
+    /// The same as if `-v` had been given so many times more.
+    pub(crate) fn output_with(&self, more: u8) -> Output {
+        let verbosity =
+            if self.quiet { Verbosity::Quiet } else { Verbosity::Normal(self.verbose.saturating_add(more)) };
+        Output::new(verbosity, self.json)
     }
-    let variable = variable.unwrap_or_default().into_string().map_err(|_| {
-        format!("{name} is not valid UTF-8: percent-encode the odd bytes of its URLs as %XX.")
-    })?;
-    let named: Vec<String> =
-        variable.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect();
-    if named.is_empty() {
-        return Err(format!(
-            "No masters: name each with -m URL, such as -m redis://host:6379, or all in {name}, separated by commas."
-        ));
+
+    /// Whether JSON is wanted.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
     }
-    Ok(named)
 }

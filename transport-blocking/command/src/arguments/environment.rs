@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-/// The variables of the environment that mean something here. What is proof of a lock comes in them only: everybody on the machine can
-/// see a command's arguments.
+use quorlock_blocking::{FencingToken, Resumption, Token};
+
+/// The variables of the environment that mean something here. What proves that a lock is ours comes from them only: everybody on the
+/// machine can see a command's arguments.
 #[derive(Default)]
 pub(crate) struct Environment {
     /// The masters when no `-m` names any.
@@ -14,16 +16,16 @@ pub(crate) struct Environment {
     pub(crate) proofs: BTreeMap<String, OsString>,
 }
 
-/// What a variable says, with its name for an error about it.
-pub(crate) struct Variable {
-    pub(crate) name: String,
-    pub(crate) value: OsString,
+/// A variable's value, with its name for an error about it.
+struct Variable {
+    name: String,
+    value: OsString,
 }
 
 /// What the environment has about one lock.
-pub(crate) struct Proof {
-    pub(crate) token: Variable,
-    pub(crate) fence: Option<Variable>,
+struct Proof {
+    token: Variable,
+    fence: Option<Variable>,
 }
 
 impl Environment {
@@ -64,8 +66,35 @@ impl Environment {
         name
     }
 
+    /// The masters that the environment names.
+    pub(super) fn masters(&self) -> Result<Vec<String>, String> {
+        let name = Self::MASTERS;
+        let listed = self.masters.clone().unwrap_or_default().into_string().map_err(|_| {
+            format!("{name} is not valid UTF-8: percent-encode the odd bytes of its URLs as %XX.")
+        })?;
+        let urls: Vec<_> =
+            listed.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect();
+        if urls.is_empty() {
+            return Err(format!(
+                "No masters: name each with -m URL, such as -m redis://host:6379, or all in {name}, separated by commas."
+            ));
+        }
+        Ok(urls)
+    }
+
+    /// What proves that this lock is ours, for one that is to be extended.
+    pub(crate) fn resumption(&self, resource: &[u8]) -> Result<Resumption, String> {
+        let Proof { token, fence } = self.proof(resource).ok_or_else(no_token)?;
+        token.resumption(fence.as_ref().map(Variable::fencing_token).transpose()?)
+    }
+
+    /// The token of this lock. Its number is not looked at: a release needs none, so none can be wrong.
+    pub(crate) fn token(&self, resource: &[u8]) -> Result<Token, String> {
+        Ok(self.proof(resource).ok_or_else(no_token)?.token.resumption(None)?.token)
+    }
+
     /// The proof of this lock: in variables of its own, or else in those of the lock that was taken last.
-    pub(crate) fn proof(&self, resource: &[u8]) -> Option<Proof> {
+    fn proof(&self, resource: &[u8]) -> Option<Proof> {
         let pair = |token: String, fence: String| {
             let variable = |name: String| {
                 let value = self.proofs.get(&name).cloned()?;
@@ -76,6 +105,26 @@ impl Environment {
         pair(Self::own(Self::TOKEN, resource), Self::own(Self::FENCE, resource))
             .or_else(|| pair(Self::TOKEN.to_owned(), Self::FENCE.to_owned()))
     }
+}
+
+impl Variable {
+    fn resumption(&self, fence: Option<FencingToken>) -> Result<Resumption, String> {
+        self.value.to_str().and_then(|text| Resumption::from_text(text, fence)).ok_or_else(|| {
+            format!(
+                "{} is no token: quorlock acquire prints one, of 40 hexadecimal digits or more.",
+                self.name
+            )
+        })
+    }
+
+    fn fencing_token(&self) -> Result<FencingToken, String> {
+        let number = self.value.to_str().and_then(|number| number.parse().ok()).and_then(FencingToken::new);
+        number.ok_or_else(|| format!("{} is no number that quorlock acquire --fenced printed.", self.name))
+    }
+}
+
+fn no_token() -> String {
+    format!("No token: {} is not set; evaluate the lines that quorlock acquire prints.", Environment::TOKEN)
 }
 
 #[cfg(test)]

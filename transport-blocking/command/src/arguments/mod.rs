@@ -1,196 +1,146 @@
-//! The command line: what may be written there, and what it means.
+//! The command line: what clap reads of it, and the checks that clap cannot declare.
 
-mod acquire;
-mod bootstrap;
 mod common;
-mod demo;
 mod environment;
 pub(crate) mod faults;
-mod handed_on;
-mod master;
-mod options;
+mod refusal;
 mod run;
 mod simulate;
-mod status;
+mod subcommands;
 
 use std::ffi::OsString;
-use std::fmt;
 
-use lexopt::{Arg, Parser};
+use clap::error::ErrorKind;
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
-pub(crate) use self::acquire::AcquireArguments;
-pub(crate) use self::bootstrap::BootstrapArguments;
-pub(crate) use self::common::{Common, Seek, Wait};
-pub(crate) use self::demo::DemoArguments;
+pub(crate) use self::common::{Seek, Terms, Wait};
 pub(crate) use self::environment::Environment;
-pub(crate) use self::handed_on::{ExtendArguments, ReleaseArguments};
-pub(crate) use self::master::MasterArguments;
-use self::options::{find, name_of, sentence};
 pub(crate) use self::run::RunArguments;
-pub(crate) use self::simulate::{SimulateArguments, Simulated, Told, WorldOptions};
-pub(crate) use self::status::{ForceReleaseArguments, StatusArguments};
+pub(crate) use self::simulate::{SimulateArguments, WorldOptions};
+pub(crate) use self::subcommands::{
+    AcquireArguments, BootstrapArguments, CompletionsArguments, DemoArguments, ExtendArguments,
+    ForceReleaseArguments, ManArguments, MasterArguments, ReleaseArguments, StatusArguments,
+};
 
-/// What the caller wants done.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    /// Print the help of a subcommand, or of all.
-    Help(Option<Subcommand>),
-    /// Print the version.
-    Version,
-    /// Run a command under a lock.
-    Run(Box<RunArguments>),
-    /// Take a lock and leave it held.
-    Acquire(Box<AcquireArguments>),
-    /// Extend a lock that was left held.
-    Extend(Box<ExtendArguments>),
-    /// Release a lock that was left held.
-    Release(Box<ReleaseArguments>),
-    /// Tell what masters say about a lock.
-    Status(Box<StatusArguments>),
-    /// Delete a lock, whoever holds it.
-    ForceRelease(Box<ForceReleaseArguments>),
-    /// Tell new masters that nothing can be locked yet.
-    Bootstrap(Box<BootstrapArguments>),
-    /// Serve embedded masters.
-    Master(MasterArguments),
-    /// Show what a lock does while things go wrong.
-    Demo(DemoArguments),
-    /// Run a simulated world.
-    Simulate(Box<SimulateArguments>),
+/// Distributed locks on independent Redis or Valkey masters
+///
+/// A lock is held while more than half of the masters have its key. The masters are independent of each other: no
+/// replicas, no cluster. All clients of a lock use the same masters. Name each one with -m URL, or all of them in the
+/// variable QUORLOCK_MASTERS.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quorlock",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    term_width = 80,
+    override_usage = "quorlock COMMAND [OPTIONS]...",
+    after_help = include_str!("../help/quorlock.txt"),
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    subcommand: Subcommand,
 }
 
-/// What stands behind `quorlock`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the caller wants done.
+#[derive(Debug, PartialEq, Eq, clap::Subcommand)]
 pub(crate) enum Subcommand {
-    /// `run`
-    Run,
-    /// `acquire`
-    Acquire,
-    /// `extend`
-    Extend,
-    /// `release`
-    Release,
-    /// `status`
-    Status,
-    /// `force-release`
-    ForceRelease,
-    /// `bootstrap`
-    Bootstrap,
-    /// `master`
-    Master,
-    /// `demo`
-    Demo,
-    /// `simulate`
-    Simulate,
+    Run(Box<RunArguments>),
+    Acquire(AcquireArguments),
+    Extend(ExtendArguments),
+    Release(ReleaseArguments),
+    Status(StatusArguments),
+    ForceRelease(ForceReleaseArguments),
+    Bootstrap(BootstrapArguments),
+    Master(MasterArguments),
+    Demo(DemoArguments),
+    Simulate(Box<SimulateArguments>),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
 }
 
 impl Subcommand {
-    const ALL: [Self; 10] = [
-        Self::Run,
-        Self::Acquire,
-        Self::Extend,
-        Self::Release,
-        Self::Status,
-        Self::ForceRelease,
-        Self::Bootstrap,
-        Self::Master,
-        Self::Demo,
-        Self::Simulate,
-    ];
-
-    /// How it is written.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Acquire => "acquire",
-            Self::Extend => "extend",
-            Self::Release => "release",
-            Self::Status => "status",
-            Self::ForceRelease => "force-release",
-            Self::Bootstrap => "bootstrap",
-            Self::Master => "master",
-            Self::Demo => "demo",
-            Self::Simulate => "simulate",
+    /// Fills in what comes from the environment, and checks what depends on several options.
+    fn checked(mut self, environment: &Environment) -> Result<Self, String> {
+        let masters = match &mut self {
+            Self::Run(run) => Some(&mut run.masters),
+            Self::Acquire(acquire) => Some(&mut acquire.masters),
+            Self::Extend(extend) => Some(&mut extend.masters),
+            Self::Release(release) => Some(&mut release.masters),
+            Self::Status(status) => Some(&mut status.masters),
+            Self::ForceRelease(release) => Some(&mut release.masters),
+            Self::Bootstrap(bootstrap) => Some(&mut bootstrap.masters),
+            Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => None,
+        };
+        if let Some(masters) = masters {
+            masters.complete(environment)?;
         }
+        match &self {
+            Self::Run(run) => run.check()?,
+            Self::Simulate(simulate) => simulate.check()?,
+            _ => {}
+        }
+        Ok(self)
     }
 }
 
-impl fmt::Display for Subcommand {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
+/// Why there is no subcommand to carry out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Instead {
+    /// This text was asked for: the help or the version.
+    Print(String),
+    /// The command line is wrong; a whole sentence says what to do.
+    Refuse(String),
 }
 
-/// What may hold a password: `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden<T>(pub(crate) T);
-
-impl<T> fmt::Debug for Hidden<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("(hidden)")
-    }
-}
-
-/// Reads the command line `arguments`, which begin with the name of the program.
+/// Reads the command line `words`, which begin with the name of the program.
 ///
-/// The error is a whole sentence. It repeats no value: a URL with a password, or a token, may have slipped into any place.
+/// A refusal repeats no value: a URL with a password, or a token, may be in any place.
 pub(crate) fn parse(
-    arguments: impl IntoIterator<Item = OsString>,
-    environment: Environment,
-) -> Result<Request, String> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let mut parser = Parser::from_iter(arguments);
-    let subcommand = match parser.next().map_err(|error| sentence(&error))? {
-        Some(Arg::Short('h') | Arg::Long("help")) => return Ok(Request::Help(None)),
-        Some(Arg::Short('V') | Arg::Long("version")) => return Ok(Request::Version),
-        Some(Arg::Value(value)) => {
-            let named = Subcommand::ALL.into_iter().find(|subcommand| value == subcommand.name());
-            named.ok_or_else(|| {
-                format!(
-                    "The subcommands are {}: write quorlock run [OPTIONS] RESOURCE COMMAND, or quorlock --help.",
-                    joined(&Subcommand::ALL, "and")
-                )
-            })?
+    words: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+) -> Result<Subcommand, Instead> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let mut command = command();
+    let parsed = command.try_get_matches_from_mut(&words);
+    let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let line = parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp => Instead::Print(error.to_string()),
+        ErrorKind::DisplayVersion => {
+            Instead::Print(concat!("quorlock ", env!("CARGO_PKG_VERSION"), "\n").into())
         }
-        Some(option) => {
-            let name = name_of(&option);
-            return Err(match find(&option).map(|known| known.of) {
-                Some(of @ [first, ..]) => {
-                    format!("Write {name} behind {}: quorlock {first} {name} ...", joined(of, "or"))
-                }
-                _ => format!("There is no option {name}; quorlock --help lists what there is."),
-            });
-        }
-        None => {
-            return Err("Nothing to do: write quorlock run [OPTIONS] RESOURCE COMMAND, or quorlock --help."
-                .to_owned());
-        }
-    };
-    match subcommand {
-        Subcommand::Run => run::parse(parser, environment),
-        Subcommand::Acquire => acquire::parse(parser, environment),
-        Subcommand::Extend => handed_on::parse_extend(parser, environment),
-        Subcommand::Release => handed_on::parse_release(parser, environment),
-        Subcommand::Status => status::parse_status(parser, environment),
-        Subcommand::ForceRelease => status::parse_force_release(parser, environment),
-        Subcommand::Bootstrap => bootstrap::parse(parser, environment),
-        Subcommand::Master => master::parse(parser),
-        Subcommand::Demo => demo::parse(parser),
-        Subcommand::Simulate => simulate::parse(parser),
-    }
+        _ => Instead::Refuse(refusal::sentence(&error, &mut command, &words)),
+    })?;
+    line.subcommand.checked(environment).map_err(Instead::Refuse)
 }
 
-/// `run, acquire and extend`.
-fn joined(subcommands: &[Subcommand], word: &str) -> String {
-    let names: Vec<_> = subcommands.iter().map(|subcommand| subcommand.name()).collect();
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} {word} {last}", others.join(", ")),
-        None => String::new(),
-    }
+/// The whole command line as clap knows it, with the description of each subcommand in `long_about`.
+pub(crate) fn described() -> clap::Command {
+    let takes_value = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    CommandLine::command().mut_subcommands(|command| {
+        command.args_override_self(true).mut_args(|arg| {
+            // The word behind an option is its value, even if it begins with a hyphen.
+            let is_hyphen_allowed = takes_value(&arg) && !arg.is_positional();
+            arg.allow_hyphen_values(is_hyphen_allowed)
+        })
+    })
+}
+
+/// The same for parsing: `-h` and `--help` print one and the same text, with the description above the options.
+fn command() -> clap::Command {
+    let fold = |command: clap::Command| {
+        let description = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        match description.split_once("\n\n") {
+            Some((_, more)) => command.before_help(more.to_owned()),
+            None => command,
+        }
+        .long_about(None)
+        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}")
+    };
+    fold(described()).mut_subcommands(fold)
 }
 
 #[cfg(test)]
-mod handing_on_tests;
+mod held_tests;
 #[cfg(test)]
 mod tests;

@@ -3,101 +3,89 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use lexopt::Parser;
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser, ValueHint};
 
-use super::common::{Common, Seek, resource};
-use super::options::{Collected, Word, sentence};
-use super::{Environment, Hidden, Request, Subcommand};
+use super::common::{Guarded, Hidden, Masters, Seek, Speech, Terms};
+use crate::duration;
 
-/// Everything that `quorlock run` was told.
-#[derive(Debug, PartialEq, Eq)]
+/// Run a command while holding a lock
+///
+/// Takes the lock RESOURCE on more than half of the given Redis or Valkey masters, runs COMMAND, and releases the lock
+/// when COMMAND ends. The lock is renewed while COMMAND runs. If it is lost, COMMAND is ended before another client can
+/// hold the lock. Everything after COMMAND belongs to COMMAND.
+///
+/// The masters are independent of each other: no replicas, no cluster. To try it without any, quorlock master serves
+/// some; see quorlock master --help.
+#[derive(Debug, PartialEq, Eq, Args)]
+#[command(
+    override_usage = "quorlock run [OPTIONS] RESOURCE [--] COMMAND [ARG]...",
+    after_help = include_str!("../help/run.txt"),
+)]
 pub(crate) struct RunArguments {
-    /// What other subcommands are told too.
-    pub(crate) common: Common,
-    /// What is locked.
+    #[command(flatten)]
+    pub(crate) masters: Masters,
+    #[command(flatten)]
     pub(crate) seek: Seek,
-    /// Whether the lock is renewed while the command runs.
-    pub(crate) renew: bool,
-    /// Whether renewal puts the lock back on masters that lost it.
-    pub(crate) heal: bool,
-    /// How long the command may hold the lock at most.
+    /// Do not renew the lock: COMMAND has to end within the TTL
+    #[arg(long)]
+    pub(crate) no_renew: bool,
+    /// Hold the lock no longer than this: then COMMAND gets TERM, and KILL when the lock runs out
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) max_hold: Option<Duration>,
-    /// How long before validity ends the command is asked to terminate; below half of the TTL.
-    pub(crate) grace: Duration,
+    /// How long before the lock runs out COMMAND gets TERM; it gets KILL shortly before the lock runs out. Less than
+    /// half of the TTL; by default a quarter of it or 2s, whichever is shorter
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    grace: Option<Duration>,
+    /// Let renewals put the lock back on masters that lost it
+    #[arg(long, conflicts_with = "no_renew")]
+    pub(crate) heal: bool,
+    #[command(flatten)]
+    guarded: Guarded,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+    /// The command to run, and its arguments
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        value_hint = ValueHint::CommandWithArguments,
+        value_parser = OsStringValueParser::new().map(Hidden),
+    )]
+    words: Vec<Hidden<OsString>>,
+}
+
+impl RunArguments {
+    /// The masters, and what applies to locks there.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        Terms::guarded(&self.masters, self.seek.ttl, &self.guarded)
+    }
+
     /// The command and its arguments; never empty.
-    pub(crate) command: Hidden<Vec<OsString>>,
-}
-
-pub(super) fn parse(mut parser: Parser, environment: Environment) -> Result<Request, String> {
-    let mut read = Collected::default();
-    let mut name = None;
-    let mut command = Vec::new();
-    loop {
-        // `--` is taken here and not left to the parser: behind it everything belongs to the command, untouched,
-        // except that it may stand both before RESOURCE and before COMMAND.
-        if next_is_dashes(&mut parser) {
-            let mut rest = parser.raw_args().map_err(|error| sentence(&error))?;
-            rest.next();
-            if name.is_none() {
-                name = rest.next();
-                rest.next_if(|argument| argument == "--");
-            }
-            command.extend(rest);
-            break;
+    pub(crate) fn command(&self) -> Vec<&OsStr> {
+        let mut words: Vec<_> = self.words.iter().map(|Hidden(word)| word.as_os_str()).collect();
+        // In `quorlock run -- RESOURCE -- COMMAND` clap takes the first one only.
+        if words.first().is_some_and(|word| *word == "--") {
+            words.remove(0);
         }
-        match read.read(Subcommand::Run, &mut parser)? {
-            Word::Option => {}
-            Word::Value(value) if name.is_none() => name = Some(value),
-            Word::Value(value) => {
-                command.push(value);
-                command.extend(parser.raw_args().map_err(|error| sentence(&error))?);
-                break;
-            }
-            Word::Help => return Ok(Request::Help(Some(Subcommand::Run))),
-            Word::Version => return Ok(Request::Version),
-            Word::End => break,
+        words
+    }
+
+    /// How long before validity ends the command is asked to terminate; below half of the TTL.
+    pub(crate) fn grace(&self) -> Duration {
+        // Integer arithmetic: a quarter is always below the half that is refused.
+        self.grace.unwrap_or(Duration::from_secs(2).min(self.seek.ttl / 4))
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.command().first().is_none_or(|program| program.is_empty()) {
+            return Err(
+                "COMMAND is missing: write quorlock run [OPTIONS] RESOURCE [--] COMMAND [ARG]...".into()
+            );
         }
+        if self.grace() >= self.seek.ttl / 2 {
+            return Err("--grace must be shorter than half of --ttl, or COMMAND would hardly run.".into());
+        }
+        Ok(())
     }
-    finish(read, name, command, environment).map(|run| Request::Run(Box::new(run)))
-}
-
-/// Whether the next argument is `--`. While the parser is inside of a group of short options it is not.
-fn next_is_dashes(parser: &mut Parser) -> bool {
-    parser.try_raw_args().is_some_and(|rest| rest.peek() == Some(OsStr::new("--")))
-}
-
-fn finish(
-    mut read: Collected,
-    name: Option<OsString>,
-    command: Vec<OsString>,
-    environment: Environment,
-) -> Result<RunArguments, String> {
-    let resource = resource(name, "Name the lock and the command: quorlock run [OPTIONS] RESOURCE COMMAND.")?;
-    if command.first().is_none_or(|program| program.is_empty()) {
-        return Err(
-            "No command to run: write it behind RESOURCE, as in quorlock run RESOURCE COMMAND.".to_owned()
-        );
-    }
-    let seek = read.seek(resource)?;
-    let common = read.common(environment.masters)?;
-    // Integer arithmetic: a quarter is always below the half that is refused.
-    let grace = read.grace.unwrap_or(Duration::from_secs(2).min(common.ttl / 4));
-    if grace >= common.ttl / 2 {
-        return Err("--grace must be shorter than half of --ttl, or the command would hardly run.".to_owned());
-    }
-    if read.max_hold.is_some_and(|longest| longest.is_zero()) {
-        return Err("--max-hold must be longer than zero.".to_owned());
-    }
-    if read.heal && read.no_renew {
-        return Err("--heal is what renewals do, and --no-renew has none: give one of them.".to_owned());
-    }
-    Ok(RunArguments {
-        common,
-        seek,
-        renew: !read.no_renew,
-        heal: read.heal,
-        max_hold: read.max_hold,
-        grace,
-        command: Hidden(command),
-    })
 }

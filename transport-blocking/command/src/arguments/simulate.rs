@@ -1,175 +1,124 @@
 //! `quorlock simulate`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lexopt::Parser;
+use clap::Args;
+use clap::builder::ValueHint;
 use quorlock_blocking::sim::{Fault, When};
 
-use super::common::{Plain, plain};
-use super::options::Collected;
-use super::{Request, Subcommand, faults};
+use super::faults;
+use crate::duration;
 use crate::simulate::Scenario;
 
-/// Everything that `quorlock simulate` was told.
-#[derive(Debug, PartialEq, Eq)]
+/// Run a simulated world in which things go wrong, and draw it
+///
+/// Runs clients, masters, clocks and a network as values in one process, in simulated time, with the same code that
+/// takes real locks. An observer that sees everything reports whether a promise was broken. No server is needed, and the
+/// same options print the same on every machine.
+///
+/// The scenarios are each run with a defence, which prevents harm. Without SCENARIO, the options describe a world:
+/// clients that each want one lock, hold it and release it. A world that breaks a promise is shrunk: what the breach does
+/// not need is left out.
+#[derive(Debug, PartialEq, Eq, Args)]
+#[command(after_help = include_str!("../help/simulate.txt"))]
 pub(crate) struct SimulateArguments {
-    /// What is to run.
-    pub(crate) what: Simulated,
-    /// What chance begins with.
+    /// The scenario to run
+    #[arg(
+        value_name = "SCENARIO",
+        value_enum,
+        hide_possible_values = true,
+        conflicts_with_all = ["masters", "clients", "ttl", "fenced", "restart_guard", "faults", "random"],
+    )]
+    pub(crate) scenario: Option<Scenario>,
+    /// Run the scenario without its defence
+    #[arg(long, requires = "scenario")]
+    pub(crate) without_defence: bool,
+    /// List the scenarios with their defences, and end
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// The seed of all chance
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed)]
     pub(crate) seed: u64,
-    /// What is printed.
-    pub(crate) told: Told,
-    /// Where the picture goes.
+    /// Print all that happened, even if no promise was broken
+    #[arg(long, conflicts_with = "mermaid")]
+    pub(crate) timeline: bool,
+    /// Print it as a Mermaid diagram, and nothing else
+    #[arg(long)]
+    pub(crate) mermaid: bool,
+    /// Draw it into this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) svg: Option<PathBuf>,
-}
-
-/// What is to run.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Simulated {
-    /// Nothing: the scenarios are listed.
-    List,
-    /// A scenario of that name.
-    Scenario {
-        /// Which.
-        scenario: Scenario,
-        /// Whether what prevents harm is left out.
-        without_defence: bool,
-    },
-    /// A world of one's own.
-    World(WorldOptions),
+    #[command(flatten)]
+    pub(crate) world: WorldOptions,
 }
 
 /// A world of one's own.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Options of a world")]
 pub(crate) struct WorldOptions {
-    /// Whether everything is made up from the seed.
-    pub(crate) random: bool,
-    /// How many masters.
+    /// How many masters, 9 at most
+    #[arg(long, value_name = "N", default_value = "3", value_parser = up_to::<9>)]
     pub(crate) masters: usize,
-    /// How many clients.
+    /// How many clients, 6 at most
+    #[arg(long, value_name = "N", default_value = "2", value_parser = up_to::<6>)]
     pub(crate) clients: usize,
-    /// The life of the locks.
+    /// The TTL of the locks, from 100ms to 60s
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
-    /// Whether grants are numbered.
+    /// Number the grants
+    #[arg(long)]
     pub(crate) fenced: bool,
-    /// The longest TTL, if the restart guard is on.
+    /// Do not let masters that lost their data vote for this time
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) restart_guard: Option<Duration>,
-    /// What goes wrong.
+    /// What goes wrong; repeat the option for each fault
+    #[arg(long = "fault", value_name = "FAULT", value_parser = faults::parse)]
     pub(crate) faults: Vec<(When, Fault)>,
+    /// Make up all of that from the seed
+    #[arg(
+        long,
+        conflicts_with_all = ["masters", "clients", "ttl", "fenced", "restart_guard", "faults"],
+    )]
+    pub(crate) random: bool,
 }
 
-/// What is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// What came of it, with the timeline if a promise was broken.
-    Verdict,
-    /// With the timeline always.
-    Timeline,
-    /// The timeline as a diagram, and nothing else.
-    Mermaid,
-}
-
-const MOST_MASTERS: usize = 9;
-const MOST_CLIENTS: usize = 6;
 const SHORTEST_TTL: Duration = Duration::from_millis(100);
 const LONGEST_TTL: Duration = Duration::from_secs(60);
 
-/// Reads what stands behind `simulate`.
-pub(super) fn parse(parser: Parser) -> Result<Request, String> {
-    let beyond = "simulate takes one scenario at a time; quorlock simulate --list names them.";
-    let (mut read, name) = match plain(Subcommand::Simulate, parser, 1, beyond)? {
-        Plain::Other(request) => return Ok(request),
-        Plain::Read(read, name) => (read, name),
-    };
-    let told = match (read.timeline, read.mermaid) {
-        (true, true) => {
-            return Err("--timeline and --mermaid contradict each other: give one of them.".to_owned());
-        }
-        (true, false) => Told::Timeline,
-        (false, true) => Told::Mermaid,
-        (false, false) => Told::Verdict,
-    };
-    let svg = read.svg.take();
-    let what = if read.list {
-        Simulated::List
-    } else if let Some(name) = name {
-        scenario(&read, &name)?
-    } else if read.without_defence {
-        return Err(
-            "--without-defence is for a scenario: name one; quorlock simulate --list tells which.".to_owned()
-        );
-    } else {
-        Simulated::World(world(&mut read)?)
-    };
-    let seed = read.seed.unwrap_or(1);
-    Ok(Request::Simulate(Box::new(SimulateArguments { what, seed, told, svg })))
+fn seed(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "needs a whole number, such as 3")
 }
 
-fn scenario(read: &Collected, name: &OsString) -> Result<Simulated, String> {
-    let names: Vec<_> = Scenario::ALL.iter().map(|scenario| scenario.name()).collect();
-    let known = Scenario::ALL.into_iter().find(|scenario| name == scenario.name());
-    let scenario =
-        known.ok_or_else(|| format!("There is no such scenario; there are {}.", names.join(", ")))?;
-    let is_own = read.random
-        || read.fenced
-        || read.masters_count.is_some()
-        || read.clients.is_some()
-        || read.ttl.is_some()
-        || read.restart_guard.is_some()
-        || !read.faults.is_empty();
-    if is_own {
-        return Err(format!(
-            "{} is as it is: with it go --seed, --without-defence, --timeline, --mermaid and --svg only.",
-            scenario.name()
-        ));
-    }
-    Ok(Simulated::Scenario { scenario, without_defence: read.without_defence })
+fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
+    number.ok_or_else(|| format!("needs a number from 1 to {MOST}"))
 }
 
-fn world(read: &mut Collected) -> Result<WorldOptions, String> {
-    let faults = std::mem::take(&mut read.faults);
-    let is_described = read.fenced
-        || read.masters_count.is_some()
-        || read.clients.is_some()
-        || read.ttl.is_some()
-        || read.restart_guard.is_some()
-        || !faults.is_empty();
-    if read.random && is_described {
-        return Err("--random makes up everything: with it go --seed, --timeline, --mermaid and --svg only."
-            .to_owned());
-    }
-    let masters = read.masters_count.unwrap_or(3);
-    let clients = read.clients.unwrap_or(2);
-    let ttl = read.ttl.unwrap_or(Duration::from_secs(2));
-    if !(1..=MOST_MASTERS).contains(&masters) {
-        return Err(format!("--masters needs a number from 1 to {MOST_MASTERS}."));
-    }
-    if !(1..=MOST_CLIENTS).contains(&clients) {
-        return Err(format!("--clients needs a number from 1 to {MOST_CLIENTS}."));
-    }
-    if !(SHORTEST_TTL..=LONGEST_TTL).contains(&ttl) {
-        return Err("--ttl needs a duration from 100ms to 60s.".to_owned());
-    }
-    if read.restart_guard.is_some_and(|longest| longest < ttl || longest > LONGEST_TTL) {
-        return Err("--restart-guard needs a duration from the --ttl to 60s.".to_owned());
-    }
-    for (when, fault) in &faults {
-        let (client, master) = faults::named(*fault);
-        if client >= clients || master >= masters {
-            return Err(format!(
-                "{} names one that is not there: clients are numbered 0 to {}, masters 0 to {}.",
-                faults::shown(*when, *fault),
-                clients - 1,
-                masters - 1
-            ));
+impl SimulateArguments {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let WorldOptions { masters, clients, ttl, restart_guard, faults, .. } = &self.world;
+        if !(SHORTEST_TTL..=LONGEST_TTL).contains(ttl) {
+            return Err("--ttl needs a duration from 100ms to 60s.".to_owned());
         }
-        let is_late = matches!(when, When::At(at) if *at > LONGEST_TTL);
-        if is_late || fault.span() > LONGEST_TTL {
-            return Err("--fault has times up to 60s only.".to_owned());
+        if restart_guard.is_some_and(|longest| longest < *ttl || longest > LONGEST_TTL) {
+            return Err("--restart-guard needs a duration from the --ttl to 60s.".to_owned());
         }
+        for (when, fault) in faults {
+            let (client, master) = faults::named(*fault);
+            if client >= *clients || master >= *masters {
+                return Err(format!(
+                    "{} names one that does not exist: clients are numbered 0 to {}, masters 0 to {}.",
+                    faults::shown(*when, *fault),
+                    clients - 1,
+                    masters - 1
+                ));
+            }
+            let is_late = matches!(when, When::At(at) if *at > LONGEST_TTL);
+            if is_late || fault.span() > LONGEST_TTL {
+                return Err("--fault has times up to 60s only.".to_owned());
+            }
+        }
+        Ok(())
     }
-    let (random, fenced, restart_guard) = (read.random, read.fenced, read.restart_guard);
-    Ok(WorldOptions { random, masters, clients, ttl, fenced, restart_guard, faults })
 }

@@ -85,7 +85,7 @@ pub(crate) fn demo(arguments: &DemoArguments, signals: &Signals<()>) -> Finish {
     let scene = stage.scene();
     let mut text = summary(&scene, until);
     let mut code = if scene.violations() == 0 && scene.store.refused > 0 { 0 } else { BROKEN };
-    if let Some(file) = &arguments.svg {
+    if let Some(file) = arguments.svg() {
         let svg = picture::svg(&scene, MASTERS, cast.all_kept(&stage), until);
         match fs::write(file, svg) {
             Ok(()) => text.push_str(&format!("the timeline is drawn in {}\n", file.display())),

@@ -12,7 +12,7 @@ use quorlock_blocking::sim::Timeline;
 use quorlock_blocking::sim::picture::Verdict;
 
 pub(crate) use self::scenarios::Scenario;
-use crate::arguments::{SimulateArguments, Simulated, Told};
+use crate::arguments::SimulateArguments;
 use crate::ending::{BROKEN, UNWRITTEN};
 use crate::output::{Level, Output, Verbosity, print};
 
@@ -31,24 +31,24 @@ struct Outcome {
 
 /// Runs what the options say. The exit code.
 pub(crate) fn simulate(arguments: &SimulateArguments) -> u8 {
-    let outcome = match &arguments.what {
-        Simulated::List => return print(&scenarios::list(), 0),
-        Simulated::Scenario { scenario, without_defence } => {
-            scripts::run(*scenario, arguments.seed, !without_defence)
-        }
-        Simulated::World(options) => world::run(options, arguments.seed),
+    if arguments.list {
+        return print(&scenarios::list(), 0);
+    }
+    let outcome = match arguments.scenario {
+        Some(scenario) => scripts::run(scenario, arguments.seed, !arguments.without_defence),
+        None => world::run(&arguments.world, arguments.seed),
     };
     if let Some(file) = &arguments.svg {
         if let Err(code) = draw(file, &outcome) {
             return code;
         }
     }
-    let mut text = match arguments.told {
+    if arguments.mermaid {
         // A diagram is for another program.
-        Told::Mermaid => return print(&outcome.timeline.to_mermaid(), code(&outcome)),
-        Told::Timeline | Told::Verdict => outcome.text.clone(),
-    };
-    if outcome.is_broken || arguments.told == Told::Timeline {
+        return print(&outcome.timeline.to_mermaid(), code(&outcome));
+    }
+    let mut text = outcome.text.clone();
+    if outcome.is_broken || arguments.timeline {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{}", outcome.timeline);
     }

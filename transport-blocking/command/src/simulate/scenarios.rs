@@ -2,23 +2,25 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum;
+
 /// A world with a story, in which a defence can be left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
-    /// A client stands still past its lock's life, and then writes.
+    /// A client stands still between its check and its write.
+    #[value(name = "kleppmann-pause")]
     Pause,
-    /// A master's clock leaps.
+    /// A master's clock leaps, and two clients hold the lock.
+    #[value(name = "kleppmann-clock")]
     Clock,
     /// A client stands still while the answers are on their way.
+    #[value(name = "kleppmann-delay")]
     Delay,
-    /// A master comes back without its data.
+    /// A master comes back without its data, and votes again.
     RestartEmpty,
 }
 
 impl Scenario {
-    /// All, in the order of the list.
-    pub(crate) const ALL: [Self; 4] = [Self::Pause, Self::Clock, Self::Delay, Self::RestartEmpty];
-
     /// How it is written.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -61,7 +63,7 @@ impl Scenario {
 /// The list for `--list`.
 pub(super) fn list() -> String {
     let mut text = String::new();
-    for scenario in Scenario::ALL {
+    for scenario in Scenario::value_variants() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", scenario.name());
         let _ = writeln!(text, "    {}", scenario.story());
