@@ -31,7 +31,7 @@ const CODES: [(&str, &[i32]); 12] = [
 ];
 
 /// Programs that the examples run, and that do nothing.
-const PROGRAMS: [&str; 5] = ["build", "deploy", "backup", "bin/pg_dump", "bin/jq"];
+const PROGRAMS: [&str; 4] = ["build", "deploy", "backup", "bin/pg_dump"];
 
 /// Notes the exit code of each call.
 const WRAPPER: &str = "#!/bin/sh\n\"$QUORLOCK_UNDER_TEST\" \"$@\" & child=$!\n\
@@ -59,11 +59,13 @@ fn run(help: &str) -> Vec<i32> {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("bin")).unwrap();
     for program in PROGRAMS {
-        write_program(&directory.path().join(program), "#!/bin/sh\ncat >/dev/null\n");
+        write_program(&directory.path().join(program), "#!/bin/sh\n");
     }
+    write_program(&directory.path().join("bin/jq"), "#!/bin/sh\ncat >/dev/null\n");
     write_program(&directory.path().join("bin/quorlock"), WRAPPER);
     let codes = directory.path().join("codes");
-    let script = format!("PATH=\"$PWD/bin:$PATH\"\n{script}wait\n");
+    // The servers are at other ports.
+    let script = format!("PATH=\"$PWD/bin:$PATH\"\n{}wait\n", script.replace(":6379", ""));
     let mut command = Command::new("sh");
     command.args(["-c", &with_masters(&script, &masters.urls())]).current_dir(directory.path());
     command.env("QUORLOCK_UNDER_TEST", binary::quorlock()).env("CODES", &codes);
