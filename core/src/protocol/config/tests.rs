@@ -1,6 +1,7 @@
 //! Settings that are used and settings that are refused.
 
 use super::*;
+use crate::endpoint::EndpointError;
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -74,9 +75,9 @@ fn an_endless_span_is_refused_with_its_setting_its_value_and_the_cure() {
 #[test]
 fn a_limit_of_none_and_the_longest_limit_are_accepted() {
     let config = three().within(Ttl::MAX).longest_hold(Ttl::MAX).build().unwrap();
-    assert_eq!((config.within, config.longest_hold), (Some(Ttl::MAX), Ttl::MAX));
+    assert_eq!((config.within(), config.longest_hold()), (Some(Ttl::MAX), Some(Ttl::MAX)));
     let config = three().within(None).longest_hold(None).build().unwrap();
-    assert_eq!((config.within, config.longest_hold), (None, Duration::MAX));
+    assert_eq!((config.within(), config.longest_hold()), (None, None));
     // One try.
     assert_eq!(three().within(Duration::ZERO).build().unwrap().within, Some(Duration::ZERO));
 }
@@ -104,14 +105,32 @@ fn what_is_set_is_what_is_used() {
     assert_eq!(config.master_ids().map(MasterId::index).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!((config.quorum().masters(), config.quorum().needed()), (4, 3));
     assert_eq!(config.ttl().as_millis(), 20_000);
-    assert_eq!((config.within, config.longest_hold), (Some(hour), 2 * hour));
-    assert_eq!((config.request_timeout(), config.connect_timeout), (30 * MILLI, Ttl::MAX));
-    assert_eq!(config.retry_delay, MILLI..=Ttl::MAX);
-    assert_eq!(config.reconnect_delay, Ttl::MAX..=Ttl::MAX);
-    assert_eq!((config.max_in_flight_requests, config.max_in_flight_bytes, config.max_locks), (1, 2, 3));
-    assert_eq!(config.client_name.as_deref(), Some("quorlock-1!"));
-    assert_eq!(three().within(None).build().unwrap().within, None);
+    assert_eq!((config.within(), config.longest_hold()), (Some(hour), Some(2 * hour)));
+    assert_eq!((config.request_timeout(), config.connect_timeout()), (30 * MILLI, Ttl::MAX));
+    assert_eq!(config.retry_delay(), MILLI..=Ttl::MAX);
+    assert_eq!(config.reconnect_delay(), Ttl::MAX..=Ttl::MAX);
+    assert_eq!(
+        (config.max_in_flight_requests(), config.max_in_flight_bytes(), config.max_locks()),
+        (1, 2, 3)
+    );
+    assert_eq!(config.client_name(), Some("quorlock-1!"));
+    assert_eq!((config.restart_guard(), config.allowed_evictions()), (None, &[][..]));
+    assert!(config.wake_ups());
     assert_eq!(three().client_name("").build().unwrap_err(), ConfigError::UnusableClientName);
+}
+
+#[test]
+fn what_goes_with_the_restart_guard_is_what_is_used() {
+    let config = three()
+        .restart_guard(Ttl::MAX)
+        .allow_eviction(EvictionPolicy::VolatileTtl)
+        .wake_ups(false)
+        .build()
+        .unwrap();
+    assert_eq!(config.restart_guard(), Some(Ttl::MAX));
+    assert_eq!(config.fleet().map(|fleet| fleet.masters), Some(3));
+    assert_eq!(config.allowed_evictions(), [EvictionPolicy::VolatileTtl]);
+    assert!(!config.wake_ups());
 }
 
 #[test]

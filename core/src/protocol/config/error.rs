@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::units::Span;
-use super::{Quorum, Resource, Ttl};
 use crate::endpoint::EndpointError;
+use crate::protocol::units::Span;
+use crate::protocol::{Quorum, Resource, Ttl};
 
 /// What is wrong with a configuration, or with a value that a request names.
 #[derive(Clone, PartialEq, Eq, Debug)]
