@@ -92,6 +92,16 @@ pub enum ConfigError {
     },
     /// The name is one under which fencing counters or the restart guard keep what they need.
     ReservedResource,
+    /// A variable of the environment that has to be set is not, or is empty.
+    UnsetVariable {
+        /// Its name.
+        variable: &'static str,
+    },
+    /// A variable of the environment is not valid UTF-8.
+    VariableNotText {
+        /// Its name.
+        variable: &'static str,
+    },
     /// A client name that Redis would refuse: empty, or with a space, a line break or something beyond ASCII.
     UnusableClientName,
 }
@@ -150,6 +160,12 @@ impl fmt::Display for ConfigError {
                 "resources whose names begin with {} are where Quorlock keeps what it needs itself; use another name",
                 Resource::RESERVED
             ),
+            Self::UnsetVariable { variable } => {
+                write!(f, "{variable} is not set; set it to the masters' URLs, separated by commas")
+            }
+            Self::VariableNotText { variable } => {
+                write!(f, "{variable} is not valid UTF-8; write odd bytes of its URLs as %XX")
+            }
             Self::UnusableClientName => {
                 f.write_str("the client name must be printable ASCII without spaces, as CLIENT SETNAME asks")
             }

@@ -1,7 +1,10 @@
 //! What a locker is told once: the masters, and how patient to be with them.
 
 mod builder;
+#[cfg(feature = "serde")]
+mod deserialize;
 mod error;
+mod sources;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
