@@ -31,6 +31,8 @@ mod master;
 mod one_try;
 #[path = "command/output.rs"]
 mod output;
+#[path = "command/prefix.rs"]
+mod prefix;
 #[path = "command/promptness.rs"]
 mod promptness;
 #[path = "command/restart_guard.rs"]

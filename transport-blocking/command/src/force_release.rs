@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use quorlock_blocking::{Cause, Config};
+use quorlock_blocking::{Cause, Config, Resource};
 
 use crate::arguments::{ForceReleaseArguments, Terms};
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};
@@ -13,21 +13,28 @@ use crate::status::sentence;
 
 /// Deletes it, if that is meant. The exit code.
 pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) -> u8 {
-    let outcome =
-        lock::checked(Terms::plain(&arguments.masters), arguments.resource.as_bytes()).and_then(|config| {
+    let name = arguments.resource.as_bytes();
+    let outcome = lock::checked(Terms::plain(&arguments.masters, &arguments.resource), name).and_then(
+        |(config, resource)| {
             if !arguments.is_confirmed {
-                confirm(arguments, &config, output)?;
+                confirm(arguments, &config, &resource, output)?;
             }
-            Ok(config)
-        });
+            Ok((config, resource))
+        },
+    );
     match outcome {
-        Ok(config) => deleted(&config, arguments.resource.as_bytes(), output),
-        Err(refusal) => refusal.tell(Some(arguments.resource.as_bytes()), output),
+        Ok((config, resource)) => deleted(&config, &resource, output),
+        Err(refusal) => refusal.tell(Some(name), output),
     }
 }
 
 /// Asks at the terminal.
-fn confirm(arguments: &ForceReleaseArguments, config: &Config, output: &Output) -> Result<(), Refusal> {
+fn confirm(
+    arguments: &ForceReleaseArguments,
+    config: &Config,
+    resource: &Resource,
+    output: &Output,
+) -> Result<(), Refusal> {
     let (stdin, stderr) = (io::stdin(), io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() || arguments.speech.is_json() {
         return Err(Refusal::Configuration(
@@ -35,8 +42,8 @@ fn confirm(arguments: &ForceReleaseArguments, config: &Config, output: &Output) 
                 .to_owned(),
         ));
     }
-    let name = without_control(&String::from_utf8_lossy(arguments.resource.as_bytes()));
-    let survey = survey(config.masters(), arguments.resource.as_bytes(), None);
+    let name = without_control(&String::from_utf8_lossy(resource.name()));
+    let survey = survey(config.masters(), resource.key(), None);
     let stands = sentence(&Verdict::of(&survey.answers, config.quorum()), None);
     output.message(Level::Warning, &format!("{name} is {stands}"));
     output.message(Level::Warning, "whoever holds it is not told at once, and may go on as if it were held");
@@ -49,9 +56,9 @@ fn confirm(arguments: &ForceReleaseArguments, config: &Config, output: &Output) 
     Err(Refusal::Configuration("nothing is deleted: that is not the name of the lock".to_owned()))
 }
 
-fn deleted(config: &Config, resource: &[u8], output: &Output) -> u8 {
-    let name = String::from_utf8_lossy(resource);
-    let outcomes = delete(config.masters(), resource);
+fn deleted(config: &Config, resource: &Resource, output: &Output) -> u8 {
+    let name = String::from_utf8_lossy(resource.name());
+    let outcomes = delete(config.masters(), resource.key());
     let count = |wanted: Deletion| outcomes.iter().filter(|outcome| **outcome == Ok(wanted)).count();
     let (deleted, absent) = (count(Deletion::Deleted), count(Deletion::Absent));
     let (all, needed) = (config.quorum().masters(), config.quorum().needed());

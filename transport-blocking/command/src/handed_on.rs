@@ -56,7 +56,7 @@ pub(crate) fn release(arguments: &ReleaseArguments, token: Token, output: &Outpu
 fn try_release(arguments: &ReleaseArguments, token: Token, output: &Output) -> Result<(), Refusal> {
     let resource = arguments.resource.as_bytes();
     let name = String::from_utf8_lossy(resource);
-    let locker = open(Terms::plain(&arguments.masters), "quorlock-release")?;
+    let locker = open(Terms::plain(&arguments.masters, &arguments.resource), "quorlock-release")?;
     let released =
         locker.release(resource, token).map_err(|error| Refusal::Configuration(error.to_string()))?;
     let outcome = released.wait();

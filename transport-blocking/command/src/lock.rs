@@ -78,10 +78,11 @@ pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
-/// What these options say, without connecting, for what is asked about this lock.
-pub(crate) fn checked(terms: Terms<'_>, resource: &[u8]) -> Result<Config, Refusal> {
-    Resource::new(resource).map_err(|error| Refusal::Configuration(error.to_string()))?;
-    built(configuration(terms, "quorlock"))
+/// What these options say, without connecting, and the lock that something is asked about.
+pub(crate) fn checked(terms: Terms<'_>, name: &[u8]) -> Result<(Config, Resource), Refusal> {
+    let config = built(configuration(terms, "quorlock"))?;
+    let resource = config.resource(name).map_err(|error| Refusal::Configuration(error.to_string()))?;
+    Ok((config, resource))
 }
 
 fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
@@ -100,7 +101,8 @@ fn configuration(terms: Terms<'_>, client: &str) -> ConfigBuilder {
     let mut builder = Config::builder(terms.masters.urls())
         .ttl(terms.ttl)
         .reconnect_delay(shortest..=longest)
-        .client_name(client);
+        .client_name(client)
+        .prefix(terms.prefix);
     if let Some(longest_ttl) = terms.restart_guard {
         builder = builder.restart_guard(longest_ttl);
     }

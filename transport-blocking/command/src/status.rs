@@ -14,16 +14,17 @@ use crate::{json, lock};
 
 /// Prints it. `token` is the one that the environment has for the lock, if there is one. The exit code.
 pub(crate) fn status(arguments: &StatusArguments, token: Option<Token>) -> u8 {
-    let resource = arguments.resource.as_bytes();
-    let config = match lock::checked(Terms::plain(&arguments.masters), resource) {
-        Ok(config) => config,
+    let name = arguments.resource.as_bytes();
+    let (config, resource) = match lock::checked(Terms::plain(&arguments.masters, &arguments.resource), name)
+    {
+        Ok(checked) => checked,
         Err(refusal) => {
             let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal(0) };
-            return refusal.tell(Some(resource), &Output::new(verbosity, arguments.json));
+            return refusal.tell(Some(name), &Output::new(verbosity, arguments.json));
         }
     };
     let masters = config.masters();
-    let survey = survey(masters, resource, token);
+    let survey = survey(masters, resource.key(), token);
     let verdict = Verdict::of(&survey.answers, config.quorum());
     let code = match verdict.state {
         State::Held { .. } => 0,
@@ -32,7 +33,7 @@ pub(crate) fn status(arguments: &StatusArguments, token: Option<Token>) -> u8 {
         State::Unknown if is_misconfigured(&survey.answers, &verdict) => USAGE,
         State::Unknown => NO_QUORUM,
     };
-    let name = String::from_utf8_lossy(resource);
+    let name = String::from_utf8_lossy(name);
     match (arguments.json, arguments.quiet) {
         (true, _) => print(&json::line(&report(&name, masters, &survey, &verdict, token.is_some())), code),
         (false, true) => code,

@@ -35,6 +35,7 @@ struct Settings {
     max_in_flight_bytes: Option<usize>,
     max_locks: Option<usize>,
     client_name: Option<String>,
+    prefix: Option<String>,
     restart_guard: Option<Span>,
     #[serde(default)]
     allowed_evictions: Vec<Policy>,
@@ -63,6 +64,7 @@ impl Settings {
         let builder = with(builder, self.max_in_flight_bytes, ConfigBuilder::max_in_flight_bytes);
         let builder = with(builder, self.max_locks, ConfigBuilder::max_locks);
         let builder = with(builder, self.client_name, ConfigBuilder::client_name);
+        let builder = with(builder, self.prefix, ConfigBuilder::prefix);
         let builder =
             with(builder, self.restart_guard.map(|longest| longest.0), ConfigBuilder::restart_guard);
         with(builder, self.wake_ups, ConfigBuilder::wake_ups)
@@ -147,7 +149,7 @@ mod tests {
             r#"{"masters": "redis://a, redis://:hunter2@b", "ttl": "20s", "within": "none", "longest_hold": "2h",
                 "request_timeout": "30ms", "connect_timeout": "0.5s", "retry_delay": ["1ms", "2ms"],
                 "reconnect_delay": ["3ms", "3ms"], "max_in_flight_requests": 1, "max_in_flight_bytes": 2, "max_locks": 3,
-                "client_name": "x", "restart_guard": "1m", "allowed_evictions": ["volatile-ttl"], "wake_ups": false}"#,
+                "client_name": "x", "prefix": "app:", "restart_guard": "1m", "allowed_evictions": ["volatile-ttl"], "wake_ups": false}"#,
         )
         .unwrap();
         let ms = Duration::from_millis;
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!((config.retry_delay(), config.reconnect_delay()), (ms(1)..=ms(2), ms(3)..=ms(3)));
         assert_eq!((config.max_in_flight_requests(), config.max_in_flight_bytes()), (1, 2));
         assert_eq!((config.max_locks(), config.client_name()), (3, Some("x")));
-        assert_eq!(config.restart_guard(), Some(ms(60_000)));
+        assert_eq!((config.prefix(), config.restart_guard()), ("app:", Some(ms(60_000))));
         assert_eq!(config.allowed_evictions(), [EvictionPolicy::VolatileTtl]);
         assert!(!config.wake_ups());
     }

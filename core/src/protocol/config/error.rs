@@ -92,6 +92,13 @@ pub enum ConfigError {
     },
     /// The name is one under which fencing counters or the restart guard keep what they need.
     ReservedResource,
+    /// The prefix is longer than 1,024 bytes.
+    OversizedPrefix {
+        /// Its length.
+        bytes: usize,
+    },
+    /// With this prefix a resource could have a key that fencing counters or the restart guard need.
+    ReservedPrefix,
     /// A variable of the environment that has to be set is not, or is empty.
     UnsetVariable {
         /// Its name.
@@ -158,6 +165,14 @@ impl fmt::Display for ConfigError {
             Self::ReservedResource => write!(
                 f,
                 "resources whose names begin with {} are where Quorlock keeps what it needs itself; use another name",
+                Resource::RESERVED
+            ),
+            Self::OversizedPrefix { bytes } => {
+                write!(f, "the prefix has {bytes} bytes, and {} is the most", Resource::MAX_PREFIX_BYTES)
+            }
+            Self::ReservedPrefix => write!(
+                f,
+                "with this prefix a key could begin with {}, where Quorlock keeps what it needs itself; use another prefix",
                 Resource::RESERVED
             ),
             Self::UnsetVariable { variable } => {

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use builder::ConfigBuilder;
 pub use error::ConfigError;
 
-use super::{EvictionPolicy, Fleet, MasterId, Quorum, Ttl};
+use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Ttl};
 use crate::endpoint::Endpoint;
 
 /// A checked configuration: whatever exists of this type can be used.
@@ -33,6 +33,7 @@ pub struct Config {
     pub(crate) max_in_flight_bytes: usize,
     pub(crate) max_locks: usize,
     pub(crate) client_name: Option<String>,
+    pub(crate) prefix: Arc<str>,
     pub(crate) fleet: Option<Fleet>,
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
     pub(crate) wake_ups: bool,
@@ -123,6 +124,19 @@ impl Config {
     /// The name of the connections in the masters' `CLIENT LIST`, if they have one.
     pub fn client_name(&self) -> Option<&str> {
         self.client_name.as_deref()
+    }
+
+    /// What the keys on the masters begin with, before the name of a resource.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The resource of this name, with the prefix of this configuration in its key.
+    ///
+    /// # Errors
+    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
+    pub fn resource(&self, name: impl AsRef<[u8]>) -> Result<Resource, ConfigError> {
+        Resource::with_prefix(&self.prefix, name.as_ref())
     }
 
     /// The longest TTL of all clients that the restart guard was told, if it is on.

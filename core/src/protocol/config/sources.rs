@@ -8,6 +8,9 @@ impl Config {
     /// The variable of the environment with the masters: URLs separated by commas.
     pub const MASTERS_VARIABLE: &str = "QUORLOCK_MASTERS";
 
+    /// The variable of the environment with the prefix of keys.
+    pub const PREFIX_VARIABLE: &str = "QUORLOCK_PREFIX";
+
     /// A configuration for the masters of a list, with every other setting at its default.
     ///
     /// The list is URLs separated by commas; write a comma inside of a URL as `%2C`. Spaces around a URL and empty places are ignored.
@@ -23,6 +26,7 @@ impl Config {
     /// | variable | |
     /// |---|---|
     /// | `QUORLOCK_MASTERS` | the masters, as in [`Config::from_list`] |
+    /// | `QUORLOCK_PREFIX` | the prefix of keys, as in [`ConfigBuilder::prefix`]; none if it is not set |
     ///
     /// This crate asks nothing of the system, so that the caller hands in what reads a variable. That is [`std::env::var_os`]:
     ///
@@ -58,7 +62,8 @@ impl ConfigBuilder {
             text.transpose()
         };
         let variable = Config::MASTERS_VARIABLE;
-        Ok(Self::from_list(&text(variable)?.ok_or(ConfigError::UnsetVariable { variable })?))
+        let builder = Self::from_list(&text(variable)?.ok_or(ConfigError::UnsetVariable { variable })?);
+        Ok(builder.prefix(text(Config::PREFIX_VARIABLE)?.unwrap_or_default()))
     }
 }
 
@@ -81,13 +86,18 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_masters() {
+    fn the_environment_names_masters_and_a_prefix() {
         let with = |masters: Option<&str>| {
             Config::from_env(|variable| {
                 masters.filter(|_| variable == "QUORLOCK_MASTERS").map(OsString::from)
             })
         };
         assert_eq!(masters(&with(Some("redis://a,redis://b")).unwrap()), ["a:6379", "b:6379"]);
+        let both = Config::from_env(|variable| {
+            Some(if variable == "QUORLOCK_PREFIX" { "app:" } else { "redis://a" }.into())
+        });
+        assert_eq!(both.unwrap().prefix(), "app:");
+        assert_eq!(with(Some("redis://a")).unwrap().prefix(), "");
         for unset in [None, Some("")] {
             let said = with(unset).unwrap_err().to_string();
             assert!(said.starts_with("QUORLOCK_MASTERS is not set; "), "{said}");

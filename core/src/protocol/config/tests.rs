@@ -36,6 +36,9 @@ fn every_unusable_setting_is_refused_with_its_own_error() {
     assert!(matches!(three().request_timeout(Duration::MAX).build(), Err(ConfigError::EndlessSpan { .. })));
     let setting = "max_locks";
     assert_eq!(three().max_locks(0).build().unwrap_err(), ConfigError::ZeroLimit { setting });
+    let long = "x".repeat(1025);
+    assert_eq!(three().prefix(&long).build().unwrap_err(), ConfigError::OversizedPrefix { bytes: 1025 });
+    assert_eq!(three().prefix("quorlock:").build().unwrap_err(), ConfigError::ReservedPrefix);
     assert_eq!(three().client_name("a b").build().unwrap_err(), ConfigError::UnusableClientName);
 }
 
@@ -99,6 +102,7 @@ fn what_is_set_is_what_is_used() {
         .max_in_flight_bytes(2)
         .max_locks(3)
         .client_name("quorlock-1!")
+        .prefix("app:")
         .build()
         .unwrap();
     assert_eq!(config.masters().last().map(ToString::to_string), Some("d:6379".to_owned()));
@@ -114,6 +118,7 @@ fn what_is_set_is_what_is_used() {
         (1, 2, 3)
     );
     assert_eq!(config.client_name(), Some("quorlock-1!"));
+    assert_eq!((config.prefix(), config.resource("job").unwrap().key()), ("app:", &b"app:job"[..]));
     assert_eq!((config.restart_guard(), config.allowed_evictions()), (None, &[][..]));
     assert!(config.wake_ups());
     assert_eq!(three().client_name("").build().unwrap_err(), ConfigError::UnusableClientName);

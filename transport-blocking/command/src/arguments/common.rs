@@ -77,6 +77,8 @@ pub(super) fn policy(name: &str) -> Result<EvictionPolicy, &'static str> {
 pub(crate) struct Terms<'a> {
     /// The masters.
     pub(crate) masters: &'a Masters,
+    /// What keys begin with.
+    pub(crate) prefix: &'a str,
     /// How long a grant lasts on the masters.
     pub(crate) ttl: Duration,
     /// The longest TTL of the whole fleet, if the restart guard is on.
@@ -87,13 +89,15 @@ pub(crate) struct Terms<'a> {
 
 impl<'a> Terms<'a> {
     /// For subcommands that grant and extend nothing.
-    pub(crate) fn plain(masters: &'a Masters) -> Self {
-        Self { masters, ttl: DEFAULT_TTL, restart_guard: None, evictions: &[] }
+    pub(crate) fn plain(masters: &'a Masters, resource: &'a Resource) -> Self {
+        let prefix = resource.prefix();
+        Self { masters, prefix, ttl: DEFAULT_TTL, restart_guard: None, evictions: &[] }
     }
 
-    pub(crate) fn guarded(masters: &'a Masters, ttl: Duration, guarded: &'a Guarded) -> Self {
+    /// The same for subcommands that grant or extend for this TTL.
+    pub(crate) fn granting(self, ttl: Duration, guarded: &'a Guarded) -> Self {
         let Guarded { restart_guard, allow_eviction } = guarded;
-        Self { masters, ttl, restart_guard: *restart_guard, evictions: allow_eviction }
+        Self { ttl, restart_guard: *restart_guard, evictions: allow_eviction, ..self }
     }
 }
 
@@ -153,13 +157,29 @@ pub(crate) enum Wait {
 pub(crate) struct Resource {
     /// The name of the lock
     #[arg(value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
-    resource: OsString,
+    name: OsString,
+    /// What the key on the masters begins with, before RESOURCE. All clients of a lock must use the same prefix
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
 }
 
 impl Resource {
     /// The name, which may be any bytes.
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.resource.as_bytes()
+        self.name.as_bytes()
+    }
+
+    /// What the key begins with; nothing by default.
+    pub(crate) fn prefix(&self) -> &str {
+        self.prefix.as_deref().unwrap_or_default()
+    }
+
+    /// Takes the prefix of the environment if no option says it.
+    pub(super) fn complete(&mut self, environment: &Environment) -> Result<(), String> {
+        if self.prefix.is_none() {
+            self.prefix = environment.prefix()?;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use quorlock_blocking::{FencingToken, Resumption, Token};
+use quorlock_blocking::{Config, FencingToken, Resumption, Token};
 
 /// The variables of the environment that mean something here. What proves that a lock is ours comes from them only: everybody on the
 /// machine can see a command's arguments.
@@ -12,6 +12,8 @@ use quorlock_blocking::{FencingToken, Resumption, Token};
 pub(crate) struct Environment {
     /// The masters when no `-m` names any.
     pub(crate) masters: Option<OsString>,
+    /// What keys begin with when no `--prefix` says it.
+    pub(crate) prefix: Option<OsString>,
     /// The tokens and numbers of locks that are held, by variable.
     pub(crate) proofs: BTreeMap<String, OsString>,
 }
@@ -29,8 +31,6 @@ struct Proof {
 }
 
 impl Environment {
-    /// The variable that names the masters when no `-m` does.
-    pub(crate) const MASTERS: &str = "QUORLOCK_MASTERS";
     /// The variable that tells what is locked.
     pub(crate) const RESOURCE: &str = "QUORLOCK_RESOURCE";
     /// The variable that proves who holds the lock.
@@ -47,8 +47,8 @@ impl Environment {
                 proofs.insert(name, value);
             }
         }
-        let masters = std::env::var_os(Self::MASTERS).filter(|value| !value.is_empty());
-        Self { masters, proofs }
+        let [masters, prefix] = [Config::MASTERS_VARIABLE, Config::PREFIX_VARIABLE].map(std::env::var_os);
+        Self { masters, prefix, proofs }
     }
 
     /// What `variable` is called for this lock alone, so that two locks of one script do not overwrite each other's: ASCII letters
@@ -68,7 +68,7 @@ impl Environment {
 
     /// The masters that the environment names.
     pub(super) fn masters(&self) -> Result<Vec<String>, String> {
-        let name = Self::MASTERS;
+        let name = Config::MASTERS_VARIABLE;
         let listed = self.masters.clone().unwrap_or_default().into_string().map_err(|_| {
             format!("{name} is not valid UTF-8: percent-encode the odd bytes of its URLs as %XX.")
         })?;
@@ -80,6 +80,13 @@ impl Environment {
             ));
         }
         Ok(urls)
+    }
+
+    /// The prefix that the environment names.
+    pub(super) fn prefix(&self) -> Result<Option<String>, String> {
+        let name = Config::PREFIX_VARIABLE;
+        let prefix = self.prefix.clone().map(OsString::into_string).transpose();
+        prefix.map_err(|_| format!("{name} is not valid UTF-8: choose a prefix that is."))
     }
 
     /// What proves that this lock is ours, for one that is to be extended.
@@ -145,7 +152,7 @@ mod tests {
     fn the_variables_of_a_lock_come_before_those_of_the_last_one() {
         let of = |variables: &[&str]| {
             let proofs = variables.iter().map(|name| ((*name).to_owned(), OsString::from(name))).collect();
-            let environment = Environment { masters: None, proofs };
+            let environment = Environment { proofs, ..Environment::default() };
             environment.proof(b"a").map(|proof| (proof.token.name, proof.fence.map(|fence| fence.name)))
         };
         assert_eq!(of(&[]), None);

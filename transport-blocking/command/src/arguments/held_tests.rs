@@ -26,7 +26,7 @@ fn refusal(arguments: &[&str]) -> String {
 fn holding(token: Option<&str>, fence: Option<&str>) -> Environment {
     let proofs = [("QUORLOCK_TOKEN", token), ("QUORLOCK_FENCE", fence)];
     let proofs = proofs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
-    Environment { masters: None, proofs: proofs.collect() }
+    Environment { proofs: proofs.collect(), ..Environment::default() }
 }
 
 #[test]

@@ -62,19 +62,20 @@ pub(crate) enum Subcommand {
 impl Subcommand {
     /// Fills in what comes from the environment, and checks what depends on several options.
     fn checked(mut self, environment: &Environment) -> Result<Self, String> {
-        let masters = match &mut self {
-            Self::Run(run) => Some(&mut run.masters),
-            Self::Acquire(acquire) => Some(&mut acquire.masters),
-            Self::Extend(extend) => Some(&mut extend.masters),
-            Self::Release(release) => Some(&mut release.masters),
-            Self::Status(status) => Some(&mut status.masters),
-            Self::ForceRelease(release) => Some(&mut release.masters),
-            Self::Bootstrap(bootstrap) => Some(&mut bootstrap.masters),
-            Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => None,
+        let (masters, resource) = match &mut self {
+            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.resource)),
+            Self::Acquire(acquire) => (Some(&mut acquire.masters), Some(&mut acquire.seek.resource)),
+            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.resource)),
+            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.resource)),
+            Self::Status(status) => (Some(&mut status.masters), Some(&mut status.resource)),
+            Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource)),
+            Self::Bootstrap(bootstrap) => (Some(&mut bootstrap.masters), None),
+            Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
+                (None, None)
+            }
         };
-        if let Some(masters) = masters {
-            masters.complete(environment)?;
-        }
+        masters.map_or(Ok(()), |masters| masters.complete(environment))?;
+        resource.map_or(Ok(()), |resource| resource.complete(environment))?;
         match &self {
             Self::Run(run) => run.check()?,
             Self::Simulate(simulate) => simulate.check()?,

@@ -33,7 +33,7 @@ pub(crate) struct AcquireArguments {
 impl AcquireArguments {
     /// The masters, and what applies to locks there.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::guarded(&self.masters, self.seek.ttl, &self.guarded)
+        Terms::plain(&self.masters, &self.seek.resource).granting(self.seek.ttl, &self.guarded)
     }
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct ExtendArguments {
 impl ExtendArguments {
     /// The masters, and what applies to locks there.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::guarded(&self.masters, self.ttl, &self.guarded)
+        Terms::plain(&self.masters, &self.resource).granting(self.ttl, &self.guarded)
     }
 }
 
 /// Release a lock that quorlock acquire took
 ///
-/// Deletes the key RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and reports whether the lock
+/// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and reports whether the lock
 /// was held until now. Nothing is printed if it was.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/release.txt"))]
@@ -107,7 +107,7 @@ pub(crate) struct StatusArguments {
 
 /// Delete a lock, whoever holds it
 ///
-/// Deletes the key RESOURCE on all masters, without its token. This is for a lock whose holder is known to be dead and
+/// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder is known to be dead and
 /// whose TTL is long. A key that is no string is no lock, and is never deleted.
 ///
 /// The holder of the lock is not notified at once: it learns of it with its next renewal. Until then it may go on as if
@@ -158,6 +158,7 @@ impl BootstrapArguments {
     pub(crate) fn terms(&self) -> Terms<'_> {
         Terms {
             masters: &self.masters,
+            prefix: "",
             // Nothing is locked here, and no guard forbids a TTL as long as its own.
             ttl: self.restart_guard,
             restart_guard: Some(self.restart_guard),

@@ -142,6 +142,21 @@ fn masters_come_from_the_options_or_else_from_the_environment() {
 }
 
 #[test]
+fn the_prefix_comes_from_the_option_or_else_from_the_environment() {
+    for (options, variable, prefix) in [
+        (&[][..], None, ""),
+        (&[], Some("app:"), "app:"),
+        (&["--prefix", "own:"], Some("app:"), "own:"),
+        (&["--prefix="], Some("app:"), ""),
+    ] {
+        let environment = Environment { prefix: variable.map(OsString::from), ..Environment::default() };
+        let words = ["quorlock", "run", "-m", "redis://a"].iter().chain(options).chain(&["job", "x"]);
+        let Ok(Subcommand::Run(run)) = parse(words.map(OsString::from), &environment) else { panic!() };
+        assert_eq!(run.terms().prefix, prefix);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_refused_with_the_remedy() {
     for (written, says) in [
         (&[][..], "RESOURCE is missing"),
@@ -241,6 +256,7 @@ proptest! {
             let all = before.into_iter().chain(words.iter().cloned()).map(OsString::from);
             let environment = Environment {
                 masters: Some("redis://a".into()),
+                prefix: Some("app:".into()),
                 proofs: [("QUORLOCK_TOKEN".to_owned(), "ab".repeat(20).into())].into(),
             };
             let _ = parse(all, &environment);
