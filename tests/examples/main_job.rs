@@ -16,7 +16,7 @@ fn main() -> std::io::Result<ExitCode> {
         shows.join("; ")
     );
     let mut quorlock = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    quorlock.args(["run", "--quiet", "-p", "quorlock-blocking", "--features", "cli", "--", "run", "-v"]);
+    quorlock.args(["run", "--quiet", "-p", "quorlock", "--", "run", "-v"]);
     for url in fleet.urls() {
         quorlock.args(["-m", &url]);
     }

@@ -11,6 +11,8 @@ mod conflicts;
 mod demo;
 #[path = "command/documented.rs"]
 mod documented;
+#[path = "command/examples.rs"]
+mod examples;
 #[path = "command/faults.rs"]
 mod faults;
 #[path = "command/fencing.rs"]
@@ -29,6 +31,8 @@ mod master;
 mod one_try;
 #[path = "command/output.rs"]
 mod output;
+#[path = "command/prefix.rs"]
+mod prefix;
 #[path = "command/promptness.rs"]
 mod promptness;
 #[path = "command/restart_guard.rs"]

@@ -28,7 +28,7 @@ impl Claim {
     /// Puts both into bytes, and the counter's key if grants are numbered.
     pub fn new(resource: &Resource, token: Token, fenced: bool) -> Self {
         let counter = if fenced { resource.counter_key() } else { Vec::new() };
-        let arguments = [resource.as_bytes(), &counter, &token.to_hex()];
+        let arguments = [resource.key(), &counter, &token.to_hex()];
         let most: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
         // What is kept has no byte more than it needs, so it is put together somewhere else: mostly on the stack.
         let (mut small, mut large) = ([0; 192], Vec::new());

@@ -14,7 +14,7 @@ use super::request::{Request, wait};
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
 use crate::machine::{MasterState, Resumption};
-use crate::protocol::{Config, RequestError, Resource, Token};
+use crate::protocol::{Config, RequestError, Token};
 
 /// Locks over a set of masters. Cheap to clone; clones share connections and may be used from any thread and task.
 ///
@@ -39,7 +39,7 @@ impl Locker {
     ///
     /// The request does nothing until it is awaited, or waited for with [`Request::wait`].
     pub fn lock(&self, resource: impl AsRef<[u8]>) -> Request {
-        Request::new(self.handle.clone(), &self.config, Resource::new(resource), None)
+        Request::new(self.handle.clone(), &self.config, self.config.resource(resource), None)
     }
 
     /// Goes on with a lock that was handed on ([`Guard::hand_on`](super::Guard::hand_on)), in this process or another one.
@@ -48,7 +48,7 @@ impl Locker {
     /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) says that it is too late. After
     /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) it stands as it stood, and may be asked for again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
-        Request::new(self.handle.clone(), &self.config, Resource::new(resource), Some(lock))
+        Request::new(self.handle.clone(), &self.config, self.config.resource(resource), Some(lock))
     }
 
     /// Releases a lock that was handed on, and tells whether a quorum of masters still held it.
@@ -58,7 +58,7 @@ impl Locker {
     /// # Errors
     /// [`RequestError`], and nothing was sent.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
-        let resource = Resource::new(resource)?;
+        let resource = self.config.resource(resource)?;
         if self.handle.0.is_forked() {
             return Err(RequestError::Forked);
         }

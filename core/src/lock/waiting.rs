@@ -387,6 +387,6 @@ fn last_of_all(give_up_at: Instant, now: Instant, effects: &Effects<'_>) -> Inst
 
 /// The same number in every process (FNV-1a, Fowler, Noll and Vo 1991).
 fn digest(resource: &Resource) -> u64 {
-    let bytes = resource.as_bytes().iter();
+    let bytes = resource.key().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

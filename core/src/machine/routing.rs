@@ -156,7 +156,7 @@ impl<E: Entropy> Machine<E> {
             Place::Behind(place) => self.lines.ahead_of(resource, *place),
             Place::Outside | Place::Ahead { .. } | Place::Gone => 1,
         };
-        let front = self.lines.front(resource.as_bytes()).and_then(|front| self.lock(front));
+        let front = self.lines.front(resource.key()).and_then(|front| self.lock(front));
         let votes = front.filter(|front| !front.is_held()).and_then(|front| front.last_votes());
         // What one master said alone decides nothing.
         let quorum = self.config.quorum;

@@ -4,7 +4,6 @@
 //! exists is valid: whoever holds a [`Ttl`], a [`Resource`] or a [`Config`] need not check it again.
 
 mod config;
-mod config_error;
 mod eviction;
 mod fencing;
 mod fleet;
@@ -17,8 +16,7 @@ mod units;
 mod vote;
 mod votes;
 
-pub use config::{Config, ConfigBuilder};
-pub use config_error::ConfigError;
+pub use config::{Config, ConfigBuilder, ConfigError};
 pub use eviction::EvictionPolicy;
 pub use fencing::FencingToken;
 pub use fleet::Fleet;

@@ -1,48 +1,77 @@
 //! What is locked: a key.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
 ///
+/// Its name is the key without the prefix of the configuration ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and
+/// guards show the name.
+///
 /// Any bytes will do, from 1 to [`Resource::MAX_BYTES`]. The key is a plain Redis string, so that every client
 /// that follows the Redis distributed-locks page, section "Correct implementation with a single instance",
 /// excludes and is excluded by this one.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Resource(Arc<[u8]>);
+#[derive(Clone)]
+pub struct Resource {
+    key: Arc<[u8]>,
+    /// How many bytes of the key are the configuration's prefix.
+    prefix: u16,
+}
 
 impl Resource {
     /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs far less, and the
     /// name travels in every request.
     pub const MAX_BYTES: usize = 16 * 1024;
 
+    /// The longest prefix that is accepted, in bytes.
+    pub(crate) const MAX_PREFIX_BYTES: usize = 1024;
+
     /// What the names of fencing counters and of the restart guard's marker begin with.
     pub(crate) const RESERVED: &str = "quorlock:fence or quorlock:restart-guard";
 
-    /// A resource with this name.
+    /// A resource with this name, whose key has no prefix. For one with the prefix of a configuration see
+    /// [`Config::resource`](crate::Config::resource).
     ///
     /// # Errors
     /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
     pub fn new(name: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
-        let name = name.as_ref();
+        Self::with_prefix("", name.as_ref())
+    }
+
+    /// A resource with this name, whose key begins with a prefix of at most [`Self::MAX_PREFIX_BYTES`].
+    pub(crate) fn with_prefix(prefix: &str, name: &[u8]) -> Result<Self, ConfigError> {
         if name.is_empty() {
             return Err(ConfigError::EmptyResource);
         }
         if name.len() > Self::MAX_BYTES {
             return Err(ConfigError::OversizedResource { bytes: name.len() });
         }
-        if name.starts_with(COUNTER) || name.starts_with(Fleet::MARKER.as_bytes()) {
+        let key: Arc<[u8]> = match prefix {
+            "" => Arc::from(name),
+            _ => Arc::from([prefix.as_bytes(), name].concat()),
+        };
+        if RESERVED.iter().any(|reserved| key.starts_with(reserved)) {
             return Err(ConfigError::ReservedResource);
         }
-        Ok(Self(Arc::from(name)))
+        let prefix = u16::try_from(prefix.len()).unwrap_or(u16::MAX);
+        Ok(Self { key, prefix })
+    }
+
+    /// Whether some name with this prefix has a key that Quorlock needs itself.
+    pub(crate) fn is_prefix_reserved(prefix: &str) -> bool {
+        let prefix = prefix.as_bytes();
+        let may_meet = |reserved: &&[u8]| prefix.starts_with(reserved) || reserved.starts_with(prefix);
+        !prefix.is_empty() && RESERVED.iter().any(may_meet)
     }
 
     /// The restart guard's own key, as the name of what a round of questions about it is about.
     pub(crate) fn marker() -> Self {
-        Self(Arc::from(Fleet::MARKER.as_bytes()))
+        Self { key: Arc::from(Fleet::MARKER.as_bytes()), prefix: 0 }
     }
 
     /// The key under which every master counts the grants of this resource, if they are fenced. Nothing ever expires it: without it
@@ -52,15 +81,23 @@ impl Resource {
     /// the two together: `job` is counted in `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a
     /// name has a closing brace and no tag is that impossible.
     pub fn counter_key(&self) -> Vec<u8> {
-        let [open, close]: [&[u8]; 2] = if has_hash_tag(&self.0) { [b":", b""] } else { [b"/{", b"}"] };
-        [COUNTER, open, &self.0, close].concat()
+        let [open, close]: [&[u8]; 2] = if has_hash_tag(&self.key) { [b":", b""] } else { [b"/{", b"}"] };
+        [COUNTER, open, &self.key, close].concat()
     }
 
-    /// The key's bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+    /// The name, as it was given.
+    pub fn name(&self) -> &[u8] {
+        self.key.get(self.prefix.into()..).unwrap_or_default()
+    }
+
+    /// The key on the masters: the prefix, if there is one, and the name.
+    pub fn key(&self) -> &[u8] {
+        &self.key
     }
 }
+
+/// What no key of a lock begins with.
+const RESERVED: [&[u8]; 2] = [COUNTER, Fleet::MARKER.as_bytes()];
 
 /// What the names of counters begin with.
 const COUNTER: &[u8] = b"quorlock:fence";
@@ -72,17 +109,44 @@ fn has_hash_tag(key: &[u8]) -> bool {
     behind.and_then(|rest| rest.iter().position(|byte| *byte == b'}')).is_some_and(|length| length > 0)
 }
 
+/// Two resources are the same if their keys are. The prefix is the same for all resources of a configuration.
 impl Borrow<[u8]> for Resource {
     fn borrow(&self) -> &[u8] {
-        &self.0
+        &self.key
+    }
+}
+
+impl PartialEq for Resource {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Resource {}
+
+impl PartialOrd for Resource {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Resource {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl Hash for Resource {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
     }
 }
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::str::from_utf8(&self.0) {
+        match std::str::from_utf8(self.name()) {
             Ok(text) if !text.contains(char::is_control) => f.write_str(text),
-            _ => write!(f, "{}", self.0.escape_ascii()),
+            _ => write!(f, "{}", self.name().escape_ascii()),
         }
     }
 }
@@ -115,6 +179,28 @@ mod tests {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
         }
         assert!(Resource::new("quorlock:job").is_ok());
+    }
+
+    #[test]
+    fn a_prefix_is_part_of_the_key_and_of_nothing_else() {
+        let resource = Resource::with_prefix("app:", b"job").unwrap();
+        assert_eq!((resource.name(), resource.key()), (&b"job"[..], &b"app:job"[..]));
+        assert_eq!((resource.to_string(), format!("{resource:?}")), ("job".into(), "Resource(job)".into()));
+        assert_eq!(resource.counter_key(), b"quorlock:fence/{app:job}");
+        assert_eq!(resource, Resource::new("app:job").unwrap());
+        assert_ne!(resource, Resource::new("job").unwrap());
+        assert_eq!(Resource::with_prefix("app:", b""), Err(ConfigError::EmptyResource));
+        assert!(Resource::with_prefix("app:", b"quorlock:fence").is_ok());
+    }
+
+    #[test]
+    fn a_prefix_with_which_a_name_could_be_reserved_is_reserved() {
+        for prefix in ["q", "quorlock:", "quorlock:fence", "quorlock:fence/{a", "quorlock:restart-guard:"] {
+            assert!(Resource::is_prefix_reserved(prefix), "{prefix}");
+        }
+        for prefix in ["", "app:", "quorlock:app:", "Q"] {
+            assert!(!Resource::is_prefix_reserved(prefix), "{prefix}");
+        }
     }
 
     #[test]

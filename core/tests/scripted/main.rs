@@ -19,6 +19,7 @@ mod listening;
 mod messages;
 mod oversleeping;
 mod own_changes;
+mod prefix;
 mod renewal;
 mod restart_guard;
 mod retry;

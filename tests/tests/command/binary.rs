@@ -56,16 +56,7 @@ fn build(profile: &Path) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let output = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "quorlock-blocking",
-            "--features",
-            "cli",
-            "--bin",
-            "quorlock",
-        ])
+        .args(["build", "--quiet", "--package", "quorlock", "--bin", "quorlock"])
         .args(["--profile", name])
         .arg("--target-dir")
         .arg(target)

@@ -96,10 +96,10 @@ fn a_signal_ends_it_and_nothing_is_left_behind() {
 fn what_is_written_wrong_is_64() {
     let directory = tempfile::tempdir().unwrap();
     for (options, says) in [
-        (&["--svg"][..], "--svg needs the name of a file"),
+        (&["--svg"][..], "--svg needs a value"),
         (&["--svg", "x.svg", "--no-svg"], "contradict"),
         (&["-m", "redis://a"], "-m is an option of run"),
-        (&["more"], "options only"),
+        (&["more"], "an argument too many"),
     ] {
         let refused = demo(options, directory.path());
         assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{options:?}: {}", refused.err);

@@ -26,7 +26,7 @@ use crate::running::{Ended, Running};
 /// What pages tell and nothing here runs, and why.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
-    ("cargo install --path transport-blocking --features cli", "it changes what is installed"),
+    ("cargo install --path transport-blocking/command", "it changes what is installed"),
     ("cargo demo", "it builds; what it runs, quorlock demo, has tests of its own"),
 ];
 
@@ -134,7 +134,7 @@ fn steps(page: &str) -> Vec<Step> {
 }
 
 /// The script with the masters that there are in place of the hosts that a page names, and free ports in place of its ports.
-fn with_masters(script: &str, urls: &[String]) -> String {
+pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
     let mut script = script.to_owned();
     let listeners: Vec<_> = PORTS.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     for (port, listener) in PORTS.iter().zip(&listeners) {

@@ -240,10 +240,10 @@ fn mistakes_are_64_and_no_secret_is_told() {
         assert!(said(&[subcommand, JOB], Some("")).contains("QUORLOCK_TOKEN is not set"));
         assert!(said(&[subcommand, JOB], token.get(1..)).contains("40 hexadecimal digits"));
         assert!(said(&[subcommand, JOB, &token], Some(&token)).contains("QUORLOCK_TOKEN"));
-        assert!(said(&[subcommand], Some(&token)).contains("Name the lock"));
+        assert!(said(&[subcommand], Some(&token)).contains("RESOURCE is missing"));
         assert!(said(&[subcommand, "quorlock:fence/x"], Some(&token)).contains("another name"));
     }
-    assert!(said(&["acquire", JOB, "true"], None).contains("runs no command"));
+    assert!(said(&["acquire", JOB, "true"], None).contains("use quorlock run"));
     assert!(said(&["acquire", "--heal", JOB], None).contains("an option of run"));
     for subcommand in ["acquire", "extend", "release"] {
         let mut words = vec![subcommand];

@@ -155,7 +155,7 @@ fn a_bootstrap_that_cannot_be_meant_is_64() {
     for (words, says) in [
         (&["bootstrap"][..], "--restart-guard"),
         (&["bootstrap", "--restart-guard", "0"], "--restart-guard"),
-        (&["bootstrap", "--restart-guard", "1m", JOB], "options only"),
+        (&["bootstrap", "--restart-guard", "1m", JOB], "an argument too many"),
         (&["bootstrap", "--restart-guard", "1m", "--ttl", "1s"], "--ttl is an option of run"),
         (&["bootstrap", "--restart-guard", "1m", "-m", "redis://:hunter2@host:x"], "master 1 of 1"),
     ] {

@@ -104,8 +104,8 @@ pub(crate) fn exported(lines: &str, variable: &str) -> Option<String> {
 /// `quorlock` with these arguments, and none of its variables in the environment.
 pub(crate) fn quorlock(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary::quorlock());
-    for variable in ["QUORLOCK_MASTERS", "QUORLOCK_RESOURCE", "QUORLOCK_TOKEN", "QUORLOCK_FENCE"] {
-        command.env_remove(variable);
+    for variable in ["MASTERS", "PREFIX", "RESOURCE", "TOKEN", "FENCE"] {
+        command.env_remove(format!("QUORLOCK_{variable}"));
     }
     command.args(arguments);
     command

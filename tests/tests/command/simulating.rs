@@ -150,8 +150,8 @@ fn arguments_that_make_no_sense_are_64_and_say_so() {
     for (words, says) in [
         (&["kleppmann"][..], "kleppmann-pause, kleppmann-clock, kleppmann-delay, restart-empty"),
         (&["kleppmann-pause", "kleppmann-clock"], "--list"),
-        (&["kleppmann-pause", "--masters", "5"], "--seed"),
-        (&["--without-defence"], "--list"),
+        (&["kleppmann-pause", "--masters", "5"], "SCENARIO and --masters"),
+        (&["--without-defence"], "SCENARIO is missing"),
         (&["--seed", "x"], "--seed"),
         (&["--seed"], "--seed"),
         (&["--masters", "0"], "1 to 9"),
@@ -169,9 +169,9 @@ fn arguments_that_make_no_sense_are_64_and_say_so() {
         (&["--fault", "hang:3@1s+1s"], "masters 0 to 2"),
         (&["--fault", "kill:2@1s"], "clients are numbered 0 to 1"),
         (&["--fault", "hang:1@1h+1s"], "60s"),
-        (&["-q"], "-q"),
+        (&["-q"], "-q is an option of"),
         (&["--json"], "--json"),
-        (&["-m", "redis://a"], "-m"),
+        (&["-m", "redis://a"], "-m is an option of"),
         (&["--bogus"], "--bogus"),
     ] {
         let ended = simulate(words);

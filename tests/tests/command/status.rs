@@ -349,9 +349,9 @@ fn unix_sockets_are_asked_too() {
 fn what_is_written_wrong_is_64() {
     let masters = masters(1);
     for (words, says) in [
-        (&["status"][..], "Name the lock"),
+        (&["status"][..], "RESOURCE is missing"),
         (&["status", ""], "RESOURCE is empty"),
-        (&["status", JOB, "more"], "one RESOURCE"),
+        (&["status", JOB, "more"], "an argument too many"),
         (&["status", "--ttl", "1s", JOB], "--ttl is an option of run"),
         (&["status", "quorlock:restart-guard"], "quorlock:fence"),
         (&["status", "-m", "redis://:hunter2@host:x", JOB], "master 1 of 1"),

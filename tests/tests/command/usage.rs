@@ -29,11 +29,11 @@ fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
         (&["--ttl", "1s", "--grace", "500ms"], "--grace"),
         (&["--grace", "5s"], "--grace"),
         (&["--max-hold", "0"], "--max-hold"),
-        (&["-w", "soon"], "-w"),
-        (&["-n", "-w", "1s"], "-w and -n"),
-        (&["-q", "-v"], "-q and -v"),
-        (&["-E", "256"], "-E"),
-        (&["-E", "no"], "-E"),
+        (&["-w", "soon"], "--wait"),
+        (&["-n", "-w", "1s"], "--no-wait and --wait"),
+        (&["-q", "-v"], "--quiet and --verbose"),
+        (&["-E", "256"], "--conflict-exit-code needs a number"),
+        (&["-E", "no"], "--conflict-exit-code needs a number"),
         (&["--json=yes"], "--json"),
     ] {
         let words = [&["run", "-m", &url], options, &[JOB], &SHOW].concat();
@@ -45,8 +45,8 @@ fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
         (&["job", "true"], "quorlock run"),
         (&["--ttl", "1s", "run", "job", "true"], "run --ttl"),
         (&["run", "-m", &url], "RESOURCE"),
-        (&["run", "-m", &url, "job"], "command"),
-        (&["run", "-m", &url, "job", "--"], "command"),
+        (&["run", "-m", &url, "job"], "COMMAND"),
+        (&["run", "-m", &url, "job", "--"], "COMMAND"),
         (&["run", "-m", &url, "", "true"], "RESOURCE"),
         (&["run", "job", "true", "-m"], "QUORLOCK_MASTERS"),
     ] {
@@ -60,7 +60,7 @@ fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
 fn masters_that_cannot_be_are_64_and_no_password_is_told() {
     for (urls, says) in [
         (&[][..], "QUORLOCK_MASTERS"),
-        (&[""], "-m"),
+        (&[""], "--master"),
         (&["host:6379"], "redis://"),
         (&["http://:hunter2@host"], "redis://"),
         (&["redis://:hunter2@host:99999"], "port"),
@@ -146,31 +146,41 @@ fn replicas_have_no_vote() {
     assert!(refused.err.contains("replica"), "{}", refused.err);
 }
 
+/// All of them.
+pub(crate) const SUBCOMMANDS: [&str; 12] = [
+    "run",
+    "acquire",
+    "extend",
+    "release",
+    "status",
+    "force-release",
+    "bootstrap",
+    "master",
+    "demo",
+    "simulate",
+    "completions",
+    "man",
+];
+
+#[track_caller]
+fn assert_is_help(words: &[&str], usage: &str) {
+    let ended = Running::of(&mut quorlock(words)).end();
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
+    assert!(ended.out.contains(usage), "{}", ended.out);
+    assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
+}
+
 #[test]
 fn help_and_version_are_asked_for_and_fit_80_columns() {
-    for words in [&["--help"][..], &["-h"], &["run", "--help"], &["run", "-m", "redis://a", "-h"]] {
-        let ended = Running::of(&mut quorlock(words)).end();
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
-        assert!(ended.out.contains("Usage: quorlock run"), "{}", ended.out);
-        let widest = ended.out.lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(80), "{widest:?}");
-    }
-    for subcommand in [
-        "run",
-        "acquire",
-        "extend",
-        "release",
-        "status",
-        "force-release",
-        "bootstrap",
-        "master",
-        "demo",
-        "simulate",
+    for (words, usage) in [
+        (&["--help"][..], "Usage: quorlock COMMAND"),
+        (&["-h"], "Usage: quorlock COMMAND"),
+        (&["run", "-m", "redis://a", "-h"], "Usage: quorlock run"),
     ] {
-        let ended = Running::of(&mut quorlock(&[subcommand, "--help"])).end();
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{subcommand}");
-        assert!(ended.out.contains(&format!("Usage: quorlock {subcommand}")), "{}", ended.out);
-        assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
+        assert_is_help(words, usage);
+    }
+    for subcommand in SUBCOMMANDS {
+        assert_is_help(&[subcommand, "--help"], &format!("Usage: quorlock {subcommand}"));
     }
     let version = Running::of(&mut quorlock(&["--version"])).end();
     assert_eq!((version.code, version.out.as_str()), (Some(0), "quorlock 0.1.0\n"));

@@ -339,7 +339,7 @@ impl State {
                         return true;
                     }
                     let server_now = Duration::from_nanos(node.clock.read(now));
-                    let key = held.resource.as_bytes();
+                    let key = held.resource.key();
                     node.model.value(0, key, server_now) == Some(held.token.as_slice())
                         && node
                             .model

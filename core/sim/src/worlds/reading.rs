@@ -24,7 +24,7 @@ impl State {
             let present = node.model.keys(server_now).filter_map(|held| {
                 let known = self.observer.known.get(held.value?)?;
                 let resource = Resource::new(held.key).ok()?;
-                let end = node.model.expires_at(0, resource.as_bytes(), server_now);
+                let end = node.model.expires_at(0, resource.key(), server_now);
                 let until = end.map_or(u64::MAX, |end| node.clock.when(nanos(end)));
                 Some(Key { master, client: known.client, resource, token: known.number, from: now, until })
             });

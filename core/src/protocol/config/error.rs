@@ -1,0 +1,191 @@
+//! What is wrong with a configuration, in words that say what to do.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::endpoint::EndpointError;
+use crate::protocol::units::Span;
+use crate::protocol::{Quorum, Resource, Ttl};
+
+/// What is wrong with a configuration, or with a value that a request names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No master was named.
+    NoMasters,
+    /// More masters than [`Quorum::MAX_MASTERS`].
+    TooManyMasters {
+        /// How many.
+        masters: usize,
+    },
+    /// One address stands twice in the list: it would vote twice.
+    SameMasterTwice {
+        /// The address.
+        master: String,
+    },
+    /// A master's URL cannot be used. The URL is not repeated, for it may hold a password.
+    Endpoint {
+        /// Its place in the list, counted from 1.
+        place: usize,
+        /// How many masters are named.
+        masters: usize,
+        /// What is wrong with it.
+        error: EndpointError,
+    },
+    /// The name of what is to be locked is empty.
+    EmptyResource,
+    /// The name of what is to be locked is longer than [`Resource::MAX_BYTES`].
+    OversizedResource {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The TTL is less than a millisecond.
+    ZeroTtl,
+    /// The TTL is more than [`Ttl::MAX`].
+    OversizedTtl {
+        /// What was asked for.
+        ttl: Duration,
+    },
+    /// The TTL leaves no validity once the drift and one request time-out are taken off.
+    TtlTooShort {
+        /// What was asked for.
+        ttl: Duration,
+        /// What it must exceed.
+        more_than: Duration,
+    },
+    /// A span of zero would end every request before its answer, or retry without a pause.
+    ZeroSpan {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// A span beyond [`Ttl::MAX`] is a mistake.
+    EndlessSpan {
+        /// The name of the setting.
+        setting: &'static str,
+        /// What was asked for.
+        span: Duration,
+    },
+    /// A limit beyond [`Ttl::MAX`] on what may also have none.
+    EndlessLimit {
+        /// The name of the setting.
+        setting: &'static str,
+        /// What was asked for.
+        limit: Duration,
+    },
+    /// The lower bound is above the upper one.
+    ReversedBounds {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// A limit of zero would refuse everything.
+    ZeroLimit {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// A TTL beyond the longest that the restart guard was told.
+    TtlAboveFleet {
+        /// What was asked for.
+        ttl: Duration,
+        /// What was said to be the longest.
+        longest: Duration,
+    },
+    /// The name is one under which fencing counters or the restart guard keep what they need.
+    ReservedResource,
+    /// The prefix is longer than 1,024 bytes.
+    OversizedPrefix {
+        /// Its length.
+        bytes: usize,
+    },
+    /// With this prefix a resource could have a key that fencing counters or the restart guard need.
+    ReservedPrefix,
+    /// A variable of the environment that has to be set is not, or is empty.
+    UnsetVariable {
+        /// Its name.
+        variable: &'static str,
+    },
+    /// A variable of the environment is not valid UTF-8.
+    VariableNotText {
+        /// Its name.
+        variable: &'static str,
+    },
+    /// A client name that Redis would refuse: empty, or with a space, a line break or something beyond ASCII.
+    UnusableClientName,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMasters => {
+                f.write_str("no master is named; name at least one, for example redis://127.0.0.1:6379")
+            }
+            Self::TooManyMasters { masters } => {
+                write!(f, "{masters} masters are named, and {} is the most", Quorum::MAX_MASTERS)
+            }
+            Self::SameMasterTwice { master } => {
+                write!(f, "{master} is named twice; each master has one vote, so name it once")
+            }
+            Self::Endpoint { place, masters, error } => write!(f, "master {place} of {masters}: {error}"),
+            Self::EmptyResource => f.write_str("the resource's name is empty; name what is to be locked"),
+            Self::OversizedResource { bytes } => {
+                write!(f, "the resource's name has {bytes} bytes, and {} is the most", Resource::MAX_BYTES)
+            }
+            Self::ZeroTtl => {
+                f.write_str("the TTL is zero; masters count whole milliseconds, so use 1 ms or more")
+            }
+            Self::OversizedTtl { ttl } => {
+                write!(f, "a TTL of {} is beyond the longest, {}", Span(*ttl), Span(Ttl::MAX))
+            }
+            Self::TtlTooShort { ttl, more_than } => write!(
+                f,
+                "a TTL of {} leaves no validity; it must be more than {} (TTL × 0.01 + 2 ms for drift, and one request time-out)",
+                Span(*ttl),
+                Span(*more_than)
+            ),
+            Self::ZeroSpan { setting } => write!(f, "{setting} is zero; use 1 ms or more"),
+            Self::EndlessSpan { setting, span } => {
+                write!(f, "{setting} of {} is beyond the longest, {}", Span(*span), Span(Ttl::MAX))
+            }
+            Self::EndlessLimit { setting, limit } => write!(
+                f,
+                "{setting} of {} is beyond the longest, {}; for no limit use {setting}(None)",
+                Span(*limit),
+                Span(Ttl::MAX)
+            ),
+            Self::ReversedBounds { setting } => {
+                write!(f, "{setting} has its lower bound above its upper one")
+            }
+            Self::ZeroLimit { setting } => write!(f, "{setting} is zero; use 1 or more"),
+            Self::TtlAboveFleet { ttl, longest } => write!(
+                f,
+                "a TTL of {} is beyond the longest that the restart guard was told, {}; use a shorter one, or give all clients a guard with a longer one",
+                Span(*ttl),
+                Span(*longest)
+            ),
+            Self::ReservedResource => write!(
+                f,
+                "resources whose names begin with {} are where Quorlock keeps what it needs itself; use another name",
+                Resource::RESERVED
+            ),
+            Self::OversizedPrefix { bytes } => {
+                write!(f, "the prefix has {bytes} bytes, and {} is the most", Resource::MAX_PREFIX_BYTES)
+            }
+            Self::ReservedPrefix => write!(
+                f,
+                "with this prefix a key could begin with {}, where Quorlock keeps what it needs itself; use another prefix",
+                Resource::RESERVED
+            ),
+            Self::UnsetVariable { variable } => {
+                write!(f, "{variable} is not set; set it to the masters' URLs, separated by commas")
+            }
+            Self::VariableNotText { variable } => {
+                write!(f, "{variable} is not valid UTF-8; write odd bytes of its URLs as %XX")
+            }
+            Self::UnusableClientName => {
+                f.write_str("the client name must be printable ASCII without spaces, as CLIENT SETNAME asks")
+            }
+        }
+    }
+}
+
+impl Error for ConfigError {}

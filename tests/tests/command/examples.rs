@@ -1,0 +1,89 @@
+//! The examples of every `--help`, run as scripts of a POSIX shell.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use quorlock_tests::masters;
+
+use crate::binary;
+use crate::documented::with_masters;
+use crate::running::{Running, quorlock};
+use crate::usage::SUBCOMMANDS;
+
+/// What each call of `quorlock` in a subcommand's examples ends with, in the order of their ends.
+const CODES: [(&str, &[i32]); 12] = [
+    ("run", &[0, 0]),
+    ("acquire", &[0, 0, 0]),
+    ("extend", &[0, 0, 0]),
+    ("release", &[0, 0]),
+    // Nothing is locked there.
+    ("status", &[3, 3, 3]),
+    ("force-release", &[3, 0]),
+    ("bootstrap", &[0, 0]),
+    ("master", &[0, 0]),
+    ("demo", &[0]),
+    // Both show how a promise is broken.
+    ("simulate", &[1, 1]),
+    ("completions", &[0]),
+    ("man", &[0]),
+];
+
+/// Programs that the examples run, and that do nothing.
+const PROGRAMS: [&str; 4] = ["build", "deploy", "backup", "bin/pg_dump"];
+
+/// Notes the exit code of each call.
+const WRAPPER: &str = "#!/bin/sh\n\"$QUORLOCK_UNDER_TEST\" \"$@\" & child=$!\n\
+    trap 'kill -TERM $child' TERM\nwait $child; code=$?\n\
+    test $code -lt 128 || { wait $child; code=$?; }\necho $code >>\"$CODES\"\nexit $code\n";
+
+/// The scripts behind `Examples:`, or nothing.
+fn examples(help: &str) -> String {
+    let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_default();
+    examples.lines().map(|line| format!("{}\n", line.strip_prefix("  ").unwrap_or(line))).collect()
+}
+
+fn write_program(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs the examples of a help and gives the exit codes of the calls of `quorlock`.
+#[track_caller]
+fn run(help: &str) -> Vec<i32> {
+    let script = examples(help);
+    assert!(script.contains("quorlock "), "no example: {help}");
+    // New ones for each: a bootstrap leaves masters that other clients cannot use.
+    let masters = masters(3);
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("bin")).unwrap();
+    for program in PROGRAMS {
+        write_program(&directory.path().join(program), "#!/bin/sh\n");
+    }
+    write_program(&directory.path().join("bin/jq"), "#!/bin/sh\ncat >/dev/null\n");
+    write_program(&directory.path().join("bin/quorlock"), WRAPPER);
+    let codes = directory.path().join("codes");
+    // The servers are at other ports.
+    let script = format!("PATH=\"$PWD/bin:$PATH\"\n{}wait\n", script.replace(":6379", ""));
+    let mut command = Command::new("sh");
+    command.args(["-c", &with_masters(&script, &masters.urls())]).current_dir(directory.path());
+    command.env("QUORLOCK_UNDER_TEST", binary::quorlock()).env("CODES", &codes);
+    command.env("HOME", directory.path()).env("QUORLOCK_MASTERS", masters.urls().join(","));
+    let ended = Running::of(&mut command).end();
+    let codes = fs::read_to_string(codes).unwrap_or_default();
+    let codes: Vec<i32> = codes.lines().map(|code| code.parse().unwrap()).collect();
+    assert!(!codes.contains(&64), "{script}{}{}", ended.out, ended.err);
+    codes
+}
+
+#[test]
+fn the_examples_of_every_help_run() {
+    assert_eq!(CODES.map(|(subcommand, _)| subcommand), SUBCOMMANDS);
+    for (subcommand, codes) in CODES {
+        let help = Running::of(&mut quorlock(&[subcommand, "--help"])).end().out;
+        assert_eq!(run(&help), codes, "{subcommand}");
+    }
+    let help = Running::of(&mut quorlock(&["--help"])).end().out;
+    assert_eq!(run(&help), [0]);
+}

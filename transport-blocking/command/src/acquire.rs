@@ -1,0 +1,74 @@
+//! `quorlock acquire`: take the lock, print what proves it, and leave it held.
+
+use std::io::Write;
+
+use crate::arguments::{AcquireArguments, Environment};
+use crate::ending::{Finish, LOST, UNWRITTEN};
+use crate::output::{JsonValue, Level, Output};
+use crate::signals::Signals;
+use crate::terminal::Terminal;
+use crate::waiting::{Changed, Hold, Lock, Released, wait_for};
+
+/// Acquires `lock`, writes `to` the lines that a shell evaluates, and leaves the lock held.
+pub(crate) fn acquire<L: Lock>(
+    arguments: &AcquireArguments,
+    lock: L,
+    signals: &Signals<Changed>,
+    terminal: &Terminal,
+    output: &Output,
+    to: &mut impl Write,
+) -> Finish {
+    let resource = arguments.seek.resource.as_bytes();
+    let hold = match wait_for(&arguments.seek, lock, signals, terminal, output) {
+        Ok(hold) => hold,
+        Err(finish) => return finish,
+    };
+    let name = String::from_utf8_lossy(resource);
+    let fields = [("resource", JsonValue::Text(&name))];
+    let lines = exports(resource, &hold.proof(), hold.fence());
+    if let Err(error) = to.write_all(lines.as_bytes()).and_then(|()| to.flush()) {
+        let text = format!("{name} is released, for standard output cannot be written: {error}");
+        output.record(Level::Error, "unwritten", &text, &fields);
+        if let Released::Unknown(text) = hold.release() {
+            output.record(Level::Warning, "release_unconfirmed", &text, &fields);
+        }
+        return Finish::Code(UNWRITTEN);
+    }
+    match hold.hand_on() {
+        Ok(()) => Finish::Code(0),
+        Err(cause) => {
+            output.record(Level::Error, "lost", &format!("{name} was lost at once: {cause}"), &fields);
+            Finish::Code(LOST)
+        }
+    }
+}
+
+/// Each line ends with a semicolon, so that `eval $(…)` without quotes works too. What this lock does not have is unset, since
+/// a lock that was taken before may have left it there. The proof is set twice: in the variables of the lock that was taken last, and in
+/// those of this lock alone, which no other one overwrites.
+fn exports(resource: &[u8], token: &str, fence: Option<u64>) -> String {
+    let mut lines = String::new();
+    let mut line = |name: &str, value: Option<&str>| {
+        let line =
+            value.map_or_else(|| format!("unset {name};\n"), |value| format!("export {name}={value};\n"));
+        lines.push_str(&line);
+    };
+    line(Environment::RESOURCE, quoted(resource).as_deref());
+    let fence = fence.map(|fence| fence.to_string());
+    for (variable, value) in [(Environment::TOKEN, Some(token)), (Environment::FENCE, fence.as_deref())] {
+        line(variable, value);
+        line(&Environment::own(variable, resource), value);
+    }
+    lines
+}
+
+/// The word that a shell reads as `name`. Nothing for what could surprise it or the terminal: control characters, and bytes that are
+/// no text.
+fn quoted(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.contains(char::is_control))?;
+    Some(format!("'{}'", name.replace('\'', "'\\''")))
+}
+
+#[cfg(test)]
+#[path = "acquire_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+//! The flow of `acquire` with a lock that does what the test says.
+
+use std::io;
+use std::time::Duration;
+
+use super::*;
+use crate::arguments::{Subcommand, parse};
+use crate::ending::Refusal;
+use crate::output::Verbosity;
+use crate::scripted::{LONG, Refusing, Scripted};
+
+fn finish<L: Lock>(resource: &str, lock: L, to: &mut impl Write) -> Finish {
+    let words = ["quorlock", "acquire", "-q", "-mredis://a", resource].map(std::ffi::OsString::from);
+    let Ok(Subcommand::Acquire(arguments)) = parse(words, &Environment::default()) else {
+        panic!("{resource}")
+    };
+    let signals = Signals::install().expect("signals");
+    acquire(&arguments, lock, &signals, &Terminal::none(), &Output::new(Verbosity::Quiet, false), to)
+}
+
+#[test]
+fn what_proves_the_lock_is_written_and_the_lock_left_held() {
+    let lock = Scripted { fence: Some(7), ..Scripted::new(LONG) };
+    let mut written = Vec::new();
+    assert_eq!(finish("a job's", lock.clone(), &mut written), Finish::Code(0));
+    let expected = "export QUORLOCK_RESOURCE='a job'\\''s';\n\
+         export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_a_20job_27s=00ff;\n\
+         export QUORLOCK_FENCE=7;\nexport QUORLOCK_FENCE_a_20job_27s=7;\n";
+    assert_eq!(String::from_utf8_lossy(&written), expected);
+    assert!(lock.handed_on.get() && !lock.released.get());
+}
+
+#[test]
+fn what_the_lock_does_not_have_is_unset() {
+    for name in ["a\nb", "\u{1b}[2J", "\u{9b}2J"] {
+        assert_eq!(quoted(name.as_bytes()), None);
+    }
+    assert_eq!(quoted(b"\xff"), None);
+    assert_eq!(quoted("$(x) `y` \\ \" é".as_bytes()).as_deref(), Some("'$(x) `y` \\ \" é'"));
+    let lines = "unset QUORLOCK_RESOURCE;\nexport QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN__ff=00ff;\n\
+                 unset QUORLOCK_FENCE;\nunset QUORLOCK_FENCE__ff;\n";
+    assert_eq!(exports(b"\xff", "00ff", None), lines);
+}
+
+/// A pipe that nobody reads any more; it says so with the first byte, or with the flush.
+struct Closed {
+    at_once: bool,
+}
+
+impl Write for Closed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.at_once { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+#[test]
+fn a_lock_that_nobody_learns_of_is_released() {
+    for (at_once, still_ours) in [(true, Some(true)), (false, Some(true)), (true, Some(false)), (true, None)]
+    {
+        let lock = Scripted { still_ours, ..Scripted::new(LONG) };
+        assert_eq!(finish("job", lock.clone(), &mut Closed { at_once }), Finish::Code(74));
+        assert!(lock.released.get() && !lock.handed_on.get());
+    }
+}
+
+#[test]
+fn a_lock_that_is_lost_before_it_is_handed_on_is_told() {
+    let lock = Scripted { lost_after: Some(Duration::ZERO), ..Scripted::new(LONG) };
+    assert_eq!(finish("job", lock.clone(), &mut Vec::new()), Finish::Code(75));
+    assert!(!lock.handed_on.get());
+}
+
+#[test]
+fn a_refusal_writes_nothing() {
+    for (refusal, code) in [
+        (Refusal::HeldByAnother(String::new(), 5), 5),
+        (Refusal::NoQuorum(String::new()), 69),
+        (Refusal::Configuration(String::new()), 64),
+    ] {
+        let mut written = Vec::new();
+        assert_eq!(finish("job", Refusing(Some(refusal)), &mut written), Finish::Code(code));
+        assert!(written.is_empty());
+    }
+}

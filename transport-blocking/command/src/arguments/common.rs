@@ -1,0 +1,221 @@
+//! Options that several subcommands have.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use quorlock_blocking::EvictionPolicy;
+
+use super::Environment;
+use crate::duration;
+use crate::output::{Output, Verbosity};
+
+/// A value that may be a secret, or contain one: `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden<T>(pub(crate) T);
+
+impl<T> fmt::Debug for Hidden<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("(hidden)")
+    }
+}
+
+/// The masters that keep the locks.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Masters {
+    /// A master, such as redis://user:password@host:6379/0; repeat the option for each master
+    #[arg(short = 'm', long = "master", value_name = "URL", value_parser = OsStringValueParser::new().try_map(url))]
+    urls: Vec<Hidden<String>>,
+}
+
+impl Masters {
+    /// Their URLs, as they were given.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
+        self.urls.iter().map(|Hidden(url)| url.as_str())
+    }
+
+    /// Takes the masters of the environment if no option names any.
+    pub(super) fn complete(&mut self, environment: &Environment) -> Result<(), String> {
+        if self.urls.is_empty() {
+            self.urls = environment.masters()?.into_iter().map(Hidden).collect();
+        }
+        Ok(())
+    }
+}
+
+fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
+    match given.into_string() {
+        Err(_) => Err("is not valid UTF-8: percent-encode the odd bytes as %XX"),
+        Ok(url) if url.trim().is_empty() => {
+            Err("is empty: write a master's URL behind it, such as redis://host:6379")
+        }
+        Ok(url) => Ok(Hidden(url)),
+    }
+}
+
+/// The restart guard.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Guarded {
+    /// Do not let a master that lost its data vote for this time: the longest TTL that any client of these masters
+    /// uses. All clients must give the same; see quorlock bootstrap
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
+    pub(crate) restart_guard: Option<Duration>,
+    /// With the restart guard, accept masters with this maxmemory-policy too; repeat the option for each policy
+    #[arg(long, value_name = "POLICY", value_parser = policy, requires = "restart_guard")]
+    pub(crate) allow_eviction: Vec<EvictionPolicy>,
+}
+
+pub(super) fn policy(name: &str) -> Result<EvictionPolicy, &'static str> {
+    EvictionPolicy::named(name).ok_or("needs a policy as maxmemory-policy has it, such as volatile-ttl")
+}
+
+/// Everything that a configuration is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// The masters.
+    pub(crate) masters: &'a Masters,
+    /// What keys begin with.
+    pub(crate) prefix: &'a str,
+    /// How long a grant lasts on the masters.
+    pub(crate) ttl: Duration,
+    /// The longest TTL of the whole fleet, if the restart guard is on.
+    pub(crate) restart_guard: Option<Duration>,
+    /// What servers may do when their memory is full, although the restart guard is on.
+    pub(crate) evictions: &'a [EvictionPolicy],
+}
+
+impl<'a> Terms<'a> {
+    /// For subcommands that grant and extend nothing.
+    pub(crate) fn plain(masters: &'a Masters, resource: &'a Resource) -> Self {
+        let prefix = resource.prefix();
+        Self { masters, prefix, ttl: DEFAULT_TTL, restart_guard: None, evictions: &[] }
+    }
+
+    /// The same for subcommands that grant or extend for this TTL.
+    pub(crate) fn granting(self, ttl: Duration, guarded: &'a Guarded) -> Self {
+        let Guarded { restart_guard, allow_eviction } = guarded;
+        Self { ttl, restart_guard: *restart_guard, evictions: allow_eviction, ..self }
+    }
+}
+
+/// The TTL of locks without `--ttl`.
+const DEFAULT_TTL: Duration = Duration::from_secs(10);
+
+/// What is locked, and how it is acquired.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Seek {
+    /// How long the masters keep the lock without a renewal
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse_positive)]
+    pub(crate) ttl: Duration,
+    /// Give up if the lock is not acquired within this time
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
+    wait: Option<Duration>,
+    /// Try once. Without -w and -n: wait until the lock is acquired
+    #[arg(short, long)]
+    no_wait: bool,
+    /// The exit code when another client holds the lock. With 0 that is no error: -q does not mention it
+    #[arg(short = 'E', long, value_name = "N", default_value = "1", value_parser = exit_code)]
+    pub(crate) conflict_exit_code: u8,
+    /// Number the grant: each grant has a larger number than all before, for a store that refuses smaller ones
+    #[arg(long)]
+    pub(crate) fenced: bool,
+    #[command(flatten)]
+    pub(crate) resource: Resource,
+}
+
+impl Seek {
+    /// How long to wait for the lock.
+    pub(crate) fn wait(&self) -> Wait {
+        match (self.no_wait, self.wait) {
+            (true, _) | (false, Some(Duration::ZERO)) => Wait::OneTry,
+            (false, Some(longest)) => Wait::UpTo(longest),
+            (false, None) => Wait::Forever,
+        }
+    }
+}
+
+fn exit_code(text: &str) -> Result<u8, &'static str> {
+    text.parse().map_err(|_| "needs a number from 0 to 255")
+}
+
+/// How long to wait for a lock that another client holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Until it is ours.
+    Forever,
+    /// No longer than this.
+    UpTo(Duration),
+    /// Not at all.
+    OneTry,
+}
+
+/// What is locked.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Resource {
+    /// The name of the lock
+    #[arg(value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
+    name: OsString,
+    /// What the key on the masters begins with, before RESOURCE. All clients of a lock must use the same prefix
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
+}
+
+impl Resource {
+    /// The name, which may be any bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+
+    /// What the key begins with; nothing by default.
+    pub(crate) fn prefix(&self) -> &str {
+        self.prefix.as_deref().unwrap_or_default()
+    }
+
+    /// Takes the prefix of the environment if no option says it.
+    pub(super) fn complete(&mut self, environment: &Environment) -> Result<(), String> {
+        if self.prefix.is_none() {
+            self.prefix = environment.prefix()?;
+        }
+        Ok(())
+    }
+}
+
+fn resource(name: OsString) -> Result<OsString, &'static str> {
+    if name.is_empty() { Err("is empty: give the lock a name") } else { Ok(name) }
+}
+
+/// How much is said, and how.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Speech {
+    /// Print nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print more; repeat the option for still more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Print JSON, one object with an "event" per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Speech {
+    /// Standard error, as these options want it.
+    pub(crate) fn output(&self) -> Output {
+        self.output_with(0)
+    }
+
+    /// The same as if `-v` had been given so many times more.
+    pub(crate) fn output_with(&self, more: u8) -> Output {
+        let verbosity =
+            if self.quiet { Verbosity::Quiet } else { Verbosity::Normal(self.verbose.saturating_add(more)) };
+        Output::new(verbosity, self.json)
+    }
+
+    /// Whether JSON is wanted.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+}

@@ -1,0 +1,58 @@
+//! `quorlock bootstrap`: tell new masters that nothing can be locked yet.
+
+use quorlock_blocking::{BootstrapError, Locker, MasterState, Vote, Warning};
+
+use crate::arguments::BootstrapArguments;
+use crate::ending::Refusal;
+use crate::lock::open;
+use crate::output::{JsonValue, Level, Output};
+
+/// Tells them. The exit code.
+pub(crate) fn bootstrap(arguments: &BootstrapArguments, output: &Output) -> u8 {
+    match try_bootstrap(arguments) {
+        Ok(locker) => {
+            warn(&locker, output);
+            output.record(Level::Info, "bootstrapped", "all masters vote", &[]);
+            0
+        }
+        Err(refusal) => refusal.tell(None, output),
+    }
+}
+
+fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
+    let locker = open(arguments.terms(), "quorlock-bootstrap")?;
+    locker.bootstrap().wait().map_err(|error| {
+        let sentence = error.to_string();
+        match error {
+            BootstrapError::InUse(_) => Refusal::InUse(sentence),
+            // Every master is needed, so one that is not right is enough.
+            BootstrapError::Unreached(ballot)
+                if ballot
+                    .votes()
+                    .any(|(_, vote)| matches!(vote, Vote::Failed(cause) if cause.is_configuration())) =>
+            {
+                Refusal::Configuration(sentence)
+            }
+            BootstrapError::NoRestartGuard | BootstrapError::Request(_) => Refusal::Configuration(sentence),
+            _ => Refusal::NoQuorum(sentence),
+        }
+    })?;
+    Ok(locker)
+}
+
+/// Tells of masters that the restart guard cannot vouch for.
+fn warn(locker: &Locker, output: &Output) {
+    for (master, state) in locker.masters() {
+        let MasterState::Ready { warnings } = state else { continue };
+        if warnings.contains(&Warning::UndeclaredReplicas) {
+            let master = master.to_string();
+            let text = format!("{master} has replicas, whose promotion the restart guard does not cover");
+            output.record(
+                Level::Warning,
+                "undeclared_replicas",
+                &text,
+                &[("master", JsonValue::Text(&master))],
+            );
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The lock over the masters, as `run` and `acquire` see it.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorlock_blocking::{
+    AcquireError, Acquiring, Ballot, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, Lost,
+    MasterState, ReleaseError, Resource, Vote,
+};
+
+use crate::arguments::{Seek, Terms, Wait};
+use crate::ending::Refusal;
+use crate::signals::Notifier;
+use crate::waiting::{Changed, Hold, Lock, Released, Standing};
+
+/// How long what nobody needs any more is waited for: answers, when the wait for the lock was interrupted, and masters that are slower
+/// than a quorum.
+const LINGER: Duration = Duration::from_millis(100);
+/// How often they are looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A lock that is being acquired.
+#[derive(Debug)]
+pub(crate) struct Acquisition {
+    future: Acquiring,
+    locker: Locker,
+    waker: Waker,
+    conflict_exit_code: u8,
+}
+
+/// How a lock is renewed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renewal {
+    /// For so long at most.
+    pub(crate) longest: Duration,
+    /// Whether it is put back on masters that lost it.
+    pub(crate) heal: bool,
+}
+
+/// Begins to acquire the lock that `seek` names. `changed` is told whenever polling it again is worthwhile. `client` is the name for the
+/// masters' lists of clients.
+pub(crate) fn begin(
+    terms: Terms<'_>,
+    seek: &Seek,
+    renewal: Option<Renewal>,
+    client: &str,
+    changed: Notifier<Changed>,
+) -> Result<Acquisition, Refusal> {
+    let locker = opened(configuration(terms, client))?;
+    let resource = seek.resource.as_bytes();
+    let mut request = match seek.wait() {
+        Wait::OneTry => locker.try_lock(resource),
+        Wait::UpTo(limit) => locker.lock(resource).within(limit),
+        Wait::Forever => locker.lock(resource).within(None::<Duration>),
+    };
+    if seek.fenced {
+        request = request.fenced();
+    }
+    if let Some(Renewal { longest, heal }) = renewal {
+        request = request.renew_for(longest);
+        if heal {
+            request = request.heal();
+        }
+    }
+    let waker = Waker::from(Arc::new(Tell(Mutex::new(changed))));
+    let future = request.into_future();
+    Ok(Acquisition { future, locker, waker, conflict_exit_code: seek.conflict_exit_code })
+}
+
+/// Connects to masters that are asked once. They get more time to answer than where another attempt follows.
+pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
+    let patience = (terms.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let builder = configuration(terms, client).request_timeout(patience);
+    opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
+}
+
+/// What these options say, without connecting, and the lock that something is asked about.
+pub(crate) fn checked(terms: Terms<'_>, name: &[u8]) -> Result<(Config, Resource), Refusal> {
+    let config = built(configuration(terms, "quorlock"))?;
+    let resource = config.resource(name).map_err(|error| Refusal::Configuration(error.to_string()))?;
+    Ok((config, resource))
+}
+
+fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
+    builder.build().map_err(|error| Refusal::Configuration(error.to_string()))
+}
+
+fn opened(builder: ConfigBuilder) -> Result<Locker, Refusal> {
+    quorlock_blocking::open(built(builder)?)
+        .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
+}
+
+fn configuration(terms: Terms<'_>, client: &str) -> ConfigBuilder {
+    // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
+    let shortest = Duration::from_millis(10);
+    let longest = (terms.ttl / 8).clamp(shortest, Duration::from_secs(2));
+    let mut builder = Config::builder(terms.masters.urls())
+        .ttl(terms.ttl)
+        .reconnect_delay(shortest..=longest)
+        .client_name(client)
+        .prefix(terms.prefix);
+    if let Some(longest_ttl) = terms.restart_guard {
+        builder = builder.restart_guard(longest_ttl);
+    }
+    terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy))
+}
+
+/// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.
+/// The more of them have it, the more may fail.
+pub(crate) fn settle(locker: &Locker) {
+    let until = Instant::now() + LINGER;
+    let is_opening = || locker.masters().iter().any(|(_, state)| *state == MasterState::Opening);
+    while is_opening() && Instant::now() < until {
+        thread::sleep(LOOK);
+    }
+}
+
+/// Whether no quorum can come about before somebody changes a configuration.
+pub(crate) fn is_misconfigured(ballot: &Ballot) -> bool {
+    let is_right = |vote: &Vote| !matches!(vote, Vote::Failed(cause) if cause.is_configuration());
+    ballot.votes().filter(|(_, vote)| is_right(vote)).count() < ballot.needed()
+}
+
+impl Lock for Acquisition {
+    type Hold = Held;
+
+    fn poll(&mut self) -> Poll<Result<Held, Refusal>> {
+        let waker = self.waker.clone();
+        let outcome = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
+        let (code, locker) = (self.conflict_exit_code, self.locker.clone());
+        outcome.map(|outcome| {
+            outcome
+                .map(|guard| Held { lost: guard.lost(), guard, locker, waker })
+                .map_err(|error| refusal(&error, code))
+        })
+    }
+
+    fn cancel(self) {
+        // Dropping the future sends the release to every master that may have granted it.
+        drop(self);
+        // The process ends next. A socket that is closed with an answer unread is reset, and a master that has not read
+        // the release by then never does; so the answers are given time to come.
+        thread::sleep(LINGER);
+    }
+}
+
+fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
+    let sentence = error.to_string();
+    match error {
+        AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence, conflict_exit_code),
+        AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
+        _ => Refusal::NoQuorum(sentence),
+    }
+}
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(crate) struct Held {
+    guard: Guard,
+    /// Kept from one look to the next: a future that is dropped takes its waker back, and then nobody is told of a loss.
+    lost: Lost,
+    locker: Locker,
+    waker: Waker,
+}
+
+impl Hold for Held {
+    fn token(&self) -> String {
+        self.guard.token().expose()
+    }
+
+    fn proof(&self) -> String {
+        settle(&self.locker);
+        let until = Instant::now() + LINGER;
+        while !self.guard.resumption().counts_all() && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+        self.guard.resumption().expose()
+    }
+
+    fn fence(&self) -> Option<u64> {
+        self.guard.fencing_token().map(FencingToken::get)
+    }
+
+    fn standing(&mut self) -> Standing {
+        let lost = match Pin::new(&mut self.lost).poll(&mut Context::from_waker(&self.waker)) {
+            Poll::Ready(cause) => cause != LossCause::Expired,
+            Poll::Pending => false,
+        };
+        Standing { lost, remaining: self.guard.remaining() }
+    }
+
+    fn stop_renewal(&self) {
+        self.guard.stop_renewal();
+    }
+
+    fn hand_on(self) -> Result<(), String> {
+        self.guard.hand_on().map(drop).map_err(|cause| cause.to_string())
+    }
+
+    fn release(self) -> Released {
+        match self.guard.release().wait() {
+            Ok(()) => Released::Ours,
+            Err(error @ ReleaseError::NotOurs(_)) => Released::NotOurs(error.to_string()),
+            Err(error) => Released::Unknown(error.to_string()),
+        }
+    }
+}
+
+/// Tells the deciding thread to look again.
+struct Tell(Mutex<Notifier<Changed>>);
+
+impl Wake for Tell {
+    fn wake(self: Arc<Self>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).send(Changed);
+    }
+}

@@ -1,0 +1,122 @@
+//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted, or takes such a lock for a script;
+//! serves embedded masters to try that on; and runs simulated worlds.
+
+mod acquire;
+mod arguments;
+mod bootstrap;
+mod child;
+mod demo;
+mod duration;
+mod ending;
+mod force_release;
+mod handed_on;
+mod inspect;
+mod json;
+mod lock;
+mod manual;
+mod master;
+mod output;
+mod run;
+#[cfg(test)]
+mod scripted;
+mod signals;
+mod simulate;
+mod status;
+mod terminal;
+mod waiting;
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::arguments::{AcquireArguments, Environment, Instead, RunArguments, Subcommand};
+use crate::ending::{Finish, SYSTEM, USAGE};
+use crate::lock::Renewal;
+use crate::output::{Level, Output, Verbosity};
+use crate::signals::Signals;
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let environment = Environment::of_process();
+    let done = match arguments::parse(std::env::args_os(), &environment) {
+        Ok(subcommand) => carry_out(&subcommand, &environment),
+        Err(Instead::Print(text)) => Ok(Finish::Code(output::print(&text, 0))),
+        Err(Instead::Refuse(sentence)) => Ok(refuse(&sentence)),
+    };
+    match done {
+        Ok(Finish::Code(code)) => ExitCode::from(code),
+        Ok(Finish::Interrupted { group }) => {
+            terminal::die_of_interrupt(group);
+            // Not reached unless the system refuses; 130 is how a shell would show it.
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            plainly(&format!("signals cannot be received: {error}"));
+            ExitCode::from(SYSTEM)
+        }
+    }
+}
+
+/// An error means that signals cannot be received.
+fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<Finish> {
+    Ok(Finish::Code(match subcommand {
+        Subcommand::Run(arguments) => return run(arguments, &arguments.speech.output()),
+        Subcommand::Acquire(arguments) => return acquire(arguments, &arguments.speech.output()),
+        Subcommand::Demo(arguments) => return Ok(demo::demo(arguments, &Signals::install()?)),
+        Subcommand::Master(arguments) => {
+            // What is information elsewhere is what this subcommand is there for.
+            master::serve(arguments, &Signals::install()?, &arguments.speech.output_with(1))
+        }
+        Subcommand::Extend(arguments) => match environment.resumption(arguments.resource.as_bytes()) {
+            Ok(lock) => handed_on::extend(arguments, lock, &arguments.speech.output()),
+            Err(sentence) => return Ok(refuse(&sentence)),
+        },
+        Subcommand::Release(arguments) => match environment.token(arguments.resource.as_bytes()) {
+            Ok(token) => handed_on::release(arguments, token, &arguments.speech.output()),
+            Err(sentence) => return Ok(refuse(&sentence)),
+        },
+        Subcommand::Status(arguments) => {
+            // A lock can be looked at without a token, and what is no token is nobody's.
+            status::status(arguments, environment.token(arguments.resource.as_bytes()).ok())
+        }
+        Subcommand::ForceRelease(arguments) => {
+            force_release::force_release(arguments, &arguments.speech.output())
+        }
+        Subcommand::Bootstrap(arguments) => bootstrap::bootstrap(arguments, &arguments.speech.output()),
+        Subcommand::Simulate(arguments) => simulate::simulate(arguments),
+        Subcommand::Completions(arguments) => manual::completions(arguments),
+        Subcommand::Man(arguments) => manual::pages(arguments),
+    }))
+}
+
+fn refuse(sentence: &str) -> Finish {
+    plainly(sentence);
+    Finish::Code(USAGE)
+}
+
+/// Says what is wrong before, or without, options about how it is said.
+fn plainly(sentence: &str) {
+    Output::new(Verbosity::Normal(0), false).message(Level::Error, sentence);
+}
+
+fn run(arguments: &RunArguments, output: &Output) -> io::Result<Finish> {
+    let signals = Signals::install()?;
+    let terminal = Terminal::open();
+    let longest = arguments.max_hold.unwrap_or(Duration::MAX);
+    let renewal = (!arguments.no_renew).then_some(Renewal { longest, heal: arguments.heal });
+    let seek = &arguments.seek;
+    Ok(match lock::begin(arguments.terms(), seek, renewal, "quorlock-run", signals.notifier()) {
+        Ok(lock) => run::run(arguments, lock, &signals, terminal, output),
+        Err(refusal) => Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output)),
+    })
+}
+
+fn acquire(arguments: &AcquireArguments, output: &Output) -> io::Result<Finish> {
+    let signals = Signals::install()?;
+    let terminal = Terminal::open();
+    let seek = &arguments.seek;
+    Ok(match lock::begin(arguments.terms(), seek, None, "quorlock-acquire", signals.notifier()) {
+        Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, &mut io::stdout().lock()),
+        Err(refusal) => Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output)),
+    })
+}

@@ -1,0 +1,202 @@
+//! How `quorlock` speaks: on standard error only, because standard output belongs to the command that it runs.
+
+use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
+use serde::{Serialize, Serializer};
+
+use crate::ending::UNWRITTEN;
+use crate::json;
+use crate::terminal::own_group;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    /// Errors only.
+    Quiet,
+    /// What the user should know, and with each `-v` more.
+    Normal(u8),
+}
+
+/// How much something matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// What made `quorlock` fail. Said always.
+    Error,
+    /// What the user should look at, though the command runs.
+    Warning,
+    /// What happened, for a reader of the log: said with `-v`, and always as JSON.
+    Info,
+    /// The details: said with `-vv`.
+    Debug,
+}
+
+/// A value of a field in a JSON record.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum JsonValue<'a> {
+    /// A string.
+    Text(&'a str),
+    /// A whole number.
+    Number(u64),
+}
+
+/// A JSON record: `event`, `level`, `text`, and the fields of this kind of event.
+#[derive(Serialize)]
+struct Record<'a> {
+    event: &'a str,
+    level: Level,
+    text: &'a str,
+    #[serde(flatten, serialize_with = "as_map")]
+    fields: &'a [(&'a str, JsonValue<'a>)],
+}
+
+fn as_map<S: Serializer>(fields: &[(&str, JsonValue<'_>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().copied())
+}
+
+/// Standard error, and how much of what is to be told there.
+#[derive(Debug)]
+pub(crate) struct Output {
+    verbosity: Verbosity,
+    json: bool,
+    /// Whether a progress line may be shown: on a terminal that understands it, for a reader who wants words.
+    progress: bool,
+    /// Whether a progress line stands there now.
+    shown: AtomicBool,
+}
+
+impl Output {
+    /// An output for what the options say.
+    pub(crate) fn new(verbosity: Verbosity, json: bool) -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let progress = verbosity != Verbosity::Quiet && !json && !dumb && std::io::stderr().is_terminal();
+        Self { verbosity, json, progress, shown: AtomicBool::new(false) }
+    }
+
+    /// Whether [`Output::progress`] shows anything, so that a caller need not wake up for it otherwise.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.progress
+    }
+
+    /// Says `text`; as JSON, an event named `message`.
+    pub(crate) fn message(&self, level: Level, text: &str) {
+        self.record(level, "message", text, &[]);
+    }
+
+    /// Tells an event: `text` to people; as JSON one object in one line, with `event`, `level`, `text` and `fields`.
+    pub(crate) fn record(&self, level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) {
+        if !self.says(level) {
+            return;
+        }
+        self.clear_progress();
+        let line =
+            if self.json { json::line(&Record { event, level, text, fields }) } else { plain_line(text) };
+        write(&line);
+    }
+
+    /// Shows `text` as a line that the next one replaces; not in a pipe, nor from the background, where it would be
+    /// written over what others show.
+    pub(crate) fn progress(&self, text: &str) {
+        let stderr = std::io::stderr();
+        if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| Some(foreground) == own_group()) {
+            return;
+        }
+        // A terminal that does not know its size says zero.
+        let columns = tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { 80 } else { columns };
+        // A line as wide as the terminal would wrap, and then only its end would be replaced.
+        let fitting: String = plain_line(text).trim_end().chars().take(columns.saturating_sub(1)).collect();
+        self.shown.store(true, Ordering::Relaxed);
+        write(&format!("\r{fitting}\x1b[K"));
+    }
+
+    /// Takes the progress line away.
+    pub(crate) fn clear_progress(&self) {
+        if self.shown.swap(false, Ordering::Relaxed) {
+            write("\r\x1b[K");
+        }
+    }
+
+    fn says(&self, level: Level) -> bool {
+        match (level, self.verbosity) {
+            (Level::Error, _) => true,
+            (_, Verbosity::Quiet) => false,
+            (Level::Warning, _) => true,
+            (Level::Info, Verbosity::Normal(more)) => self.json || more >= 1,
+            (Level::Debug, Verbosity::Normal(more)) => more >= 2,
+        }
+    }
+}
+
+/// Prints `text` on standard output, for what a subcommand is asked for, and gives the exit code back. That nobody reads it to the end changes
+/// nothing.
+pub(crate) fn print(text: &str, code: u8) -> u8 {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let sentence = format!("standard output cannot be written: {error}");
+            Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
+            UNWRITTEN
+        }
+        _ => code,
+    }
+}
+
+/// One write for the whole line, so that lines of several processes do not mix. If nobody reads any more, there is
+/// nobody to be told.
+fn write(line: &str) {
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// The line for people.
+fn plain_line(text: &str) -> String {
+    format!("quorlock: {}\n", without_control(text))
+}
+
+/// Control characters, which a key or a server's words may hold, must not reach a terminal.
+pub(crate) fn without_control(text: &str) -> String {
+    let mut plain = String::new();
+    for character in text.chars() {
+        if character.is_control() {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_object_with_its_fields_behind_what_all_have() {
+        let fields = [("for_ms", JsonValue::Number(7)), ("key", JsonValue::Text("\0"))];
+        assert_eq!(
+            json::line(&Record { event: "lost", level: Level::Error, text: "a \"b\"", fields: &fields }),
+            "{\"event\":\"lost\",\"level\":\"error\",\"text\":\"a \\\"b\\\"\",\"for_ms\":7,\"key\":\"\\u0000\"}\n"
+        );
+    }
+
+    #[test]
+    fn a_line_for_people_moves_no_cursor() {
+        assert_eq!(plain_line("a\x1b[2J\nb é"), "quorlock: a\\u{1b}[2J\\nb é\n");
+    }
+
+    #[test]
+    fn levels() {
+        let says = |verbosity, json| {
+            let output = Output::new(verbosity, json);
+            [Level::Error, Level::Warning, Level::Info, Level::Debug].map(|level| output.says(level))
+        };
+        assert_eq!(says(Verbosity::Quiet, false), [true, false, false, false]);
+        assert_eq!(says(Verbosity::Quiet, true), [true, false, false, false]);
+        assert_eq!(says(Verbosity::Normal(0), false), [true, true, false, false]);
+        assert_eq!(says(Verbosity::Normal(0), true), [true, true, true, false]);
+        assert_eq!(says(Verbosity::Normal(1), false), [true, true, true, false]);
+        assert_eq!(says(Verbosity::Normal(2), false), [true, true, true, true]);
+    }
+}

@@ -1,0 +1,93 @@
+//! The flow of `run` with a lock that does what the test says and a real command.
+
+use std::ffi::OsString;
+
+use super::*;
+use crate::arguments::{Environment, Subcommand, parse};
+use crate::ending::Refusal;
+use crate::output::Verbosity;
+use crate::scripted::{LONG, Refusing, Scripted};
+
+fn finish<L: Lock>(options: &[&str], script: &str, lock: L) -> (Finish, Duration) {
+    let words = ["quorlock", "run", "-q", "-mredis://a"].into_iter().chain(options.iter().copied());
+    let words = words.chain(["job", "sh", "-c", script]).map(OsString::from);
+    let Ok(Subcommand::Run(arguments)) = parse(words, &Environment::default()) else { panic!("{options:?}") };
+    let signals = Signals::install().expect("signals");
+    let begun = Instant::now();
+    let output = Output::new(Verbosity::Quiet, false);
+    (run(&arguments, lock, &signals, Terminal::none(), &output), begun.elapsed())
+}
+
+#[test]
+fn the_command_knows_its_lock_and_gives_its_exit_code() {
+    let lock = Scripted::new(LONG);
+    let script = "[ $QUORLOCK_RESOURCE = job ] && [ $QUORLOCK_TOKEN = 00ff ] && exit 9";
+    assert_eq!(finish(&[], script, lock.clone()).0, Finish::Code(9));
+    assert!(lock.released.get());
+    let numbered = Scripted { fence: Some(7), ..Scripted::new(LONG) };
+    assert_eq!(finish(&["--fenced"], "exit $QUORLOCK_FENCE", numbered).0, Finish::Code(7));
+    // No process can have inherited a deaf ear for this one.
+    assert_eq!(finish(&[], "kill -KILL $$", Scripted::new(LONG)).0, Finish::Code(137));
+}
+
+#[test]
+fn a_command_that_does_not_exist_leaves_no_lock() {
+    let words = ["quorlock", "run", "-q", "-mredis://a", "job", "/nonexistent"].map(OsString::from);
+    let Ok(Subcommand::Run(arguments)) = parse(words, &Environment::default()) else { panic!() };
+    let signals = Signals::install().expect("signals");
+    let lock = Scripted::new(LONG);
+    let output = Output::new(Verbosity::Quiet, false);
+    assert_eq!(run(&arguments, lock.clone(), &signals, Terminal::none(), &output), Finish::Code(127));
+    assert!(lock.released.get());
+}
+
+#[test]
+fn refusals_have_their_exit_codes() {
+    for (refusal, code) in [
+        (Refusal::HeldByAnother(String::new(), 5), 5),
+        (Refusal::NoQuorum(String::new()), 69),
+        (Refusal::Configuration(String::new()), 64),
+    ] {
+        assert_eq!(finish(&["-E5"], "exit 0", Refusing(Some(refusal))).0, Finish::Code(code));
+    }
+}
+
+#[test]
+fn a_lost_lock_ends_the_command_at_once() {
+    let lock = Scripted { lost_after: Some(Duration::ZERO), ..Scripted::new(LONG) };
+    let (finish, took) = finish(&[], "sleep 60", lock.clone());
+    assert_eq!(finish, Finish::Code(75));
+    assert!(took < Duration::from_secs(10) && lock.released.get() && !lock.renewing.get());
+}
+
+#[test]
+fn a_lock_that_runs_out_means_term_and_then_kill_before_its_end() {
+    for script in ["sleep 60", "trap '' TERM; while :; do sleep 0.02; done"] {
+        let lock = Scripted::new(Duration::from_millis(1500));
+        let (finish, took) = finish(&["--ttl=2s", "--grace=900ms"], script, lock.clone());
+        assert_eq!(finish, Finish::Code(75), "{script}");
+        assert!(took >= Duration::from_millis(600), "{script}: {took:?}");
+        assert!(lock.released.get());
+    }
+}
+
+#[test]
+fn the_longest_hold_ends_the_command_and_the_renewal() {
+    let lock = Scripted::new(LONG);
+    let (finish, took) =
+        finish(&["--max-hold=300ms"], "trap 'exit 0' TERM; while :; do sleep 0.02; done", lock.clone());
+    assert_eq!(finish, Finish::Code(75));
+    assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(20) && !lock.renewing.get());
+}
+
+#[test]
+fn a_loss_that_only_the_release_finds_is_told() {
+    let lock = Scripted { still_ours: Some(false), ..Scripted::new(LONG) };
+    assert_eq!(finish(&[], "exit 0", lock).0, Finish::Code(75));
+}
+
+#[test]
+fn a_release_that_nobody_confirms_takes_nothing_from_the_command() {
+    let lock = Scripted { still_ours: None, ..Scripted::new(LONG) };
+    assert_eq!(finish(&[], "exit 4", lock).0, Finish::Code(4));
+}

@@ -1,0 +1,142 @@
+//! A lock as `run` and `acquire` see it, and waiting for it.
+//!
+//! They know of it only what [`Lock`] and [`Hold`] say, so that their behaviour can be tested without masters.
+
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTSTP};
+
+use crate::arguments::Seek;
+use crate::child::Ending;
+use crate::ending::{Finish, Refusal};
+use crate::output::{JsonValue, Level, Output};
+use crate::signals::{self, Happening, Signals};
+use crate::terminal::{self, Terminal};
+
+/// What the lock's threads tell the deciding thread: something changed, ask again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Changed;
+
+/// A lock that is being acquired.
+pub(crate) trait Lock {
+    /// What one holds once it is acquired.
+    type Hold: Hold;
+
+    /// Asks whether it is acquired. Never blocks; whenever asking again is worthwhile, [`Changed`] is sent. Not called
+    /// again after it was ready.
+    fn poll(&mut self) -> Poll<Result<Self::Hold, Refusal>>;
+
+    /// Gives up and leaves no key behind on masters that answer soon.
+    fn cancel(self);
+}
+
+/// A lock that is held.
+pub(crate) trait Hold {
+    /// The token, as hex.
+    fn token(&self) -> String;
+
+    /// What whoever goes on with it needs to have; waits for a moment for masters that have not said yet what became of it.
+    fn proof(&self) -> String;
+
+    /// The number of the grant, if it was asked for.
+    fn fence(&self) -> Option<u64>;
+
+    /// Whether it is still held, and for how long, now. Once this has been asked, [`Changed`] is sent when the lock is lost.
+    fn standing(&mut self) -> Standing;
+
+    /// Renews it no more; it stays valid for what remains.
+    fn stop_renewal(&self);
+
+    /// Leaves it to whoever knows the token. The error is the sentence to say if it is not held any more.
+    fn hand_on(self) -> Result<(), String>;
+
+    /// Gives it back, within a bounded time.
+    fn release(self) -> Released;
+}
+
+/// How well a lock is held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    /// Whether the masters said that it is not ours any more.
+    pub(crate) lost: bool,
+    /// How long nobody else can hold it; zero once that is over.
+    pub(crate) remaining: Duration,
+}
+
+/// What came of giving a lock back.
+#[derive(Debug)]
+pub(crate) enum Released {
+    /// A quorum of masters had it as ours until then.
+    Ours,
+    /// It was not ours any more, with the sentence to say.
+    NotOurs(String),
+    /// Too few masters answered to tell, with the sentence to say.
+    Unknown(String),
+}
+
+/// Waits for `lock`, while signals are heard, and tells that it is held.
+pub(crate) fn wait_for<L: Lock>(
+    seek: &Seek,
+    mut lock: L,
+    signals: &Signals<Changed>,
+    terminal: &Terminal,
+    output: &Output,
+) -> Result<L::Hold, Finish> {
+    let name = String::from_utf8_lossy(seek.resource.as_bytes());
+    let begun = Instant::now();
+    loop {
+        if let Poll::Ready(outcome) = lock.poll() {
+            output.clear_progress();
+            return match outcome {
+                Ok(mut hold) => {
+                    tell_acquired(&name, &mut hold, output);
+                    Ok(hold)
+                }
+                Err(refusal) => Err(Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output))),
+            };
+        }
+        let waited = begun.elapsed().as_secs();
+        if waited >= 1 {
+            output.progress(&format!("waiting for {name} ({waited} s)"));
+        }
+        let tick = output.shows_progress().then(|| begun + Duration::from_secs(waited + 1));
+        match signals.next(tick) {
+            Some(Happening::Signal(SIGTSTP)) => {
+                output.clear_progress();
+                if terminal.has_job_control() {
+                    terminal::stop_self();
+                }
+            }
+            Some(Happening::Signal(signal)) if signals::asks_to_end(signal) => {
+                output.clear_progress();
+                lock.cancel();
+                let text = format!("{} while waiting for {name}", signals::name(signal));
+                output.record(Level::Info, "interrupted", &text, &[("resource", JsonValue::Text(&name))]);
+                // The terminal sent it to our whole group, so nobody else needs to get it from us.
+                return Err(if signal == SIGINT && terminal.is_ours() {
+                    Finish::Interrupted { group: false }
+                } else {
+                    Finish::Code(Ending::Signalled(signal).exit_code())
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn tell_acquired(name: &str, hold: &mut impl Hold, output: &Output) {
+    let mut fields =
+        vec![("resource", JsonValue::Text(name)), ("valid_ms", milliseconds(hold.standing().remaining))];
+    let mut text = format!("acquired {name}");
+    if let Some(fence) = hold.fence() {
+        fields.push(("fence", JsonValue::Number(fence)));
+        text.push_str(&format!(" as number {fence}"));
+    }
+    output.record(Level::Info, "acquired", &text, &fields);
+}
+
+/// A span as events tell it.
+pub(crate) fn milliseconds(span: Duration) -> JsonValue<'static> {
+    JsonValue::Number(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
