@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::request::{Claim, Form, Request};
+use super::wording::Form;
+use crate::protocol::{Claim, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.

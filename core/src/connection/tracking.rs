@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Action, Answers, Claim, Connection, Request, Warning, Wording};
-use crate::protocol::Ttl;
+use super::{Answers, Connection, Warning, Wording};
+use crate::protocol::{Action, Claim, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 

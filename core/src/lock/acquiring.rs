@@ -3,9 +3,9 @@
 use super::fencing::Numbers;
 use super::settling::settling_pause;
 use super::{Effects, Lock, NOTICE, Phase};
-use crate::connection::{Action, Answer, Claim, Fate, Request};
 use crate::protocol::{
-    AcquireError, Cause, Decision, LossCause, MasterId, MasterSet, Tally, Token, Vote, Votes,
+    AcquireError, Action, Answer, Cause, Claim, Decision, Fate, LossCause, MasterId, MasterSet, Request,
+    Tally, Token, Vote, Votes,
 };
 use crate::time::Instant;
 use crate::wire::ServerError;

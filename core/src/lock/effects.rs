@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::connection::Request;
 use crate::jitter::Jitter;
-use crate::machine::{Entropy, Event};
-use crate::protocol::{Config, MasterSet, RequestError, Token};
+use crate::protocol::{Config, Entropy, Event, MasterSet, Request, RequestError, Token};
 
 /// One request for a set of masters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{Effects, Lock, Phase};
-use crate::machine::Event;
-use crate::protocol::{AcquireError, Ballot, Vote};
+use crate::protocol::{AcquireError, Ballot, Event, Vote};
 
 impl Lock {
     /// Tells the caller what the masters said last.

@@ -5,8 +5,7 @@
 //! needs no assumption about time. The largest number of one round is not enough, nor is a counter that is larger than V.
 
 use super::{Effects, Lock, Phase};
-use crate::connection::Action;
-use crate::protocol::{MasterId, MasterSet, Vote};
+use crate::protocol::{Action, MasterId, MasterSet, Vote};
 
 /// What the masters' counters say in one attempt; nothing where the lock is not fenced.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -4,8 +4,7 @@
 //! token before its round began, and whoever acquires the lock later meets one of them.
 
 use super::{Effects, Lock, Phase};
-use crate::connection::{Action, Answer, Fate};
-use crate::protocol::{MasterId, MasterSet};
+use crate::protocol::{Action, Answer, Fate, MasterId, MasterSet};
 
 impl Lock {
     /// A round has shown that a quorum still holds the lock and that these masters do not.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{Effects, Lock, NOTICE, Phase};
-use crate::connection::{Action, Answer};
 use crate::jitter::Jitter;
-use crate::machine::{Event, ExtensionId};
-use crate::protocol::{ExtendError, LossCause, MasterId, MasterSet, Ttl, Vote, Votes};
+use crate::protocol::{
+    Action, Answer, Event, ExtendError, ExtensionId, LossCause, MasterId, MasterSet, Ttl, Vote, Votes,
+};
 use crate::time::Instant;
 
 /// Extensions that may be under way at once: renewal, and a few callers.

@@ -7,8 +7,7 @@
 use super::acquiring::{Clearing, record};
 use super::wait::Stand;
 use super::{Effects, Lock, Phase};
-use crate::connection::{Action, Answer, Request};
-use crate::protocol::{MasterId, MasterSet, RequestError, Vote};
+use crate::protocol::{Action, Answer, MasterId, MasterSet, Request, RequestError, Vote};
 use crate::time::Instant;
 
 impl Lock {

@@ -37,10 +37,9 @@ use self::releasing::Releasing;
 use self::resuming::Resuming;
 pub(crate) use self::wait::{Knowledge, Turn};
 use self::wait::{Wait, Way};
-use crate::connection::{Action, Answer, Claim, Request, Ticket};
-use crate::machine::{Acquire, Event, ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError, Resource, Token, Ttl,
+    Acquire, Action, Answer, Claim, Event, ExtensionId, FencingToken, LockId, LossCause, MasterId, MasterSet,
+    ReleaseOutcome, Request, RequestError, Resource, Resumption, Ticket, Token, Ttl,
 };
 use crate::time::Instant;
 

@@ -2,9 +2,7 @@
 
 use super::holding::holder_vote;
 use super::{Effects, Lock, Phase};
-use crate::connection::{Action, Answer};
-use crate::machine::Event;
-use crate::protocol::{LossCause, MasterId, ReleaseOutcome, Votes};
+use crate::protocol::{Action, Answer, Event, LossCause, MasterId, ReleaseOutcome, Votes};
 
 /// A round of releases whose answers somebody waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

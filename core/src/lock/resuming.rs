@@ -2,9 +2,7 @@
 
 use super::holding::{Held, holder_vote};
 use super::{Effects, Lock, NOTICE, Phase};
-use crate::connection::{Action, Answer};
-use crate::machine::Event;
-use crate::protocol::{AcquireError, Cause, MasterId, MasterSet, Tally, Vote, Votes};
+use crate::protocol::{AcquireError, Action, Answer, Cause, Event, MasterId, MasterSet, Tally, Vote, Votes};
 use crate::time::Instant;
 
 /// A round of extensions that decides whether the lock is taken over.

@@ -13,8 +13,7 @@ use std::time::Duration;
 use super::acquiring::Clearing;
 use super::wait::{Settling, Stand};
 use super::{Effects, Lock, Phase};
-use crate::connection::Action;
-use crate::protocol::{MasterId, MasterSet, Tally, Vote};
+use crate::protocol::{Action, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 
 /// Rounds in which a split is settled. Two are usual; each leaves about one client that is not refused by the first master. More would only matter

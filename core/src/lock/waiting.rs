@@ -15,9 +15,8 @@ use super::acquiring::{Clearing, record};
 use super::wait::Way;
 use super::wait::{Knowledge, Stand, Turn};
 use super::{Effects, Lock, Phase};
-use crate::connection::Answer;
 use crate::jitter::Jitter;
-use crate::protocol::{AcquireError, MasterId, MasterSet, Resource, Vote};
+use crate::protocol::{AcquireError, Answer, MasterId, MasterSet, Resource, Vote};
 use crate::time::Instant;
 
 /// Lives are told in whole milliseconds.

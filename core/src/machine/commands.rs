@@ -1,11 +1,14 @@
 //! What callers ask of a machine.
 
+use super::Machine;
 use super::line::{Place, Standing};
+use super::slot::Slot;
 use super::task::Task;
-use super::{Acquire, Entropy, ExtensionId, LockId, Machine, Resumption, Slot};
-use crate::bootstrap::{Bootstrap, BootstrapError};
+use crate::bootstrap::Bootstrap;
 use crate::lock::{Effects, Lock, Turn};
-use crate::protocol::{RequestError, Resource, Token, Ttl};
+use crate::protocol::{
+    Acquire, BootstrapError, Entropy, ExtensionId, LockId, RequestError, Resource, Resumption, Token, Ttl,
+};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {

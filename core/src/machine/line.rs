@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::queue::{self, Queue};
-use super::{Acquire, LockId};
 use crate::jitter::Jitter;
 use crate::lock::{Knowledge, Turn};
-use crate::protocol::Resource;
+use crate::protocol::{Acquire, LockId, Resource};
 use crate::time::Instant;
 
 /// So many grants in a row stay in one process: while no other one is known to want the lock, and while one is.

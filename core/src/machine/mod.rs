@@ -17,14 +17,13 @@ macro_rules! effects {
     };
 }
 
-mod acquire;
 mod commands;
-mod entropy;
 mod line;
 mod output;
 mod queue;
 mod routing;
 mod slab;
+mod slot;
 mod task;
 mod timers;
 
@@ -34,57 +33,19 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-pub use acquire::{Acquire, Resumption};
-pub use entropy::{Entropy, EntropyFailed};
-pub use output::{Event, MasterState, Output, Wake, WakeReason};
+pub use output::{MasterState, Output, Wake, WakeReason};
 
-use self::line::{Freed, Lines, Place};
+use self::line::{Freed, Lines};
 use self::slab::Slab;
-use self::task::Task;
+use self::slot::Slot;
 use self::timers::Timers;
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "sim")]
 use crate::protocol::Resource;
-use crate::protocol::{Cause, Config, MasterId, Token};
+use crate::protocol::{Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
 use crate::time::Instant;
-
-/// One lock of one machine, from [`Machine::acquire`] until it is over.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LockId {
-    index: u32,
-    generation: u32,
-}
-
-impl LockId {
-    /// A small number that no other lock of the machine has. It is used again once the lock is over and its last event has been taken.
-    pub const fn index(self) -> usize {
-        self.index as usize
-    }
-
-    /// The first lock of a machine, for whoever drives a lock without one.
-    #[cfg(feature = "sim")]
-    pub(crate) const FIRST: Self = Self { index: 0, generation: 0 };
-}
-
-impl fmt::Debug for LockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock{}.{}", self.index, self.generation)
-    }
-}
-
-/// One extension that a caller asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ExtensionId(u64);
-
-#[cfg(feature = "sim")]
-impl ExtensionId {
-    /// The extension of this number, for whoever drives a lock without a machine.
-    pub(crate) const fn numbered(number: u64) -> Self {
-        Self(number)
-    }
-}
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.
 ///
@@ -135,19 +96,6 @@ struct Link {
     /// not sorted.
     deadline: Option<Instant>,
     is_busy: bool,
-}
-
-#[derive(Clone)]
-struct Slot {
-    task: Task,
-    armed: Option<Instant>,
-    place: Place,
-}
-
-impl Slot {
-    fn new(task: Task, place: Place) -> Self {
-        Self { task, armed: None, place }
-    }
 }
 
 impl<E: Entropy> Machine<E> {

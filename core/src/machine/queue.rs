@@ -3,9 +3,8 @@
 //! A waiter may leave at any place, and one that leaves is told how many are ahead of it. Tens of thousands may leave at once, so neither may
 //! take longer the more there are: the places that are still taken are counted in a binary indexed tree (Fenwick 1994), in O(log n).
 
+use crate::protocol::LockId;
 use std::collections::VecDeque;
-
-use super::LockId;
 
 /// Places that were left are cleared away when there are more of them than this, and than places that are taken. Fewer would mean more copying, more would keep
 /// memory behind a short queue.

@@ -1,15 +1,12 @@
 //! Orders down, answers up, and the deadlines of both.
 
-use std::collections::VecDeque;
-
+use super::Machine;
 use super::line::{Freed, Place, Standing};
-use super::queue;
-use super::slab::Slab;
+use super::slot::{Slot, move_to};
 use super::task::Task;
-use super::{Acquire, Entropy, LockId, Machine, Slot};
 use crate::connection::{Answers, Connection, News, RunId, Upward};
-use crate::lock::Effects;
-use crate::protocol::{Cause, Decision, MasterId, Resource, Tally, Vote};
+use crate::lock::{Effects, Lock};
+use crate::protocol::{Acquire, Answer, Cause, Decision, Entropy, LockId, MasterId, Tally, Vote};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
@@ -42,6 +39,25 @@ impl<E: Entropy> Machine<E> {
                 return;
             }
         }
+    }
+
+    pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
+        self.with_task(id, |task, effects| match task {
+            Task::Lock(lock) => lock.answer(master, round, answer, now, effects),
+            Task::Bootstrap(bootstrap) => bootstrap.answer(master, round, answer, effects),
+        });
+    }
+
+    pub(super) fn with_lock<R>(
+        &mut self,
+        id: LockId,
+        change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R,
+    ) -> Option<R> {
+        let changed = self.with_task(id, |task, effects| match task {
+            Task::Lock(lock) => Some(change(lock, effects)),
+            Task::Bootstrap(_) => None,
+        });
+        changed.flatten()
     }
 
     pub(super) fn with_task<R>(
@@ -210,42 +226,6 @@ impl<E: Entropy> Machine<E> {
                 connection.reject(Cause::SameServer { other }, now, answers);
             });
         }
-    }
-}
-
-impl Slot {
-    /// Looks whether the lock has left its place: the front of its line, or one behind others, of which it then tells what the line is for.
-    fn leave_place(&mut self, freed: &mut VecDeque<Freed>) -> Option<(Resource, queue::Place)> {
-        let Self { task: Task::Lock(lock), place, .. } = self else { return None };
-        match place {
-            Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
-            Place::Ahead { was_granted } if lock.has_let_go() => {
-                freed.push_back(Freed {
-                    resource: lock.resource().clone(),
-                    granted_at: was_granted.then(|| lock.granted_at()),
-                    met_others: lock.met_others(),
-                    took: lock.took(),
-                    waited: lock.waited(),
-                    passed_over: lock.passed_over(),
-                    knowledge: lock.take_knowledge(),
-                });
-                *place = Place::Gone;
-            }
-            Place::Behind(left) if !lock.is_queued() => {
-                let left = *left;
-                *place = Place::Gone;
-                return Some((lock.resource().clone(), left));
-            }
-            _ => {}
-        }
-        None
-    }
-}
-
-/// The queue has given a waiter another place.
-fn move_to(locks: &mut Slab<Slot>, id: LockId, place: queue::Place) {
-    if let Some(slot) = locks.get_mut(id) {
-        slot.place = Place::Behind(place);
     }
 }
 

@@ -16,8 +16,7 @@ use super::state::{Event, Inbound, State};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::front::{Demand, Host, Locker, Port};
-use crate::machine::EntropyFailed;
-use crate::protocol::{Cause, MasterId, Token};
+use crate::protocol::{Cause, EntropyFailed, MasterId, Token};
 use crate::time::Instant;
 
 pub(super) type SharedState = Arc<Mutex<State>>;

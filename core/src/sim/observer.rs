@@ -13,8 +13,7 @@ use super::reading::{is_grant, is_request, ttl_millis};
 use super::state::State;
 use super::timeline::Happening;
 use super::violation::Violation;
-use crate::machine::{LockId, Resumption};
-use crate::protocol::{Resource, Ttl};
+use crate::protocol::{LockId, Resource, Resumption, Ttl};
 use crate::time::Instant;
 
 /// One guard that some client has.

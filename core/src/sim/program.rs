@@ -11,8 +11,7 @@ use std::time::Duration;
 use super::client::Client;
 use super::violation::Violation;
 use crate::front::{Guard, Request};
-use crate::machine::Resumption;
-use crate::protocol::AcquireError;
+use crate::protocol::{AcquireError, Resumption};
 use crate::time::Instant;
 
 /// One thing that a client does.

@@ -4,7 +4,7 @@ use super::book::Book;
 use super::item::Item;
 use super::scenario::Scenario;
 use super::state::{CLIENTS, Client, Key, Link, MASTERS, Mode, Stage, State};
-use crate::connection::Action as Does;
+use crate::protocol::Action as Does;
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,11 +9,12 @@ use super::input::{Heard, Input, Told};
 use super::item::{Item, Said};
 use super::scenario::{Scenario, TICK};
 use super::state::MASTERS;
-use crate::connection::Claim;
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock, Order, Turn};
-use crate::machine::{Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId};
-use crate::protocol::{AcquireError, Config, MasterId, Resource, Token, Ttl};
+use crate::protocol::{
+    Acquire, AcquireError, Claim, Config, Entropy, EntropyFailed, Event, ExtensionId, LockId, MasterId,
+    Resource, Token, Ttl,
+};
 use crate::time::Instant;
 
 /// A request for the masters in the mask.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::item::Said;
 use super::state::MASTERS;
-use crate::connection::{Answer, Fate};
-use crate::protocol::Cause;
+use crate::protocol::{Answer, Cause, Fate};
 
 /// What a master's answer comes to, as a connection passes it up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

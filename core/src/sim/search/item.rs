@@ -1,6 +1,6 @@
 //! Requests on their way.
 
-use crate::connection::Action;
+use crate::protocol::Action;
 
 /// What a master said to an item that it has executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

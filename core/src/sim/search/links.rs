@@ -7,7 +7,7 @@ use super::item::{Item, Said};
 use super::row::Row;
 use super::state::{Debt, Mode, State};
 use super::world::World;
-use crate::connection::{Action as Does, Fate};
+use crate::protocol::{Action as Does, Fate};
 
 impl World {
     pub(super) fn answer(&mut self, client: usize, master: usize, item: Item, heard: Heard) {

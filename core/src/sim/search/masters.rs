@@ -5,7 +5,7 @@ use super::properties::{self, Violation};
 use super::state::{Key, State};
 use super::story::Party;
 use super::world::World;
-use crate::connection::Action as Does;
+use crate::protocol::Action as Does;
 
 impl World {
     /// A master executes a request.

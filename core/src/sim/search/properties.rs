@@ -7,7 +7,7 @@ use super::input::Told;
 use super::item::Item;
 use super::scenario::Scenario;
 use super::state::{Client, Key, Link, MASTERS, Master, State};
-use crate::connection::Action;
+use crate::protocol::Action;
 
 /// A property that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use super::actions::Action;
 use super::input::{Heard, Input, Told};
 use super::item::{Item, Said};
 use super::scenario::TICK;
-use crate::connection::{Action as Does, Fate};
+use crate::protocol::{Action as Does, Fate};
 
 /// Somebody in a story.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use super::links::leave_behind;
 use super::row::Row;
 use super::state::{CLIENTS, Client, Key, Link, MASTERS, Master, Mode, Stage, State};
 use super::world::World;
-use crate::connection::Action as Does;
+use crate::protocol::Action as Does;
 
 impl World {
     /// Brings states together that cannot be told apart from now on. Each rule is argued for in the module's documentation.

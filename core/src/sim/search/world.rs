@@ -11,7 +11,7 @@ use super::row::Row;
 use super::scenario::Scenario;
 use super::state::{CLIENTS, MASTERS, Mode, Stage, State};
 use super::story::{Party, Story};
-use crate::connection::{Action as Does, Fate};
+use crate::protocol::{Action as Does, Fate};
 
 /// The rules by which states follow each other.
 pub(super) struct World {
