@@ -65,6 +65,7 @@
 //! | `protocol` | the vocabulary: resource, token, TTL, votes, configuration, requests, answers, events, errors | state over time |
 //! | `connection` | one master: handshake, pipeline, timeouts, reconnects | locks |
 //! | `lock` | one lock's life | connections, other locks |
+//! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
 //! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
 //! | `front` | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
@@ -85,6 +86,7 @@ mod protocol;
 #[cfg(feature = "sim")]
 pub mod sim;
 mod time;
+mod waiting;
 mod wire;
 
 pub use connection::Warning;

@@ -50,7 +50,7 @@ impl Bootstrap {
             action,
             claim: self.claim.clone(),
             ttl: effects.config.ttl,
-            fence: 0,
+            fence: None,
             watch: false,
         };
         effects.order(MasterSet::all(masters), request);

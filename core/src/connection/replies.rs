@@ -187,7 +187,7 @@ fn interpret(
         (_, Reply::Integer(0)) => Ok(Answer::No),
         (_, Reply::Integer(number)) if counts => {
             let number = u64::try_from(*number).ok().and_then(FencingToken::new);
-            Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?.get()))
+            Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
         }
         (_, Reply::Integer(1)) => Ok(Answer::Yes),
         (Action::Acquire | Action::Attend | Action::Undo, Reply::Array(fields)) => {

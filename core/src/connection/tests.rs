@@ -101,7 +101,7 @@ fn request(action: Action, number: u8) -> Request {
         action,
         claim,
         ttl,
-        fence: 0,
+        fence: None,
         watch: false,
     }
 }

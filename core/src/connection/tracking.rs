@@ -62,8 +62,8 @@ impl Connection {
 
     fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
         let action = Action::Track { on };
-        let claim = Claim::none(false);
-        let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: 0, watch: on };
+        let claim = Claim::none();
+        let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: None, watch: on };
         self.send(&request, &mut Wording::default(), now, answers);
     }
 

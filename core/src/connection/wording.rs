@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-use crate::protocol::{Action, Fleet, Request};
+use crate::protocol::{Action, FencingToken, Fleet, Request};
 use crate::wire::{
     self, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, Decimal, EXTEND,
     EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
@@ -136,7 +136,7 @@ impl Request {
             put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
         }
         if raises {
-            put_argument(out, Decimal::new(self.fence).as_bytes());
+            put_argument(out, Decimal::new(self.fence.map_or(0, FencingToken::get)).as_bytes());
         }
         if let Some(fleet) = guarded {
             put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());

@@ -19,8 +19,8 @@ pub(crate) struct Effects<'a> {
     pub(crate) jitter: &'a mut Jitter,
     pub(crate) orders: &'a mut VecDeque<Order>,
     pub(crate) events: &'a mut VecDeque<Event>,
-    /// Of each master whose connection stands a number that is the same for all clients.
-    pub(crate) standing: &'a [Option<u64>],
+    /// Of each connected master a rank that is the same for all clients.
+    pub(crate) ranks: &'a [Option<u64>],
 }
 
 impl Effects<'_> {

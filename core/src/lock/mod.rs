@@ -1,234 +1,370 @@
-//! One lock's life: attempts, the pauses between them, holding with extensions and renewal, release.
+//! One lock's life: attempts, holding with extensions and renewal, release.
 //!
 //! ```text
-//!  Queued (behind others of its line)
-//!    ▼       quorum                                  release
-//!  Trying ──────────────────▶ Held ─────────────────────────────▶ Releasing ──▶ Over
-//!    ▲ │ lost                  │ validity over, or not ours any more               ▲
-//!    │ ▼                       ▼                     release                       │
-//!  Clearing ──▶ Over          Lost ────────────────────────────────────────────────┘
-//!                             ▲
-//!             Resuming ───────┘ a lock that was handed on
+//!           attempt             quorum                      release
+//!  Queued ──────────▶ Trying ──────────────▶ Held ─────────────────────▶ Releasing ──▶ Told ──▶ Over
+//!    │                 ▲   │ lost             │  │                             ▲
+//!    │ read    attempt │   ▼                  │  │ validity over, or not ours  │
+//!    └──────────────▶ Clearing ◀──────────────┘  ▼                             │
+//!                      │   ended before it      Lost ──────────────────────────┘ (at once)
+//!                      ▼   was taken
+//!                     Told              Resuming ──▶ Held, or Told
 //! ```
 //!
-//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other
-//! locks; what it leaves to the one behind it is a value (`Knowledge`). It gives orders for masters and events for its caller, and
+//! Each phase is a type of its own, with its own answers and deadlines; it returns what comes next, and [`Lock::go_on`] alone moves from one
+//! phase to another. Cancelling leads from any of them to `Over`.
+//!
+//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other locks, nor when it is worth
+//! asking again: it is told to make an attempt, and reports how that was lost. It gives orders for masters and events for its caller, and
 //! tells its next deadline.
 
 mod acquiring;
+mod clearing;
 mod effects;
-mod ending;
+mod extending;
 mod fencing;
 mod healing;
 mod holding;
-mod listening;
 mod releasing;
 mod resuming;
-mod settling;
-mod wait;
-mod waiting;
+mod shared;
 
 use std::time::Duration;
 
-use self::acquiring::{Clearing, Trying};
+pub(crate) use self::acquiring::Attempt;
+use self::acquiring::Trying;
+use self::clearing::Clearing;
+pub(crate) use self::clearing::{Lost, Refused};
 pub(crate) use self::effects::{Effects, Order};
 use self::holding::Held;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
-pub(crate) use self::wait::{Knowledge, Turn};
-use self::wait::{Wait, Way};
+pub(crate) use self::shared::Grant;
+use self::shared::{Base, Context, Keys};
 use crate::protocol::{
-    Acquire, Action, Answer, Claim, Event, ExtensionId, FencingToken, LockId, LossCause, MasterId, MasterSet,
-    ReleaseOutcome, Request, RequestError, Resource, Resumption, Ticket, Token, Ttl,
+    Acquire, AcquireError, Action, Answer, Ballot, Event, ExtensionId, LockId, LossCause, MasterId,
+    MasterSet, ReleaseOutcome, Request, RequestError, Resource, Resumption, Token, Ttl, Vote,
 };
 use crate::time::Instant;
 
-/// A loss is told so long before validity ends, because timers of the operating system and of async runtimes fire
-/// up to a millisecond or two late, and the holder must not learn of it after the fact.
+/// How long before validity ends a loss is told. Timers of the operating system and of async runtimes fire up to a millisecond or two
+/// late, and the holder must not learn of it after the fact. Longer would take that much from every grant.
 const NOTICE: Duration = Duration::from_millis(2);
 
-/// No master is asked with this one.
-const NO_TOKEN: Token = Token::from_bytes([0; Token::BYTES]);
+/// One lock, from the request for it to its end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Lock {
+    base: Base,
+    stage: Stage,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Phase {
-    /// It has asked nobody yet. At that instant it does; until it is told one it stands behind others.
-    Queued {
-        begins: Option<Instant>,
-    },
-    Trying(Trying),
-    Resuming(Resuming),
-    Clearing(Clearing),
-    Held(Held),
-    Lost(LossCause),
-    Releasing(Releasing),
+enum Stage {
+    /// No master has been asked, so there is no token.
+    Queued,
+    /// Masters have been asked, with the token of the present attempt.
+    Asked(Keys, Phase),
     /// Nothing is left to do, but the event that says so has yet to be taken.
     Told,
     Over,
 }
 
-/// One lock, from the request for it to its end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Lock {
-    id: LockId,
-    resource: Resource,
-    ttl: Ttl,
-    /// The longest life that any of its keys may have been given: so long a release that could not be sent is owed.
-    longest_ttl: Ttl,
-    /// When its caller stops waiting for it.
-    give_up_at: Option<Instant>,
-    attempts_allowed: Option<u32>,
-    renew_for: Option<Duration>,
-    token: Token,
-    claim: Claim,
-    rounds: u32,
-    attempts: u32,
-    /// Masters that may hold the token, now or later.
-    reached: MasterSet,
-    /// Masters on which a release may follow the token at any time: they never count as holders.
-    forsaken: MasterSet,
-    /// Masters that did not take the token at first and have not said that it was put back there: they do not count as holders.
-    unproven: MasterSet,
-    healing: bool,
-    /// Whether it was handed on to us. Until it is taken it is not ours to release.
-    resumed: bool,
-    /// The number of the grant; zero before that, and where it is not fenced.
-    fence: u64,
-    wait: Wait,
-    way: Way,
-    phase: Phase,
+enum Phase {
+    Trying(Trying),
+    Clearing(Clearing),
+    Resuming(Resuming),
+    Held(Held),
+    Lost,
+    Releasing(Releasing),
+}
+
+/// What an input leads to.
+enum Next {
+    Stay,
+    Held(Held),
+    /// The holder has been told that its lock is lost.
+    Gone,
+    NotAcquired(AcquireError),
+    Released(ReleaseOutcome),
+    // Reports: see there.
+    Lost(Lost),
+    Refused(Refused),
+    Named(MasterId, Answer),
+    Late(MasterId, Answer),
+    Read(MasterId, Answer),
+}
+
+/// What concerns the one that decides whether and when the lock asks again.
+#[must_use]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Report {
+    Nothing,
+    /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
+    Lost(Lost),
+    /// One master was asked before the others and refused.
+    Refused(Refused),
+    /// In a round that goes on, a master has said who holds the key.
+    Named(MasterId, Answer),
+    /// A vote that came after its round was lost.
+    Late(MasterId, Answer),
+    /// What a master says about the key behind a lost round.
+    Read(MasterId, Answer),
+    /// Time has passed while the lock asks for nothing.
+    Idle,
 }
 
 impl Lock {
-    /// Begins with the first attempt, or goes on with a lock that was handed on.
-    pub(crate) fn new(
+    /// A lock that waits for its first [`Lock::attempt`].
+    pub(crate) fn queued(id: LockId, wanted: &Acquire, now: Instant) -> Self {
+        Self { base: Base::new(id, wanted, now), stage: Stage::Queued }
+    }
+
+    /// Goes on with a lock that was handed on.
+    pub(crate) fn resumed(
         id: LockId,
         wanted: &Acquire,
-        turn: Turn,
+        resumption: Resumption,
         now: Instant,
         effects: &mut Effects<'_>,
-    ) -> Result<Self, RequestError> {
-        let mut lock = Self::queued(id, wanted, now);
-        lock.come_to_the_front(turn, now);
-        if let Some(resumption) = wanted.resumption {
-            lock.renew_token(resumption.token);
-            lock.attempts_allowed = Some(1);
-            lock.resumed = true;
-            lock.forsaken = resumption.uncounted;
-            lock.longest_ttl = effects.config.longest_ttl();
-            lock.fence = resumption.fencing_token.map_or(0, FencingToken::get);
-            lock.resume(now, effects);
-        } else {
-            lock.renew_token(effects.fresh_token()?);
-            lock.attempt(now, effects);
-        }
-        Ok(lock)
+    ) -> Self {
+        let mut base = Base::new(id, wanted, now);
+        base.longest_ttl = effects.config.longest_ttl();
+        (base.attempts, base.attempts_allowed) = (1, Some(1));
+        let all = MasterSet::all(effects.config.masters.len());
+        let mut keys = Keys::new(&base, resumption.token, all);
+        (keys.forsaken, keys.fence) = (resumption.uncounted, resumption.fencing_token);
+        let resuming = Resuming::begin(now, &mut Context { base: &mut base, keys: &mut keys, effects });
+        Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
-    /// Stands behind others until [`Lock::begin`].
-    pub(crate) fn queued(id: LockId, wanted: &Acquire, now: Instant) -> Self {
-        let is_fenced =
-            wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
-        let mut lock = Self::unasked(id, &wanted.resource, NO_TOKEN, Claim::none(is_fenced), wanted.ttl);
-        let (within, attempts) = wanted.limits();
-        lock.give_up_at = within.map(|limit| now + limit);
-        lock.attempts_allowed = attempts;
-        lock.renew_for = wanted.renew_for;
-        lock.healing = wanted.healing;
-        lock.phase = Phase::Queued { begins: None };
-        lock
-    }
-
-    /// Releases a lock that somebody else was granted.
+    /// Releases a lock that another locker was granted.
     pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
         // Its keys may have been given any life.
-        let claim = Claim::new(resource, token, false);
-        let mut lock = Self::unasked(id, resource, token, claim, effects.config.longest_ttl());
-        lock.reached = MasterSet::all(effects.config.masters.len());
-        lock.start_release(effects);
-        lock
-    }
-
-    fn unasked(id: LockId, resource: &Resource, token: Token, claim: Claim, ttl: Ttl) -> Self {
-        Self {
-            id,
-            resource: resource.clone(),
-            ttl,
-            longest_ttl: ttl,
-            give_up_at: None,
-            attempts_allowed: None,
-            renew_for: None,
-            token,
-            claim,
-            rounds: 0,
-            attempts: 0,
-            reached: MasterSet::EMPTY,
-            forsaken: MasterSet::EMPTY,
-            unproven: MasterSet::EMPTY,
-            healing: false,
-            resumed: false,
-            fence: 0,
-            wait: Wait::default(),
-            way: Way::default(),
-            phase: Phase::Over,
-        }
+        let mut base = Base::of_token(id, resource, effects.config.longest_ttl());
+        let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
+        let mut cx = Context { base: &mut base, keys: &mut keys, effects };
+        let releasing = Releasing::begin(Vec::new(), &mut cx);
+        Self { base, stage: Stage::Asked(keys, Phase::Releasing(releasing)) }
     }
 
     // Getters.
 
-    /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
-    /// whoever keeps a table by number can tell the event's receiver from the next lock.
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.base.resource
+    }
+
+    fn phase(&self) -> Option<&Phase> {
+        match &self.stage {
+            Stage::Asked(_, phase) => Some(phase),
+            Stage::Queued | Stage::Told | Stage::Over => None,
+        }
+    }
+
+    fn held(&mut self) -> Option<&mut Held> {
+        match &mut self.stage {
+            Stage::Asked(_, Phase::Held(held)) => Some(held),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        matches!(self.stage, Stage::Queued)
+    }
+
+    /// Whether it is between two attempts.
+    pub(crate) fn is_clearing(&self) -> bool {
+        matches!(self.phase(), Some(Phase::Clearing(_)))
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.phase, Phase::Held(_))
+        matches!(self.phase(), Some(Phase::Held(_)))
     }
 
-    pub(crate) fn has_token(&self) -> bool {
-        !self.is_queued() && self.token != NO_TOKEN
+    /// Whether it is neither sought nor held any more.
+    pub(crate) fn has_let_go(&self) -> bool {
+        match &self.stage {
+            Stage::Queued => false,
+            Stage::Asked(_, phase) => matches!(phase, Phase::Lost | Phase::Releasing(_)),
+            Stage::Told | Stage::Over => true,
+        }
     }
 
-    pub(crate) fn token(&self) -> Token {
-        self.token
+    /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
+    /// a table by number can tell the event's receiver from the next lock.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
     }
 
-    pub(crate) fn resumption(&self) -> Resumption {
-        let mut uncounted = self.forsaken;
-        if let Phase::Held(held) = &self.phase {
+    pub(crate) fn token(&self) -> Option<Token> {
+        match &self.stage {
+            Stage::Asked(keys, _) => Some(keys.token),
+            Stage::Queued | Stage::Told | Stage::Over => None,
+        }
+    }
+
+    pub(crate) fn resumption(&self) -> Option<Resumption> {
+        let Stage::Asked(keys, phase) = &self.stage else { return None };
+        let mut uncounted = keys.forsaken;
+        if let Phase::Held(held) = phase {
             held.unsettled.iter().for_each(|master| uncounted.insert(master));
         }
-        Resumption { token: self.token, fencing_token: FencingToken::new(self.fence), uncounted }
+        Some(Resumption { token: keys.token, fencing_token: keys.fence, uncounted })
     }
 
-    pub(crate) fn resource(&self) -> &Resource {
-        &self.resource
+    pub(crate) fn attempts(&self) -> u32 {
+        self.base.attempts
+    }
+
+    /// Whether its caller allows a further attempt.
+    pub(crate) fn may_try_again(&self) -> bool {
+        self.base.may_try_again()
+    }
+
+    /// When its caller stops waiting for it.
+    pub(crate) fn give_up_at(&self) -> Option<Instant> {
+        self.base.give_up_at
+    }
+
+    /// The first grant of it, if there was one.
+    pub(crate) fn grant(&self) -> Option<Grant> {
+        self.base.grant
+    }
+
+    /// Forgets when it was granted, which only other locks of the process are told of.
+    #[cfg(feature = "sim")]
+    pub(crate) fn forget_its_grant(&mut self) {
+        self.base.grant = None;
+    }
+
+    /// Votes for the grant that have come, while the lock is held.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn votes_granted(&self) -> usize {
+        match self.phase() {
+            Some(Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
+            _ => 0,
+        }
     }
 
     /// The instant at which [`Lock::time_passed`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Queued { begins } => begins.iter().copied().chain(self.give_up_at).min(),
-            Phase::Trying(trying) => trying.rest_at.into_iter().chain(self.give_up_at).min(),
-            Phase::Resuming(_) => self.give_up_at,
-            Phase::Clearing(clearing) => clearing.retry_at.into_iter().chain(self.give_up_at).min(),
-            Phase::Held(held) => Some(held.deadline()),
-            Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => None,
+        let give_up_at = self.base.give_up_at;
+        match &self.stage {
+            Stage::Queued => give_up_at,
+            Stage::Asked(_, phase) => match phase {
+                Phase::Trying(trying) => trying.rest_at.into_iter().chain(give_up_at).min(),
+                Phase::Resuming(_) | Phase::Clearing(_) => give_up_at,
+                Phase::Held(held) => Some(held.deadline()),
+                Phase::Lost | Phase::Releasing(_) => None,
+            },
+            Stage::Told | Stage::Over => None,
         }
     }
 
-    // Commands.
+    // What it is told while it is sought.
+
+    /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
+    pub(crate) fn attempt(
+        &mut self,
+        attempt: Attempt,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        debug_assert!(self.is_queued() || self.is_clearing(), "an attempt in the middle of another phase");
+        let token = effects.fresh_token()?;
+        let base = &mut self.base;
+        if !attempt.is_repeated {
+            base.attempts = base.attempts.saturating_add(1);
+        }
+        let all = MasterSet::all(effects.config.masters.len());
+        let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
+        let trying = Trying::begin(attempt, now, &mut Context { base, keys: &mut keys, effects });
+        self.stage = Stage::Asked(keys, Phase::Trying(trying));
+        Ok(())
+    }
+
+    /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
+    /// instances it believed it was not able to lock" (Redis distributed-locks page, "The Redlock Algorithm", step 5).
+    /// The release reads the key where another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells
+    /// when that changes.
+    pub(crate) fn undo(&mut self, watch: bool, effects: &mut Effects<'_>) {
+        if let Some((clearing, mut cx)) = self.clearing(effects) {
+            let round = clearing.read_round;
+            cx.undo(cx.keys.reached, round, watch);
+        }
+    }
+
+    /// Behind a lost round that is made again at once: the token is taken back, and nobody waits for what the masters say.
+    pub(crate) fn give_back(&mut self, effects: &mut Effects<'_>) {
+        if let Some((_, mut cx)) = self.clearing(effects) {
+            cx.clear_all();
+        }
+    }
+
+    /// Asks these masters who holds the key, and none for a vote.
+    pub(crate) fn read(
+        &mut self,
+        masters: MasterSet,
+        watch: bool,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        if self.is_queued() {
+            // The script compares a token, and this one is nowhere.
+            let mut keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
+            let lost_round = self.base.next_round();
+            let mut cx = Context { base: &mut self.base, keys: &mut keys, effects };
+            let clearing = Clearing::behind(lost_round, &mut cx);
+            self.stage = Stage::Asked(keys, Phase::Clearing(clearing));
+        } else if let Some((clearing, cx)) = self.clearing(effects) {
+            clearing.read_round = cx.base.next_round();
+        }
+        if let Some((clearing, mut cx)) = self.clearing(effects) {
+            let round = clearing.read_round;
+            cx.undo(masters, round, watch);
+        }
+        Ok(())
+    }
+
+    fn clearing<'a, 'e>(
+        &'a mut self,
+        effects: &'a mut Effects<'e>,
+    ) -> Option<(&'a mut Clearing, Context<'a, 'e>)> {
+        let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else {
+            debug_assert!(false, "a lock that is not between two attempts is told what to do there");
+            return None;
+        };
+        Some((clearing, Context { base, keys, effects }))
+    }
+
+    /// Ends without the lock: the caller is told what the masters said last.
+    pub(crate) fn finish(&mut self, votes: Vec<Vote>, effects: &mut Effects<'_>) {
+        let error = AcquireError::from_ballot(self.base.ballot(votes, effects), effects.config.quorum);
+        self.fail(error, effects);
+    }
+
+    /// Ends without the lock, which other callers of this process hold or were first to request.
+    pub(crate) fn give_up_behind(&mut self, others: usize, effects: &mut Effects<'_>) {
+        let ballot = Ballot { callers_ahead: others, ..self.base.ballot(Vec::new(), effects) };
+        self.fail(AcquireError::HeldByAnother(Box::new(ballot)), effects);
+    }
+
+    /// Ends without the lock.
+    pub(crate) fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
+        self.stage = Stage::Told;
+        effects.events.push_back(Event::NotAcquired { lock: self.base.id, error });
+    }
+
+    // Commands of its caller.
 
     /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
-    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> Option<Instant> {
-        let Phase::Held(held) = &mut self.phase else { return None };
-        if now + NOTICE < held.valid_until {
-            held.taken = true;
-            return Some(held.valid_until);
+    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
+            return (None, Report::Nothing);
+        };
+        match held.hand_over(now, &mut Context { base, keys, effects }) {
+            Ok(valid_until) => (Some(valid_until), Report::Nothing),
+            Err(next) => (None, self.go_on(next, effects)),
         }
-        self.grant_came_to_nothing(now, effects);
-        None
     }
 
     /// Asks for more time.
@@ -239,76 +375,68 @@ impl Lock {
         now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        match &self.phase {
-            Phase::Held(held) if held.has_room() => {
-                self.start_extension(Some(id), ttl, now, effects);
-                Ok(())
-            }
-            Phase::Held(_) => Err(RequestError::TooManyExtensions),
-            _ => Err(RequestError::UnknownLock),
-        }
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
+            return Err(RequestError::UnknownLock);
+        };
+        held.extend(id, ttl, now, &mut Context { base, keys, effects })
     }
 
     /// Renews no more. An extension that is under way counts all the same.
     pub(crate) fn stop_renewal(&mut self) {
-        if let Phase::Held(held) = &mut self.phase {
-            held.stop_renewal();
+        if let Some(held) = self.held() {
+            held.renewal = None;
         }
     }
 
     /// Before a command: a lock whose time has run out is lost, whether or not a timer has fired.
     pub(crate) fn look_at_clock(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        if let Phase::Held(held) = &self.phase {
-            if held.taken && now + NOTICE >= held.valid_until {
-                self.holding_goes_on(now, effects);
-            }
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return };
+        if held.taken && now + NOTICE >= held.valid_until {
+            let next = held.lose(LossCause::Expired, &mut Context { base, keys, effects });
+            let report = self.go_on(next, effects);
+            debug_assert_eq!(report, Report::Nothing, "a lock that its caller has taken is not sought again");
         }
     }
 
-    /// Leaves the lock to whoever has its token: it ends here, and its keys stay. `false` if it is not held any more.
-    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> bool {
-        if !self.is_held() {
-            return false;
-        }
-        if let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Over) {
-            self.end_extensions(&held, LossCause::HandedOn, effects);
-        }
-        true
+    /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None` if it is not held any more.
+    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
+        let resumption = self.resumption();
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
+        held.end_extensions(LossCause::HandedOn, &mut Context { base, keys, effects });
+        self.stage = Stage::Over;
+        resumption
     }
 
     /// Gives the lock up and tells whether it was still ours.
     pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
-        match &self.phase {
-            Phase::Held(_) => self.start_release(effects),
-            Phase::Lost(_) => {
-                self.phase = Phase::Told;
-                effects.events.push_back(Event::Released { lock: self.id, outcome: ReleaseOutcome::NotOurs });
+        match &mut self.stage {
+            Stage::Asked(keys, phase @ Phase::Held(_)) => {
+                let mut cx = Context { base: &mut self.base, keys, effects };
+                let Phase::Held(held) = std::mem::replace(phase, Phase::Lost) else { return };
+                held.end_extensions(LossCause::Released, &mut cx);
+                *phase = Phase::Releasing(Releasing::begin(held.votes, &mut cx));
             }
-            Phase::Releasing(_) | Phase::Told => {}
-            Phase::Queued { .. }
-            | Phase::Trying(_)
-            | Phase::Resuming(_)
-            | Phase::Clearing(_)
-            | Phase::Over => self.cancel(effects),
+            Stage::Asked(_, Phase::Lost) => {
+                let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
+                debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
+            }
+            Stage::Asked(_, Phase::Releasing(_)) | Stage::Told => {}
+            Stage::Queued | Stage::Asked(..) | Stage::Over => self.cancel(effects),
         }
     }
 
     /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
-        self.keep_knowledge();
-        match &self.phase {
-            // Handed on, and not taken by the one to whom it was.
-            Phase::Held(held) if self.resumed && !held.taken => {}
-            Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
-            Phase::Queued { .. }
-            | Phase::Resuming(_)
-            | Phase::Clearing(_)
-            | Phase::Lost(_)
-            | Phase::Releasing(_)
-            | Phase::Over => {}
-            Phase::Told => return,
+        match &mut self.stage {
+            Stage::Told => return,
+            // Handed on, and not taken by the one to which it was.
+            Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
+            Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
+                Context { base: &mut self.base, keys, effects }.clear_all();
+            }
+            Stage::Queued | Stage::Asked(..) | Stage::Over => {}
         }
-        self.phase = Phase::Over;
+        self.stage = Stage::Over;
     }
 
     // Inputs.
@@ -321,66 +449,85 @@ impl Lock {
         answer: Answer,
         now: Instant,
         effects: &mut Effects<'_>,
-    ) {
-        match &mut self.phase {
-            Phase::Trying(trying) if trying.round == round => {
-                self.attempt_answered(master, answer, now, effects);
-            }
-            Phase::Resuming(resuming) if resuming.round == round => {
-                self.resume_answered(master, answer, now, effects);
-            }
-            Phase::Clearing(_) => self.clearing_answered(master, round, answer, now, effects),
-            Phase::Held(held) if held.round == round => self.late_vote(master, answer),
-            Phase::Held(held) if held.healing_round == round => self.heal_answered(master, answer),
-            Phase::Held(_) => self.extension_answered(master, round, answer, now, effects),
-            Phase::Releasing(releasing) if releasing.round == round => {
-                self.release_answered(master, answer, effects);
-            }
-            _ => {}
-        }
+    ) -> Report {
+        let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Nothing };
+        let cx = &mut Context { base: &mut self.base, keys, effects };
+        let next = match phase {
+            Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, now, cx),
+            Phase::Clearing(clearing) => clearing.answer(master, round, answer),
+            Phase::Resuming(resuming) if resuming.round == round => resuming.answer(master, answer, now, cx),
+            Phase::Held(held) => held.answer(master, round, answer, now, cx),
+            Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
+            Phase::Trying(_) | Phase::Resuming(_) | Phase::Lost | Phase::Releasing(_) => Next::Stay,
+        };
+        self.go_on(next, effects)
     }
 
     /// The time is `now`.
-    pub(crate) fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        if self.deadline().is_none_or(|deadline| now < deadline) {
-            return;
+    pub(crate) fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) -> Report {
+        let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
+        let (keys, phase) = match &mut self.stage {
+            Stage::Asked(keys, phase) => (keys, phase),
+            Stage::Queued => return Report::Idle,
+            Stage::Told | Stage::Over => return Report::Nothing,
+        };
+        let cx = &mut Context { base: &mut self.base, keys, effects };
+        let next = match phase {
+            Phase::Clearing(_) => return Report::Idle,
+            _ if !is_due => Next::Stay,
+            Phase::Trying(trying) => trying.time_passed(now, cx),
+            Phase::Resuming(resuming) => resuming.time_passed(now, cx),
+            Phase::Held(held) => held.time_passed(now, cx),
+            Phase::Lost | Phase::Releasing(_) => Next::Stay,
+        };
+        self.go_on(next, effects)
+    }
+
+    /// The one place where a phase follows another because of an answer or the time.
+    fn go_on(&mut self, next: Next, effects: &mut Effects<'_>) -> Report {
+        let lock = self.base.id;
+        let Stage::Asked(keys, phase) = &mut self.stage else {
+            debug_assert!(matches!(next, Next::Stay), "a lock that asks nobody goes on");
+            return Report::Nothing;
+        };
+        let mut clear = |lost_round, effects| {
+            let mut cx = Context { base: &mut self.base, keys, effects };
+            Phase::Clearing(Clearing::behind(lost_round, &mut cx))
+        };
+        match next {
+            Next::Stay => {}
+            Next::Held(held) => {
+                let valid_until = held.valid_until;
+                *phase = Phase::Held(held);
+                effects.events.push_back(Event::Granted { lock, valid_until });
+            }
+            Next::Gone => *phase = Phase::Lost,
+            Next::NotAcquired(error) => self.fail(error, effects),
+            Next::Released(outcome) => {
+                self.stage = Stage::Told;
+                effects.events.push_back(Event::Released { lock, outcome });
+            }
+            Next::Lost(lost) => {
+                *phase = clear(lost.round, effects);
+                return Report::Lost(lost);
+            }
+            Next::Refused(refused) => {
+                *phase = clear(refused.round, effects);
+                keys.reached = MasterSet::EMPTY;
+                return Report::Refused(refused);
+            }
+            Next::Named(master, answer) => return Report::Named(master, answer),
+            Next::Late(master, answer) => return Report::Late(master, answer),
+            Next::Read(master, answer) => return Report::Read(master, answer),
         }
-        match &self.phase {
-            Phase::Queued { begins: Some(at) } if *at <= now => self.attempt_again(now, effects),
-            Phase::Trying(_) => self.trying_goes_on(now, effects),
-            Phase::Resuming(_) => self.resuming_ran_out_of_time(now, effects),
-            Phase::Clearing(clearing) => match clearing.retry_at {
-                Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
-                    self.attempt_again(now, effects);
-                }
-                _ => self.finish(effects),
-            },
-            Phase::Held(_) => self.holding_goes_on(now, effects),
-            Phase::Queued { .. } | Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
-        }
+        Report::Nothing
     }
+}
 
-    // Shared by the phases.
-
-    fn next_round(&mut self) -> u32 {
-        self.rounds = self.rounds.wrapping_add(1);
-        self.rounds
-    }
-
-    /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
-    /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
-    fn is_discounted(&self, master: MasterId) -> bool {
-        self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
-    }
-
-    /// A request in this round; `None` for one whose answer nobody waits for.
-    fn request(&self, round: Option<u32>, action: Action, ttl: Ttl, fence: u64) -> Request {
-        let ticket = round.map(|round| Ticket { lock: self.id, round });
-        Request { ticket, action, claim: self.claim.clone(), ttl, fence, watch: false }
-    }
-
-    /// Releases the token everywhere, without waiting for what the masters say.
-    fn clear_all(&self, effects: &mut Effects<'_>) {
-        effects.order(self.reached, self.request(None, Action::Release, self.longest_ttl, 0));
+impl Context<'_, '_> {
+    /// Has these masters delete the token, or say who holds the key.
+    fn undo(&mut self, masters: MasterSet, round: u32, watch: bool) {
+        let request = self.request(Some(round), Action::Undo, self.base.longest_ttl);
+        self.effects.order(masters, Request { watch, ..request });
     }
 }

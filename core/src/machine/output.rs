@@ -138,7 +138,7 @@ impl<E: Entropy> Machine<E> {
                 self.timers.drop_first();
                 continue;
             };
-            let deadline = slot.task.deadline();
+            let deadline = slot.deadline();
             if deadline == Some(at) {
                 return Some((at, lock));
             }

@@ -1,13 +1,8 @@
-//! What a machine keeps of one lock or bootstrap: itself, its timer, and its place in a line.
+//! What a machine keeps of one lock or bootstrap: itself, its timer, and where it waits.
 
-use std::collections::VecDeque;
-
-use super::line::{Freed, Place};
-use super::queue;
-use super::slab::Slab;
 use super::task::Task;
-use crate::protocol::{LockId, Resource};
 use crate::time::Instant;
+use crate::waiting::{self, Bid};
 
 #[derive(Clone)]
 pub(super) struct Slot {
@@ -17,42 +12,31 @@ pub(super) struct Slot {
     pub(super) place: Place,
 }
 
+/// Where a lock waits.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// In no queue: no other lock waits for it. A single try that lost a round has a bid of its own.
+    Outside(Option<Box<Bid>>),
+    /// In front of its queue, with the instant of its next attempt while it waits for that.
+    Front { next_attempt: Option<Instant> },
+    /// Behind others.
+    Behind(waiting::Place),
+    /// It has let go.
+    Gone,
+}
+
 impl Slot {
     pub(super) fn new(task: Task, place: Place) -> Self {
         Self { task, armed: None, place }
     }
 
-    /// Looks whether the lock has left its place: the front of its line, or one behind others, of which it then tells what the line is for.
-    pub(super) fn leave_place(&mut self, freed: &mut VecDeque<Freed>) -> Option<(Resource, queue::Place)> {
-        let Self { task: Task::Lock(lock), place, .. } = self else { return None };
-        match place {
-            Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
-            Place::Ahead { was_granted } if lock.has_let_go() => {
-                freed.push_back(Freed {
-                    resource: lock.resource().clone(),
-                    granted_at: was_granted.then(|| lock.granted_at()),
-                    met_others: lock.met_others(),
-                    took: lock.took(),
-                    waited: lock.waited(),
-                    passed_over: lock.passed_over(),
-                    knowledge: lock.take_knowledge(),
-                });
-                *place = Place::Gone;
-            }
-            Place::Behind(left) if !lock.is_queued() => {
-                let left = *left;
-                *place = Place::Gone;
-                return Some((lock.resource().clone(), left));
-            }
-            _ => {}
-        }
-        None
-    }
-}
-
-/// The queue has given a waiter another place.
-pub(super) fn move_to(locks: &mut Slab<Slot>, id: LockId, place: queue::Place) {
-    if let Some(slot) = locks.get_mut(id) {
-        slot.place = Place::Behind(place);
+    /// When it has something to do, or its contender for it.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let next_attempt = match &self.place {
+            Place::Outside(bid) => bid.as_ref().and_then(|bid| bid.next_attempt()),
+            Place::Front { next_attempt } => *next_attempt,
+            Place::Behind(_) | Place::Gone => None,
+        };
+        self.task.deadline().into_iter().chain(next_attempt).min()
     }
 }

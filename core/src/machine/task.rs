@@ -18,10 +18,6 @@ impl Task {
         matches!(self, Self::Lock(lock) if lock.is_held())
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self, Self::Lock(lock) if lock.is_over())
-    }
-
     /// A bootstrap has none: each of its requests is answered in the time that the connection gives it.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {

@@ -51,9 +51,9 @@ impl Claim {
         Self { bytes: Arc::from(bytes), key, keys }
     }
 
-    /// Of a lock that has not asked anybody: nothing but whether it is fenced.
-    pub(crate) fn none(fenced: bool) -> Self {
-        Self { bytes: Arc::default(), key: 0, keys: fenced.into() }
+    /// Of a request that is about no key.
+    pub(crate) fn none() -> Self {
+        Self { bytes: Arc::default(), key: 0, keys: 0 }
     }
 
     /// Of the restart guard's marker, which has no token.

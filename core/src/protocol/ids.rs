@@ -14,10 +14,6 @@ impl LockId {
     pub const fn index(self) -> usize {
         self.index as usize
     }
-
-    /// The first lock of a machine, for whoever drives a lock without one.
-    #[cfg(feature = "sim")]
-    pub(crate) const FIRST: Self = Self { index: 0, generation: 0 };
 }
 
 impl fmt::Debug for LockId {
@@ -29,11 +25,3 @@ impl fmt::Debug for LockId {
 /// One extension that a caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExtensionId(pub(crate) u64);
-
-#[cfg(feature = "sim")]
-impl ExtensionId {
-    /// The extension of this number, for whoever drives a lock without a machine.
-    pub(crate) const fn numbered(number: u64) -> Self {
-        Self(number)
-    }
-}

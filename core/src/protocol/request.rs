@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cause, Claim, LockId, Ttl};
+use super::{Cause, Claim, FencingToken, LockId, Ttl, Vote};
 
 /// What a request does with its claim on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,7 +60,7 @@ pub(crate) struct Request {
     pub(crate) claim: Claim,
     pub(crate) ttl: Ttl,
     /// What the counter is to be raised to, for requests that raise it.
-    pub(crate) fence: u64,
+    pub(crate) fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub(crate) watch: bool,
 }
@@ -71,13 +71,34 @@ pub(crate) enum Answer {
     /// The key was set, extended or deleted: the token stood there.
     Yes,
     /// The token stands there, and the counter is at this number (acquire fenced, raise).
-    Counted(u64),
+    Counted(FencingToken),
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
     No,
     /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
     Holder { holder: u64, remaining: Option<Duration>, watched: bool },
     /// No usable answer.
     Failed { cause: Cause, fate: Fate, stale: bool },
+}
+
+impl Answer {
+    /// The vote that it is in a round of acquisitions.
+    pub(crate) fn vote(self) -> Vote {
+        match self {
+            Self::Yes | Self::Counted(_) => Vote::Granted,
+            Self::No => Vote::HeldByAnother { remaining: None, holder: None },
+            Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
+            Self::Failed { cause, .. } => Vote::Failed(cause),
+        }
+    }
+
+    /// The vote that it is in a round of extensions or releases; `is_discounted` if the master does not count as a holder whatever it says.
+    pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
+        match self {
+            Self::Yes if !is_discounted => Vote::Granted,
+            Self::Yes | Self::Counted(_) | Self::No | Self::Holder { .. } => Vote::NotHeld,
+            Self::Failed { cause, .. } => Vote::Failed(cause),
+        }
+    }
 }
 
 /// What may have become of a request without a usable answer.

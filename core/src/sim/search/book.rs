@@ -10,12 +10,13 @@ use super::item::{Item, Said};
 use super::scenario::{Scenario, TICK};
 use super::state::MASTERS;
 use crate::jitter::Jitter;
-use crate::lock::{Effects, Lock, Order, Turn};
+use crate::lock::{Attempt, Effects, Lock, Order, Report};
 use crate::protocol::{
     Acquire, AcquireError, Claim, Config, Entropy, EntropyFailed, Event, ExtensionId, LockId, MasterId,
     Resource, Token, Ttl,
 };
 use crate::time::Instant;
+use crate::waiting::Bid;
 
 /// A request for the masters in the mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,8 +36,37 @@ pub(super) struct Reaction {
     pub(super) handed: Option<u8>,
 }
 
-struct Entry {
+/// A lock in front of its queue, with the bid for it once it has lost a round.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Sought {
     lock: Lock,
+    bid: Option<Box<Bid>>,
+}
+
+impl Sought {
+    fn hear(&mut self, report: Report, now: Instant, effects: &mut Effects<'_>) {
+        if report != Report::Nothing {
+            self.bid.get_or_insert_default().hear(report, &mut self.lock, now, effects);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let next_attempt = self.bid.as_ref().and_then(|bid| bid.next_attempt());
+        self.lock.deadline().into_iter().chain(next_attempt).min()
+    }
+
+    /// Forgets what only other locks of the process are told of, so that those which do the same from now on are equal.
+    fn forget_its_queue(&mut self) {
+        self.lock.forget_its_grant();
+        if let Some(bid) = &mut self.bid {
+            bid.forget_its_queue(self.lock.is_held());
+        }
+        self.bid.take_if(|bid| **bid == Bid::default());
+    }
+}
+
+struct Entry {
+    sought: Sought,
     /// How many tokens it has drawn.
     drawn: u8,
     /// The tick of its deadline: the first at which it may be woken.
@@ -54,7 +84,7 @@ pub(super) struct Book {
     end_matters: bool,
     claims: Vec<Claim>,
     entries: Vec<Entry>,
-    numbers: HashMap<(Lock, u8), u32>,
+    numbers: HashMap<(Sought, u8), u32>,
     reactions: HashMap<(u64, u32), u32>,
     all: Vec<Reaction>,
     turned: HashMap<(u32, [u8; MASTERS]), u32>,
@@ -125,7 +155,7 @@ impl Book {
     }
 
     pub(super) fn is_held(&self, lock: u32) -> bool {
-        self.entry(lock).is_some_and(|entry| entry.lock.is_held())
+        self.entry(lock).is_some_and(|entry| entry.sought.lock.is_held())
     }
 
     /// Whether the lock has sent its last releases: what it hears from now on it only reports.
@@ -155,7 +185,7 @@ impl Book {
 
     /// Runs the shipped code.
     fn run(&mut self, number: u32, input: Input, now: u8) -> Reaction {
-        let before = self.entry(number).map(|entry| (entry.lock.clone(), entry.drawn));
+        let before = self.entry(number).map(|entry| (entry.sought.clone(), entry.drawn));
         let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
         let mut entropy = Numbered(match (&before, input) {
             (Some((_, drawn)), _) => *drawn,
@@ -169,46 +199,50 @@ impl Book {
             jitter: &mut jitter,
             orders: &mut orders,
             events: &mut events,
-            standing: &[],
+            ranks: &[],
         };
         let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
             (None, Input::Begin { attempts, .. }) => {
                 let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
-                Some(
-                    Lock::new(LockId::FIRST, &wanted, Turn::AT_ONCE, at, &mut effects)
-                        .expect("tokens are there"),
-                )
+                let first = LockId { index: 0, generation: 0 };
+                let mut lock = Lock::queued(first, &wanted, at);
+                lock.attempt(Attempt::default(), at, &mut effects).expect("tokens are there");
+                Some(Sought { lock, bid: None })
             }
-            (Some((mut lock, _)), input) => {
+            (Some((mut sought, _)), input) => {
+                let lock = &mut sought.lock;
+                let mut report = Report::Nothing;
                 match input {
                     Input::Begin { .. } => {}
                     Input::Answer { master, round, heard } => {
                         let master = MasterId::all(MASTERS).nth(usize::from(master)).expect("a master");
-                        lock.answer(master, u32::from(round), heard.answer(), at, &mut effects);
+                        report = lock.answer(master, u32::from(round), heard.answer(), at, &mut effects);
                     }
-                    Input::Wake => lock.time_passed(at, &mut effects),
-                    Input::HandOver => handed = lock.hand_over(at, &mut effects),
+                    Input::Wake => report = lock.time_passed(at, &mut effects),
+                    Input::HandOver => (handed, report) = lock.hand_over(at, &mut effects),
                     Input::Extend { number, ttl } => {
-                        let id = ExtensionId::numbered(u64::from(number));
+                        let id = ExtensionId(u64::from(number));
                         // A lock that is not held any more refuses, and nothing happens.
                         let _ = lock.extend(id, ttl_of(ttl), at, &mut effects);
                     }
                     Input::Release => lock.release(&mut effects),
                     Input::Cancel => lock.cancel(&mut effects),
                 }
-                Some(lock)
+                sought.hear(report, at, &mut effects);
+                Some(sought)
             }
             (None, _) => None,
         };
-        let token = after.as_ref().and_then(|lock| lock.resumption().fencing_token);
+        let token = after.as_ref().and_then(|after| after.lock.resumption()?.fencing_token);
         let token = token.map_or(0, |token| u8::try_from(token.get()).expect("small numbers"));
         let told: Box<[Told]> = events.iter().map(|event| told_of(event, token)).collect();
         let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
         let parts = orders.last().is_some_and(|last| last.item.action().clears());
         let is_parting = parts || self.is_parting(number);
-        let settles = after.as_ref().is_some_and(Lock::is_settling);
+        let settles =
+            after.as_ref().and_then(|after| after.bid.as_ref()).is_some_and(|bid| bid.is_settling());
         let told: Box<[Told]> = if settles { Box::new([Told::Settles]) } else { told };
         let ends = |told: &Told| {
             matches!(
@@ -217,13 +251,13 @@ impl Book {
             )
         };
         let lock = match after {
-            Some(mut lock) if !lock.is_over() && !told.iter().any(ends) => {
-                lock.forget_its_line();
-                self.number(lock, entropy.0, is_parting, (number, input, now))
+            Some(mut after) if !after.lock.is_over() && !told.iter().any(ends) => {
+                after.forget_its_queue();
+                self.number(after, entropy.0, is_parting, (number, input, now))
             }
-            Some(lock) => {
+            Some(after) => {
                 if !settles {
-                    self.assert_inert(lock, at);
+                    self.assert_inert(after.lock, at);
                 }
                 0
             }
@@ -243,30 +277,31 @@ impl Book {
             jitter: &mut jitter,
             orders: &mut orders,
             events: &mut events,
-            standing: &[],
+            ranks: &[],
         };
         let answers = [Said::Yes, Said::Counted(1), Said::No, Said::Holder].map(Heard::Said);
         for (master, heard) in MasterId::all(MASTERS).flat_map(|master| answers.map(|heard| (master, heard)))
         {
             for round in 0..16 {
-                lock.clone().answer(master, round, heard.answer(), at, &mut effects);
+                let report = lock.clone().answer(master, round, heard.answer(), at, &mut effects);
+                assert_eq!(report, Report::Nothing, "a lock that has ended reports");
             }
         }
         let mut lock = lock;
-        lock.time_passed(at, &mut effects);
+        assert_eq!(lock.time_passed(at, &mut effects), Report::Nothing, "a lock that has ended reports");
         lock.release(&mut effects);
         assert!(orders.is_empty(), "a lock that has ended gives orders: {orders:?}");
     }
 
-    fn number(&mut self, lock: Lock, drawn: u8, is_parting: bool, origin: (u32, Input, u8)) -> u32 {
-        let deadline = lock.deadline().map(tick_of);
+    fn number(&mut self, sought: Sought, drawn: u8, is_parting: bool, origin: (u32, Input, u8)) -> u32 {
+        let deadline = sought.deadline().map(tick_of);
         let is_parting = is_parting && deadline.is_none() && !self.end_matters;
         let next = u32::try_from(self.entries.len() + 1).expect("fewer locks than states");
-        match self.numbers.entry((lock, drawn)) {
+        match self.numbers.entry((sought, drawn)) {
             std::collections::hash_map::Entry::Occupied(known) => *known.get(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                let (lock, _) = place.key().clone();
-                self.entries.push(Entry { lock, drawn, deadline, is_parting, origin });
+                let (sought, _) = place.key().clone();
+                self.entries.push(Entry { sought, drawn, deadline, is_parting, origin });
                 place.insert(next);
                 next
             }
@@ -283,7 +318,7 @@ impl Book {
         Ordered {
             to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
             item: Item::new(request.action, attempt, small(ttl), small(u128::from(round)))
-                .raising_to(small(u128::from(request.fence))),
+                .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get())))),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::item::Said;
 use super::state::MASTERS;
-use crate::protocol::{Answer, Cause, Fate};
+use crate::protocol::{Answer, Cause, Fate, FencingToken};
 
 /// What a master's answer comes to, as a connection passes it up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,9 @@ impl Heard {
         match self {
             Self::Said(Said::Yes) => Answer::Yes,
             Self::Said(Said::No) => Answer::No,
-            Self::Said(Said::Counted(number)) => Answer::Counted(u64::from(number)),
+            Self::Said(Said::Counted(number)) => {
+                Answer::Counted(FencingToken::new(u64::from(number)).expect("a counter that was raised"))
+            }
             Self::Said(Said::Quarantined) => Answer::Failed {
                 cause: Cause::Quarantined { remaining: Duration::ZERO },
                 fate: Fate::NotSent,

@@ -12,7 +12,7 @@ const KEPT_EMPTY: usize = 16;
 
 /// A waiter's place: how many came before it, counted from wherever the queue last cleared away the places that were left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place(u32);
+pub(crate) struct Place(u32);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
