@@ -20,6 +20,7 @@
 
 mod acquiring;
 mod clearing;
+mod commands;
 mod effects;
 mod extending;
 mod fencing;
@@ -27,6 +28,7 @@ mod healing;
 mod holding;
 mod releasing;
 mod resuming;
+mod seeking;
 mod shared;
 
 use std::time::Duration;
@@ -42,8 +44,8 @@ use self::resuming::Resuming;
 pub(crate) use self::shared::Grant;
 use self::shared::{Base, Context, Keys};
 use crate::protocol::{
-    Acquire, AcquireError, Action, Answer, Ballot, Event, ExtensionId, LockId, LossCause, MasterId,
-    MasterSet, ReleaseOutcome, Request, RequestError, Resource, Resumption, Token, Ttl, Vote,
+    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resource, Resumption,
+    Token,
 };
 use crate::time::Instant;
 
@@ -161,13 +163,6 @@ impl Lock {
         }
     }
 
-    fn held(&mut self) -> Option<&mut Held> {
-        match &mut self.stage {
-            Stage::Asked(_, Phase::Held(held)) => Some(held),
-            _ => None,
-        }
-    }
-
     pub(crate) fn is_queued(&self) -> bool {
         matches!(self.stage, Stage::Queued)
     }
@@ -261,184 +256,6 @@ impl Lock {
         }
     }
 
-    // What it is told while it is sought.
-
-    /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
-    pub(crate) fn attempt(
-        &mut self,
-        attempt: Attempt,
-        now: Instant,
-        effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
-        debug_assert!(self.is_queued() || self.is_clearing(), "an attempt in the middle of another phase");
-        let token = effects.fresh_token()?;
-        let base = &mut self.base;
-        if !attempt.is_repeated {
-            base.attempts = base.attempts.saturating_add(1);
-        }
-        let all = MasterSet::all(effects.config.masters.len());
-        let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
-        let trying = Trying::begin(attempt, now, &mut Context { base, keys: &mut keys, effects });
-        self.stage = Stage::Asked(keys, Phase::Trying(trying));
-        Ok(())
-    }
-
-    /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
-    /// instances it believed it was not able to lock" (Redis distributed-locks page, "The Redlock Algorithm", step 5).
-    /// The release reads the key where another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells
-    /// when that changes.
-    pub(crate) fn undo(&mut self, watch: bool, effects: &mut Effects<'_>) {
-        if let Some((clearing, mut cx)) = self.clearing(effects) {
-            let round = clearing.read_round;
-            cx.undo(cx.keys.reached, round, watch);
-        }
-    }
-
-    /// Behind a lost round that is made again at once: the token is taken back, and nobody waits for what the masters say.
-    pub(crate) fn give_back(&mut self, effects: &mut Effects<'_>) {
-        if let Some((_, mut cx)) = self.clearing(effects) {
-            cx.clear_all();
-        }
-    }
-
-    /// Asks these masters who holds the key, and none for a vote.
-    pub(crate) fn read(
-        &mut self,
-        masters: MasterSet,
-        watch: bool,
-        effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
-        if self.is_queued() {
-            // The script compares a token, and this one is nowhere.
-            let mut keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
-            let lost_round = self.base.next_round();
-            let mut cx = Context { base: &mut self.base, keys: &mut keys, effects };
-            let clearing = Clearing::behind(lost_round, &mut cx);
-            self.stage = Stage::Asked(keys, Phase::Clearing(clearing));
-        } else if let Some((clearing, cx)) = self.clearing(effects) {
-            clearing.read_round = cx.base.next_round();
-        }
-        if let Some((clearing, mut cx)) = self.clearing(effects) {
-            let round = clearing.read_round;
-            cx.undo(masters, round, watch);
-        }
-        Ok(())
-    }
-
-    fn clearing<'a, 'e>(
-        &'a mut self,
-        effects: &'a mut Effects<'e>,
-    ) -> Option<(&'a mut Clearing, Context<'a, 'e>)> {
-        let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else {
-            debug_assert!(false, "a lock that is not between two attempts is told what to do there");
-            return None;
-        };
-        Some((clearing, Context { base, keys, effects }))
-    }
-
-    /// Ends without the lock: the caller is told what the masters said last.
-    pub(crate) fn finish(&mut self, votes: Vec<Vote>, effects: &mut Effects<'_>) {
-        let error = AcquireError::from_ballot(self.base.ballot(votes, effects), effects.config.quorum);
-        self.fail(error, effects);
-    }
-
-    /// Ends without the lock, which other callers of this process hold or were first to request.
-    pub(crate) fn give_up_behind(&mut self, others: usize, effects: &mut Effects<'_>) {
-        let ballot = Ballot { callers_ahead: others, ..self.base.ballot(Vec::new(), effects) };
-        self.fail(AcquireError::HeldByAnother(Box::new(ballot)), effects);
-    }
-
-    /// Ends without the lock.
-    pub(crate) fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
-        self.stage = Stage::Told;
-        effects.events.push_back(Event::NotAcquired { lock: self.base.id, error });
-    }
-
-    // Commands of its caller.
-
-    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
-    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
-        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
-            return (None, Report::Nothing);
-        };
-        match held.hand_over(now, &mut Context { base, keys, effects }) {
-            Ok(valid_until) => (Some(valid_until), Report::Nothing),
-            Err(next) => (None, self.go_on(next, effects)),
-        }
-    }
-
-    /// Asks for more time.
-    pub(crate) fn extend(
-        &mut self,
-        id: ExtensionId,
-        ttl: Ttl,
-        now: Instant,
-        effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
-        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
-            return Err(RequestError::UnknownLock);
-        };
-        held.extend(id, ttl, now, &mut Context { base, keys, effects })
-    }
-
-    /// Renews no more. An extension that is under way counts all the same.
-    pub(crate) fn stop_renewal(&mut self) {
-        if let Some(held) = self.held() {
-            held.renewal = None;
-        }
-    }
-
-    /// Before a command: a lock whose time has run out is lost, whether or not a timer has fired.
-    pub(crate) fn look_at_clock(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return };
-        if held.taken && now + NOTICE >= held.valid_until {
-            let next = held.lose(LossCause::Expired, &mut Context { base, keys, effects });
-            let report = self.go_on(next, effects);
-            debug_assert_eq!(report, Report::Nothing, "a lock that its caller has taken is not sought again");
-        }
-    }
-
-    /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None` if it is not held any more.
-    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
-        let resumption = self.resumption();
-        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
-        held.end_extensions(LossCause::HandedOn, &mut Context { base, keys, effects });
-        self.stage = Stage::Over;
-        resumption
-    }
-
-    /// Gives the lock up and tells whether it was still ours.
-    pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
-        match &mut self.stage {
-            Stage::Asked(keys, phase @ Phase::Held(_)) => {
-                let mut cx = Context { base: &mut self.base, keys, effects };
-                let Phase::Held(held) = std::mem::replace(phase, Phase::Lost) else { return };
-                held.end_extensions(LossCause::Released, &mut cx);
-                *phase = Phase::Releasing(Releasing::begin(held.votes, &mut cx));
-            }
-            Stage::Asked(_, Phase::Lost) => {
-                let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
-                debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
-            }
-            Stage::Asked(_, Phase::Releasing(_)) | Stage::Told => {}
-            Stage::Queued | Stage::Asked(..) | Stage::Over => self.cancel(effects),
-        }
-    }
-
-    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
-    pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
-        match &mut self.stage {
-            Stage::Told => return,
-            // Handed on, and not taken by the one to which it was.
-            Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
-            Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
-                Context { base: &mut self.base, keys, effects }.clear_all();
-            }
-            Stage::Queued | Stage::Asked(..) | Stage::Over => {}
-        }
-        self.stage = Stage::Over;
-    }
-
     // Inputs.
 
     /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
@@ -521,13 +338,5 @@ impl Lock {
             Next::Read(master, answer) => return Report::Read(master, answer),
         }
         Report::Nothing
-    }
-}
-
-impl Context<'_, '_> {
-    /// Has these masters delete the token, or say who holds the key.
-    fn undo(&mut self, masters: MasterSet, round: u32, watch: bool) {
-        let request = self.request(Some(round), Action::Undo, self.base.longest_ttl);
-        self.effects.order(masters, Request { watch, ..request });
     }
 }

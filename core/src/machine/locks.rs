@@ -6,7 +6,9 @@ use super::slot::{Place, Slot};
 use super::task::Task;
 use crate::connection::News;
 use crate::lock::{Attempt, Effects, Grant, Lock, Report};
-use crate::protocol::{AcquireError, Answer, Decision, Entropy, LockId, MasterId, Resource, Tally, Vote};
+use crate::protocol::{
+    AcquireError, Answer, Decision, Entropy, LockId, MasterId, RequestError, Resource, Tally, Vote,
+};
 use crate::time::Instant;
 use crate::waiting::{self, Begin, Bid, Contenders};
 
@@ -140,12 +142,12 @@ impl<E: Entropy> Machine<E> {
             Begin::Start(start) if start.is_plain() => {
                 self.with_lock(id, now, |lock, effects| {
                     let begun = lock.attempt(Attempt::default(), now, effects);
-                    fail_without(begun, lock, effects);
+                    tell_failure(begun, lock, effects);
                 });
             }
             Begin::Start(start) => self.contend(id, |bid, lock, effects| {
                 let begun = bid.begin(start, lock, now, effects);
-                fail_without(begun, lock, effects);
+                tell_failure(begun, lock, effects);
             }),
         }
     }
@@ -217,11 +219,7 @@ fn plan(place: &mut Place, at: Option<Instant>) {
     }
 }
 
-fn fail_without<T>(
-    begun: Result<T, crate::protocol::RequestError>,
-    lock: &mut Lock,
-    effects: &mut Effects<'_>,
-) {
+fn tell_failure(begun: Result<(), RequestError>, lock: &mut Lock, effects: &mut Effects<'_>) {
     if let Err(error) = begun {
         lock.fail(AcquireError::Request(error), effects);
     }

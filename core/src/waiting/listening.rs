@@ -4,7 +4,8 @@
 //! the first master is asked who holds the key, without asking for a vote. If another holds it by now, this is a wait like any other: the
 //! next release is told. If nobody holds it yet, the next change is the other's turn beginning; and if nothing changes, the pause ends.
 
-use super::bid::{Bid, Plan, Waiting, record};
+use super::bid::{Bid, Plan, Waiting};
+use super::lost::record;
 use super::masters::Masters;
 use crate::lock::{Effects, Lock};
 use crate::protocol::{Answer, MasterId, MasterSet, RequestError, Vote};

@@ -19,6 +19,7 @@
 mod bid;
 mod contenders;
 mod listening;
+mod lost;
 mod masters;
 mod pace;
 mod plan;
