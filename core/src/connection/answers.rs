@@ -25,6 +25,7 @@ impl Answers {
     }
 
     /// The answer to a request, if anything waits for it.
+    #[inline]
     pub(super) fn answer_to(&mut self, master: MasterId, request: &Request, answer: Answer) {
         if let Some(ticket) = request.ticket {
             self.answer(master, ticket, answer);

@@ -129,6 +129,7 @@ impl Connection {
     }
 
     /// Sends the releases that are owed, as far as it is time and there is room.
+    #[inline]
     pub(super) fn pay_debts(&mut self, now: Instant, answers: &mut Answers) {
         while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };

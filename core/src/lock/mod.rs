@@ -247,7 +247,7 @@ impl Lock {
         match &self.stage {
             Stage::Queued => give_up_at,
             Stage::Asked(_, phase) => match phase {
-                Phase::Trying(trying) => trying.rest_at.into_iter().chain(give_up_at).min(),
+                Phase::Trying(trying) => Instant::first_of(trying.rest_at, give_up_at),
                 Phase::Resuming(_) | Phase::Clearing(_) => give_up_at,
                 Phase::Held(held) => Some(held.deadline()),
                 Phase::Lost | Phase::Releasing(_) => None,
@@ -277,7 +277,8 @@ impl Lock {
             Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
             Phase::Trying(_) | Phase::Resuming(_) | Phase::Lost | Phase::Releasing(_) => Next::Stay,
         };
-        self.go_on(next, effects)
+        // Most answers lead to nothing, and then that must cost nothing.
+        if matches!(next, Next::Stay) { Report::Nothing } else { self.go_on(next, effects) }
     }
 
     /// The time is `now`.

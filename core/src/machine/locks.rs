@@ -79,31 +79,35 @@ impl<E: Entropy> Machine<E> {
     /// A lock may have been granted or lost, or want to be woken at another time.
     pub(super) fn changed(&mut self, id: LockId, was_held: bool) {
         let Some(slot) = self.locks.get_mut(id) else { return };
-        let Slot { task: Task::Lock(lock), place, .. } = slot else { return };
+        let Task::Lock(lock) = &slot.task else { return };
         match (was_held, lock.is_held()) {
             (false, true) => self.held += 1,
             (true, false) => self.held -= 1,
             _ => {}
         }
-        let mut left = None;
-        match place {
-            Place::Front { .. } if lock.has_let_go() => {
-                self.freed.push_back(LetGo { resource: lock.resource().clone(), grant: lock.grant() });
-                *place = Place::Gone;
-            }
-            Place::Behind(behind) if !lock.is_queued() => {
-                left = Some((lock.resource().clone(), *behind));
-                *place = Place::Gone;
-            }
-            _ => {}
-        }
-        let is_over = lock.is_over();
-        if !is_over {
+        let has_left = match slot.place {
+            Place::Front { .. } => lock.has_let_go(),
+            Place::Behind(_) => !lock.is_queued(),
+            Place::Outside(_) | Place::Gone => lock.is_over(),
+        };
+        if has_left {
+            self.leave(id);
+        } else {
             self.timers.arm(id, slot.deadline(), &mut slot.armed);
         }
-        if let Some((resource, place)) = left {
-            let locks = &mut self.locks;
-            self.contenders.leave(&resource, place, |id, place| move_to(locks, id, place));
+    }
+
+    /// A lock wants nothing more from its contender, nor from the timers.
+    fn leave(&mut self, id: LockId) {
+        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
+        let (resource, is_over) = (lock.resource().clone(), lock.is_over());
+        match std::mem::replace(place, Place::Gone) {
+            Place::Front { .. } => self.freed.push_back(LetGo { resource, grant: lock.grant() }),
+            Place::Behind(place) => {
+                let locks = &mut self.locks;
+                self.contenders.leave(&resource, place, |id, place| move_to(locks, id, place));
+            }
+            Place::Outside(_) | Place::Gone => {}
         }
         if is_over {
             self.forget(id);

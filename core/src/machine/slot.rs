@@ -31,12 +31,14 @@ impl Slot {
     }
 
     /// When it has something to do, or its contender for it.
+    #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
+        let ours = self.task.deadline();
         let next_attempt = match &self.place {
-            Place::Outside(bid) => bid.as_ref().and_then(|bid| bid.next_attempt()),
             Place::Front { next_attempt } => *next_attempt,
-            Place::Behind(_) | Place::Gone => None,
+            Place::Outside(Some(bid)) => bid.next_attempt(),
+            Place::Outside(None) | Place::Behind(_) | Place::Gone => None,
         };
-        self.task.deadline().into_iter().chain(next_attempt).min()
+        Instant::first_of(ours, next_attempt)
     }
 }
