@@ -53,16 +53,23 @@
 //!
 //! # The rooms
 //!
-//! | module | what it is | what it must not know |
+//! Lowest first. A room uses itself and the rooms above it in this table, never one below it; `tests/layers.rs` reads the table and
+//! every import.
+//!
+//! | room | what it is | what it must not know |
 //! |---|---|---|
-//! | `protocol` | values and pure functions: resource, token, TTL, votes, tally, configuration, errors | state over time |
-//! | `endpoint` | URLs | names' addresses |
+//! | `time` | instants and spans | everything else |
+//! | `jitter` | a repeatable sequence that spreads pauses | everything else |
+//! | `endpoint` | URLs of masters | the addresses of names |
 //! | `wire` | commands to bytes; bytes to replies, behind a guard; the Lua scripts | connections, locks |
-//! | `connection` | one master: handshake, pipeline, time-outs, reconnects | locks |
+//! | `protocol` | the vocabulary: resource, token, TTL, votes, configuration, requests, answers, events, errors | state over time |
+//! | `connection` | one master: handshake, pipeline, timeouts, reconnects | locks |
 //! | `lock` | one lock's life | connections, other locks |
+//! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
 //! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
-//! | [`front`] | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
+//! | `front` | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
+//! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
 //!
 //! [`quorlock-tokio`]: https://docs.rs/quorlock-tokio
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
@@ -84,19 +91,16 @@ mod lock;
 mod machine;
 mod protocol;
 mod time;
+mod waiting;
 mod wire;
 
-pub use bootstrap::BootstrapError;
 pub use connection::Warning;
 pub use endpoint::{Address, Endpoint, EndpointError};
-pub use machine::{
-    Acquire, Entropy, EntropyFailed, Event, ExtensionId, LockId, Machine, MasterState, Output, Resumption,
-    Wake, WakeReason,
-};
+pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
-    AcquireError, Ballot, Cause, Config, ConfigBuilder, ConfigError, Decision, EvictionPolicy, ExtendError,
-    FencingToken, Fleet, LossCause, MasterId, Quorum, ReleaseOutcome, RequestError, Resource, Token, Ttl,
-    Vote,
+    Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
+    Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, LockId,
+    LossCause, MasterId, Quorum, ReleaseOutcome, RequestError, Resource, Resumption, Token, Ttl, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

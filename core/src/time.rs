@@ -34,6 +34,15 @@ impl Instant {
         self.0.get() - 1
     }
 
+    /// The earlier of two instants that may never come.
+    #[inline]
+    pub(crate) fn first_of(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// The span from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))

@@ -3,15 +3,13 @@
 //! Rules of this room: it knows votes and orders, like a lock, and no connections. All masters must answer, and either none or
 //! all of them vote already; anything else may mean that somebody holds a lock.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
-use crate::connection::{Action, Answer, Claim, Request, Ticket};
-use crate::endpoint::Endpoint;
 use crate::lock::Effects;
-use crate::machine::{Event, LockId};
-use crate::protocol::{Ballot, Cause, MasterId, MasterSet, Resource, Vote};
+use crate::protocol::{
+    Action, Answer, Ballot, BootstrapError, Cause, Claim, Event, LockId, MasterId, MasterSet, Request,
+    Resource, Ticket, Vote,
+};
 
 /// One bootstrap, from its beginning to its event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -52,7 +50,7 @@ impl Bootstrap {
             action,
             claim: self.claim.clone(),
             ttl: effects.config.ttl,
-            fence: 0,
+            fence: None,
             watch: false,
         };
         effects.order(MasterSet::all(masters), request);
@@ -115,51 +113,3 @@ impl Bootstrap {
         effects.events.push_back(Event::Bootstrapped { lock: self.id, result });
     }
 }
-
-/// Why not all masters were told that nothing can be locked yet. Those that were not go on to wait.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum BootstrapError {
-    /// The configuration has no restart guard, so there is nothing to wait for.
-    NoRestartGuard,
-    /// These masters vote already and others do not: locks may be held.
-    InUse(Vec<Endpoint>),
-    /// Not every master answered. Where that was only the second time, some have been told, and the others end their wait by themselves.
-    Unreached(Box<Ballot>),
-    /// So much is under way that nothing more is taken on.
-    Request(crate::protocol::RequestError),
-    /// The transport's I/O loop has ended, so nobody can answer.
-    DriverEnded,
-}
-
-impl fmt::Display for BootstrapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRestartGuard => f.write_str("the restart guard is off, so masters need no bootstrap"),
-            Self::InUse(masters) => {
-                f.write_str("locks may be held, wait for the quarantine to end: ")?;
-                for (place, master) in masters.iter().enumerate() {
-                    write!(f, "{}{master}", if place == 0 { "" } else { ", " })?;
-                }
-                f.write_str(if masters.len() == 1 { " votes already" } else { " vote already" })
-            }
-            Self::Unreached(ballot) => {
-                write!(f, "all masters must answer, and these did not: ")?;
-                let failed = ballot.votes().filter(|(_, vote)| {
-                    matches!(vote, Vote::Failed(cause) if !matches!(cause, Cause::Quarantined { .. }))
-                });
-                for (place, (master, vote)) in failed.enumerate() {
-                    write!(f, "{}{master} ", if place == 0 { "" } else { ", " })?;
-                    if let Vote::Failed(cause) = vote {
-                        cause.describe(&ballot.masters, f)?;
-                    }
-                }
-                Ok(())
-            }
-            Self::Request(error) => write!(f, "{error}"),
-            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
-        }
-    }
-}
-
-impl Error for BootstrapError {}

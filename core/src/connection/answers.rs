@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Answer, News, Ticket};
-use crate::protocol::MasterId;
+use super::News;
+use crate::protocol::{Answer, MasterId, Request, Ticket};
 
 /// Room for so many answers is kept when all have been taken; more is given back.
 const KEPT_ANSWERS: usize = 256;
@@ -22,6 +22,14 @@ pub(crate) enum Upward {
 impl Answers {
     pub(super) fn answer(&mut self, master: MasterId, ticket: Ticket, answer: Answer) {
         self.0.push_back((master, Upward::Answer(ticket, answer)));
+    }
+
+    /// The answer to a request, if anything waits for it.
+    #[inline]
+    pub(super) fn answer_to(&mut self, master: MasterId, request: &Request, answer: Answer) {
+        if let Some(ticket) = request.ticket {
+            self.answer(master, ticket, answer);
+        }
     }
 
     pub(crate) fn tell(&mut self, master: MasterId, news: News) {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::request::{Claim, Form, Request};
+use super::wording::Form;
+use crate::protocol::{Claim, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -43,6 +44,7 @@ pub(crate) struct Flight {
 
 impl Flight {
     /// Another request; `is_repeated` if it has been sent before, since when its answer is waited for.
+    #[inline]
     pub(crate) fn push(
         &mut self,
         request: Request,
@@ -76,6 +78,7 @@ impl Flight {
     }
 
     /// Takes the request that the next reply belongs to.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Sent> {
         let sent = self.sent.pop_front()?;
         self.bytes -= sent.bytes;

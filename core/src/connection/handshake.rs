@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::replies::read_quarantine;
-use super::request::NativeRelease;
+use super::wording::NativeRelease;
 use crate::endpoint::Endpoint;
 use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
 use crate::wire::{

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::request::Form;
-use super::{Action, Answer, Answers, Connection, Fate, Request, State};
-use crate::protocol::Cause;
+use super::wording::Form;
+use super::{Answers, Connection, State};
+use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
 use crate::wire::Scanner;
 

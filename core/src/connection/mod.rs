@@ -12,10 +12,11 @@ mod flight;
 mod handshake;
 mod life;
 mod replies;
-mod request;
+mod sending;
 #[cfg(test)]
 mod tests;
 mod tracking;
+mod wording;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,17 +27,16 @@ use bytes::BytesMut;
 pub(crate) use answers::{Answers, Upward};
 pub(crate) use handshake::RunId;
 pub use handshake::Warning;
-pub use request::{Action, Answer, Claim, Fate};
-pub(crate) use request::{Request, Ticket, Wording};
 pub(crate) use tracking::News;
+pub(crate) use wording::Wording;
 
 use self::backoff::Backoff;
 use self::flight::Flight;
 use self::handshake::Handshake;
-use self::request::NativeRelease;
 use self::tracking::Tracking;
+use self::wording::NativeRelease;
 use crate::jitter::Jitter;
-use crate::protocol::{Cause, Config, MasterId};
+use crate::protocol::{Cause, Config, MasterId, Request};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
 

@@ -4,10 +4,9 @@ mod native;
 
 use std::time::Duration;
 
-use super::request::Form;
+use super::wording::Form;
 use super::*;
-use crate::machine::{Acquire, Entropy, EntropyFailed, Machine};
-use crate::protocol::{ConfigBuilder, Resource, Token, Ttl};
+use crate::protocol::{Action, Answer, Claim, ConfigBuilder, Fate, LockId, Resource, Ticket, Token, Ttl};
 use crate::wire::{RELEASE, UNDO};
 
 const fn ms(millis: u64) -> Duration {
@@ -92,28 +91,17 @@ fn greeting(first_sha: &str) -> Vec<u8> {
     replies.into_bytes()
 }
 
-struct Zeros;
-
-impl Entropy for Zeros {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
-        bytes.fill(0);
-        Ok(())
-    }
-}
-
 /// A request whose token and round go by a number.
 fn request(action: Action, number: u8) -> Request {
     let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
-    let wanted = Acquire::new(resource.clone(), ttl);
-    let mut machine = Machine::new(one().build().unwrap(), Zeros, Instant::ORIGIN);
-    let lock = machine.acquire(&wanted, Instant::ORIGIN).unwrap();
+    let lock = LockId { index: 0, generation: 0 };
     let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]), false);
     Request {
         ticket: Some(Ticket { lock, round: u32::from(number) }),
         action,
         claim,
         ttl,
-        fence: 0,
+        fence: None,
         watch: false,
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Action, Answers, Claim, Connection, Request, Warning, Wording};
-use crate::protocol::Ttl;
+use super::{Answers, Connection, Warning, Wording};
+use crate::protocol::{Action, Claim, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 
@@ -62,8 +62,8 @@ impl Connection {
 
     fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
         let action = Action::Track { on };
-        let claim = Claim::none(false);
-        let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: 0, watch: on };
+        let claim = Claim::none();
+        let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: None, watch: on };
         self.send(&request, &mut Wording::default(), now, answers);
     }
 

@@ -10,8 +10,7 @@ use super::observe::Subject;
 use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::bootstrap::BootstrapError;
-use crate::protocol::RequestError;
+use crate::protocol::{BootstrapError, RequestError};
 
 /// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
 ///

@@ -7,10 +7,10 @@ use super::host::HostEntropy;
 use super::observe::{Grant, Notices, Told};
 use super::slot::Slot;
 use super::wake::Woken;
-use crate::machine::{Acquire, Event, LockId, Machine, Resumption};
-use crate::protocol::AcquireError;
+use crate::machine::Machine;
 #[cfg(feature = "internals")]
 use crate::protocol::Resource;
+use crate::protocol::{Acquire, AcquireError, Event, LockId, Resumption};
 use crate::time::Instant;
 
 pub(super) struct Core {

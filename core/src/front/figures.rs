@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::report::{Acquisitions, Extensions, Losses, MasterReport, Releases, Report};
-use crate::machine::{Event, Machine, MasterState};
-use crate::protocol::{AcquireError, Ballot, Config, LossCause, MasterId, ReleaseOutcome};
+use crate::machine::{Machine, MasterState};
+use crate::protocol::{AcquireError, Ballot, Config, Event, LossCause, MasterId, ReleaseOutcome};
 use crate::time::Instant;
 
 #[derive(Default)]
@@ -112,7 +112,7 @@ impl Figures {
     }
 
     /// All of it, with how things stand now.
-    pub(super) fn report<E: crate::machine::Entropy>(
+    pub(super) fn report<E: crate::protocol::Entropy>(
         &self,
         config: &Arc<Config>,
         machine: &Machine<E>,

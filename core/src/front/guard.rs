@@ -13,9 +13,9 @@ use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use super::wake::Woken;
-use crate::machine::{ExtensionId, LockId, Resumption};
 use crate::protocol::{
-    ConfigError, ExtendError, FencingToken, LossCause, RequestError, Resource, Token, Ttl,
+    ConfigError, ExtendError, ExtensionId, FencingToken, LockId, LossCause, RequestError, Resource,
+    Resumption, Token, Ttl,
 };
 
 /// A lock that is held.

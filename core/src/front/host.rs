@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::machine::{Entropy, EntropyFailed};
+use crate::protocol::{Entropy, EntropyFailed};
 use crate::time::Instant;
 
 /// The clock, the entropy and the way of waiting that belong to a transport.

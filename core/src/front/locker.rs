@@ -13,8 +13,8 @@ use super::report::Report;
 use super::request::{Request, wait};
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
-use crate::machine::{MasterState, Resumption};
-use crate::protocol::{Config, RequestError, Token};
+use crate::machine::MasterState;
+use crate::protocol::{Config, RequestError, Resumption, Token};
 
 /// Locks over a set of masters. Cheap to clone; clones share connections and may be used from any thread and task.
 ///

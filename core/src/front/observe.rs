@@ -17,8 +17,11 @@ use super::report::Refusals;
 use super::wake::contain;
 use crate::connection::Warning;
 use crate::endpoint::{Address, Endpoint};
-use crate::machine::{Acquire, Entropy, Event, LockId, Machine};
-use crate::protocol::{AcquireError, Cause, Config, LossCause, MasterId, ReleaseOutcome, Resource};
+use crate::machine::Machine;
+use crate::protocol::{
+    Acquire, AcquireError, Cause, Config, Entropy, Event, LockId, LossCause, MasterId, ReleaseOutcome,
+    Resource,
+};
 use crate::time::Instant;
 
 const TARGET: &str = "quorlock";

@@ -10,11 +10,9 @@ use std::time::Duration;
 use super::host::Host;
 use super::locker::Locker;
 use super::shared::{Handle, Shared};
-#[cfg(feature = "internals")]
-use crate::machine::{LockId, Resumption};
-#[cfg(feature = "internals")]
-use crate::protocol::Resource;
 use crate::protocol::{Cause, Config, MasterId};
+#[cfg(feature = "internals")]
+use crate::protocol::{LockId, Resource, Resumption};
 use crate::time::Instant;
 
 /// A sleep while a lock is held is no longer than this. Timers of most systems stand still while the machine sleeps, and a holder must

@@ -10,8 +10,7 @@ use std::task::{Context, Poll};
 use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::machine::LockId;
-use crate::protocol::{Ballot, LossCause, ReleaseOutcome};
+use crate::protocol::{Ballot, LockId, LossCause, ReleaseOutcome};
 
 /// The future of [`Guard::release`](super::Guard::release) and [`Locker::release`](super::Locker::release).
 #[must_use = "the release is on its way; await it to learn whether the lock was still ours"]

@@ -14,8 +14,9 @@ use super::guard::{Guard, Watch};
 use super::observe::Acquisition;
 use super::shared::{Handle, Shared};
 use super::slot::Slot;
-use crate::machine::{Acquire, LockId, Resumption};
-use crate::protocol::{AcquireError, Config, ConfigError, LossCause, RequestError, Resource, Ttl};
+use crate::protocol::{
+    Acquire, AcquireError, Config, ConfigError, LockId, LossCause, RequestError, Resource, Resumption, Ttl,
+};
 use crate::time::Instant;
 
 /// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.

@@ -14,8 +14,8 @@ use super::slot::Slot;
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use super::wake::Woken;
 use super::writer::Writer;
-use crate::machine::{Acquire, LockId, Machine, Output, Resumption};
-use crate::protocol::{AcquireError, Config, MasterId, MasterSet};
+use crate::machine::{Machine, Output};
+use crate::protocol::{Acquire, AcquireError, Config, LockId, MasterId, MasterSet, Resumption};
 use crate::time::Instant;
 
 pub(super) struct Shared {

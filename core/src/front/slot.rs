@@ -5,9 +5,9 @@ use std::task::{Context, Poll, Waker};
 use super::observe::Subject;
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use super::wake::Woken;
-use crate::bootstrap::BootstrapError;
-use crate::machine::{Event, ExtensionId};
-use crate::protocol::{AcquireError, ExtendError, LossCause, ReleaseOutcome};
+use crate::protocol::{
+    AcquireError, BootstrapError, Event, ExtendError, ExtensionId, LossCause, ReleaseOutcome,
+};
 use crate::time::Instant;
 
 /// One lock as its caller sees it. The machine's events come in on one side, futures look in on the other.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::host::Host;
-use crate::machine::{Acquire, Event, LockId, Machine};
-use crate::protocol::{AcquireError, Resource};
+use crate::machine::Machine;
+use crate::protocol::{Acquire, AcquireError, Event, LockId, Resource};
 
 pub(super) struct Subject;
 

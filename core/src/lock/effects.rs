@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::connection::Request;
 use crate::jitter::Jitter;
-use crate::machine::{Entropy, Event};
-use crate::protocol::{Config, MasterSet, RequestError, Token};
+use crate::protocol::{Config, Entropy, Event, MasterSet, Request, RequestError, Token};
 
 /// One request for a set of masters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -17,21 +15,14 @@ pub struct Order {
 }
 
 /// What a lock may use and bring about while it handles one input.
-// It shows nothing: what it borrows is shown by its owner.
-#[allow(missing_debug_implementations)]
-pub struct Effects<'a> {
-    /// The settings of all locks.
-    pub config: &'a Config,
-    /// Where tokens come from.
-    pub entropy: &'a mut dyn Entropy,
-    /// Where the spread of pauses comes from.
-    pub jitter: &'a mut Jitter,
-    /// For the masters, in this order.
-    pub orders: &'a mut VecDeque<Order>,
-    /// For the caller, in this order.
-    pub events: &'a mut VecDeque<Event>,
-    /// Of each master whose connection stands a number that is the same for all clients.
-    pub standing: &'a [Option<u64>],
+pub(crate) struct Effects<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) entropy: &'a mut dyn Entropy,
+    pub(crate) jitter: &'a mut Jitter,
+    pub(crate) orders: &'a mut VecDeque<Order>,
+    pub(crate) events: &'a mut VecDeque<Event>,
+    /// Of each connected master a rank that is the same for all clients.
+    pub(crate) ranks: &'a [Option<u64>],
 }
 
 impl Effects<'_> {

@@ -4,9 +4,7 @@
 //! majorities share a master, and there the later of two grants was counted after the earlier one's event, so its number is larger. That
 //! needs no assumption about time. The largest number of one round is not enough, nor is a counter that is larger than V.
 
-use super::{Effects, Lock, Phase};
-use crate::connection::Action;
-use crate::protocol::{MasterId, MasterSet, Vote};
+use crate::protocol::{FencingToken, MasterId, MasterSet, Vote};
 
 /// What the masters' counters say in one attempt; nothing where the lock is not fenced.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -14,60 +12,65 @@ pub(super) struct Numbers(Option<Box<Counters>>);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Counters {
-    /// Of each master the counter while the lock is ours there; zero before that.
-    counted: Vec<u64>,
-    highest: u64,
-    /// What each master is being asked to raise its counter to; zero where no answer is awaited.
-    asked: Vec<u64>,
+    /// Each master's counter while the lock is ours there.
+    counted: Vec<Option<FencingToken>>,
+    highest: Option<FencingToken>,
+    /// What each master is being asked to raise its counter to, while its answer is awaited.
+    asked: Vec<Option<FencingToken>>,
     /// How often the highest has grown. Each master numbers a grant once, so that it ends.
     grown: usize,
 }
 
 impl Numbers {
     pub(super) fn new(fenced: bool, masters: usize) -> Self {
-        let zeros = || vec![0; masters];
-        let counters = || Counters { counted: zeros(), highest: 0, asked: zeros(), grown: 0 };
+        let nothing = || vec![None; masters];
+        let counters = || Counters { counted: nothing(), highest: None, asked: nothing(), grown: 0 };
         Self(fenced.then(|| Box::new(counters())))
     }
 
     /// The number of the grant, once enough masters agree on it.
-    pub(super) fn highest(&self) -> u64 {
-        self.0.as_ref().map_or(0, |counters| counters.highest)
+    pub(super) fn highest(&self) -> Option<FencingToken> {
+        self.0.as_ref()?.highest
     }
 
     /// A master has counted: `false` if that is no number that its counter can have.
-    pub(super) fn note(&mut self, master: MasterId, number: u64) -> bool {
+    pub(super) fn note(&mut self, master: MasterId, number: FencingToken) -> bool {
         self.0.as_mut().is_some_and(|counters| counters.note(master, number))
     }
 
     /// Whether this master has counted the grant already, so that what it says now is about raising its counter.
     pub(super) fn has_counted(&self, master: MasterId) -> bool {
-        let counted = self.0.as_ref().and_then(|counters| counters.counted.get(master.index()));
-        counted.is_some_and(|counted| *counted > 0)
+        let counters = self.0.as_ref();
+        counters.is_some_and(|counters| matches!(counters.counted.get(master.index()), Some(Some(_))))
     }
 
     /// How many of the masters that granted the lock have the highest number.
     pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
         self.0.as_ref().map_or(0, |counters| counters.agreed(votes))
     }
+
+    /// The masters that granted the lock with a smaller number and are not being asked to raise it; they are from here on.
+    pub(super) fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
+        self.0.as_mut().map_or(MasterSet::EMPTY, |counters| counters.ask_those_behind(votes))
+    }
 }
 
 impl Counters {
-    fn note(&mut self, master: MasterId, number: u64) -> bool {
+    fn note(&mut self, master: MasterId, number: FencingToken) -> bool {
         let masters = self.counted.len();
-        let asked = self.asked.get_mut(master.index()).map(std::mem::take);
-        if asked.is_none_or(|asked| number < asked) {
+        let asked = self.asked.get_mut(master.index()).map(Option::take);
+        if asked.is_none_or(|asked| Some(number) < asked) {
             return false;
         }
         let Some(counted) = self.counted.get_mut(master.index()) else { return false };
-        if number > self.highest {
+        if Some(number) > self.highest {
             if self.grown >= masters {
                 return false;
             }
             self.grown += 1;
-            self.highest = number;
+            self.highest = Some(number);
         }
-        *counted = number;
+        *counted = Some(number);
         true
     }
 
@@ -76,27 +79,15 @@ impl Counters {
         both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()
     }
 
-    /// The masters that granted the lock with a smaller number and are not being asked to raise it; they are from here on.
     fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
         let mut behind = MasterSet::EMPTY;
         let both = self.counted.iter().zip(&mut self.asked);
         for ((master, (counted, asked)), vote) in MasterId::all(votes.len()).zip(both).zip(votes) {
-            if *vote == Vote::Granted && *counted < self.highest && *asked == 0 {
+            if *vote == Vote::Granted && *counted < self.highest && asked.is_none() {
                 *asked = self.highest;
                 behind.insert(master);
             }
         }
         behind
-    }
-}
-
-impl Lock {
-    /// A quorum granted the lock with different numbers: the smaller ones are raised, where the lock is still ours.
-    pub(super) fn raise_numbers(&mut self, effects: &mut Effects<'_>) {
-        let Phase::Trying(trying) = &mut self.phase else { return };
-        let Some(counters) = &mut trying.numbers.0 else { return };
-        let behind = counters.ask_those_behind(&trying.votes);
-        let (round, highest) = (trying.round, counters.highest);
-        effects.order(behind, self.request(Some(round), Action::Raise, self.ttl, highest));
     }
 }

@@ -3,41 +3,37 @@
 //! A key that was put back counts from the next round of extensions on. So every end of validity rests on masters that held the
 //! token before its round began, and whoever acquires the lock later meets one of them.
 
-use super::{Effects, Lock, Phase};
-use crate::connection::{Action, Answer, Fate};
-use crate::protocol::{MasterId, MasterSet};
+use super::holding::Held;
+use super::shared::Context;
+use crate::protocol::{Action, Answer, Fate, MasterId, MasterSet};
 
-impl Lock {
+impl Held {
     /// A round has shown that a quorum still holds the lock and that these masters do not.
-    pub(super) fn heal(&mut self, masters: MasterSet, effects: &mut Effects<'_>) {
+    pub(super) fn heal(&mut self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         // Where a release may follow the token at any time it would not stay.
-        let masters = masters.without(self.forsaken);
-        if !self.healing || masters.is_empty() {
+        let masters = masters.without(cx.keys.forsaken);
+        if !cx.base.heals || masters.is_empty() {
             return;
         }
-        let Phase::Held(held) = &mut self.phase else { return };
-        let round = held.healing_round;
-        masters.iter().for_each(|master| held.unsettled.insert(master));
+        masters.iter().for_each(|master| self.unsettled.insert(master));
         for master in masters.iter() {
-            if !self.reached.contains(master) {
-                self.reached.insert(master);
-                self.unproven.insert(master);
+            if !cx.keys.reached.contains(master) {
+                cx.keys.reached.insert(master);
+                cx.keys.unproven.insert(master);
             }
         }
-        effects.order(masters, self.request(Some(round), Action::Heal, self.ttl, self.fence));
+        cx.order_numbered(masters, self.healing_round, Action::Heal, cx.base.ttl, cx.keys.fence);
     }
 
-    pub(super) fn heal_answered(&mut self, master: MasterId, answer: Answer) {
+    pub(super) fn heal_answered(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) {
         match answer {
             Answer::Yes => {
-                self.unproven.remove(master);
-                if let Phase::Held(held) = &mut self.phase {
-                    held.unsettled.remove(master);
-                }
+                cx.keys.unproven.remove(master);
+                self.unsettled.remove(master);
             }
             // One that was not sent says nothing about an earlier one, which may have put the key back before its answer was lost.
             Answer::Failed { fate: Fate::NotSent, .. } => {}
-            Answer::Failed { .. } => self.note_fate(master, answer),
+            Answer::Failed { .. } => cx.keys.note_fate(master, answer),
             // Somebody's key stands there. It may be ours, from a request whose answer was lost, so that it is to be released; but it may as
             // well be another master's (one server behind two addresses), so that it must not be counted.
             _ => {}

@@ -1,396 +1,344 @@
-//! One lock's life: attempts, the pauses between them, holding with extensions and renewal, release.
+//! One lock's life: attempts, holding with extensions and renewal, release.
 //!
 //! ```text
-//!  Queued (behind others of its line)
-//!    ▼       quorum                                  release
-//!  Trying ──────────────────▶ Held ─────────────────────────────▶ Releasing ──▶ Over
-//!    ▲ │ lost                  │ validity over, or not ours any more               ▲
-//!    │ ▼                       ▼                     release                       │
-//!  Clearing ──▶ Over          Lost ────────────────────────────────────────────────┘
-//!                             ▲
-//!             Resuming ───────┘ a lock that was handed on
+//!           attempt             quorum                      release
+//!  Queued ──────────▶ Trying ──────────────▶ Held ─────────────────────▶ Releasing ──▶ Told ──▶ Over
+//!    │                 ▲   │ lost             │  │                             ▲
+//!    │ read    attempt │   ▼                  │  │ validity over, or not ours  │
+//!    └──────────────▶ Clearing ◀──────────────┘  ▼                             │
+//!                      │   ended before it      Lost ──────────────────────────┘ (at once)
+//!                      ▼   was taken
+//!                     Told              Resuming ──▶ Held, or Told
 //! ```
 //!
-//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other
-//! locks; what it leaves to the one behind it is a value (`Knowledge`). It gives orders for masters and events for its caller, and
+//! Each phase is a type of its own, with its own answers and deadlines; it returns what comes next, and [`Lock::go_on`] alone moves from one
+//! phase to another. Cancelling leads from any of them to `Over`.
+//!
+//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other locks, nor when it is worth
+//! asking again: it is told to make an attempt, and reports how that was lost. It gives orders for masters and events for its caller, and
 //! tells its next deadline.
 
 mod acquiring;
+mod clearing;
+mod commands;
 mod effects;
-mod ending;
+mod extending;
 mod fencing;
 mod healing;
 mod holding;
-mod listening;
 mod releasing;
 mod resuming;
-mod settling;
-mod wait;
-mod waiting;
+mod seeking;
+mod shared;
 
 use std::time::Duration;
 
-use self::acquiring::{Clearing, Trying};
-pub use self::effects::{Effects, Order};
+pub(crate) use self::acquiring::Attempt;
+use self::acquiring::Trying;
+use self::clearing::Clearing;
+pub(crate) use self::clearing::{Lost, Refused};
+pub(crate) use self::effects::Effects;
+pub use self::effects::Order;
 use self::holding::Held;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
-pub(crate) use self::wait::Knowledge;
-pub use self::wait::Turn;
-use self::wait::{Wait, Way};
-use crate::connection::{Action, Answer, Claim, Request, Ticket};
-use crate::machine::{Acquire, Event, ExtensionId, LockId, Resumption};
+pub(crate) use self::shared::Grant;
+use self::shared::{Base, Context, Keys};
 use crate::protocol::{
-    FencingToken, LossCause, MasterId, MasterSet, ReleaseOutcome, RequestError, Resource, Token, Ttl,
+    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resource, Resumption,
+    Token,
 };
 use crate::time::Instant;
 
-/// A loss is told so long before validity ends, because timers of the operating system and of async runtimes fire
-/// up to a millisecond or two late, and the holder must not learn of it after the fact.
+/// How long before validity ends a loss is told. Timers of the operating system and of async runtimes fire up to a millisecond or two
+/// late, and the holder must not learn of it after the fact. Longer would take that much from every grant.
 const NOTICE: Duration = Duration::from_millis(2);
 
-/// No master is asked with this one.
-const NO_TOKEN: Token = Token::from_bytes([0; Token::BYTES]);
+/// One lock, from the request for it to its end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Lock {
+    base: Base,
+    stage: Stage,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Phase {
-    /// It has asked nobody yet. At that instant it does; until it is told one it stands behind others.
-    Queued {
-        begins: Option<Instant>,
-    },
-    Trying(Trying),
-    Resuming(Resuming),
-    Clearing(Clearing),
-    Held(Held),
-    Lost(LossCause),
-    Releasing(Releasing),
+enum Stage {
+    /// No master has been asked, so there is no token.
+    Queued,
+    /// Masters have been asked, with the token of the present attempt.
+    Asked(Keys, Phase),
     /// Nothing is left to do, but the event that says so has yet to be taken.
     Told,
     Over,
 }
 
-/// One lock, from the request for it to its end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Lock {
-    id: LockId,
-    resource: Resource,
-    ttl: Ttl,
-    /// The longest life that any of its keys may have been given: so long a release that could not be sent is owed.
-    longest_ttl: Ttl,
-    /// When its caller stops waiting for it.
-    give_up_at: Option<Instant>,
-    attempts_allowed: Option<u32>,
-    renew_for: Option<Duration>,
-    token: Token,
-    claim: Claim,
-    rounds: u32,
-    attempts: u32,
-    /// Masters that may hold the token, now or later.
-    reached: MasterSet,
-    /// Masters on which a release may follow the token at any time: they never count as holders.
-    forsaken: MasterSet,
-    /// Masters that did not take the token at first and have not said that it was put back there: they do not count as holders.
-    unproven: MasterSet,
-    healing: bool,
-    /// Whether it was handed on to us. Until it is taken it is not ours to release.
-    resumed: bool,
-    /// The number of the grant; zero before that, and where it is not fenced.
-    fence: u64,
-    wait: Wait,
-    way: Way,
-    phase: Phase,
+enum Phase {
+    Trying(Trying),
+    Clearing(Clearing),
+    Resuming(Resuming),
+    Held(Held),
+    Lost,
+    Releasing(Releasing),
+}
+
+/// What an input leads to.
+enum Next {
+    Stay,
+    Held(Held),
+    /// The holder has been told that its lock is lost.
+    Gone,
+    NotAcquired(AcquireError),
+    Released(ReleaseOutcome),
+    // Reports: see there.
+    Lost(Lost),
+    Refused(Refused),
+    Named(MasterId, Answer),
+    Late(MasterId, Answer),
+    Read(MasterId, Answer),
+}
+
+/// What concerns the one that decides whether and when the lock asks again.
+#[must_use]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Report {
+    Nothing,
+    /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
+    Lost(Lost),
+    /// One master was asked before the others and refused.
+    Refused(Refused),
+    /// In a round that goes on, a master has said who holds the key.
+    Named(MasterId, Answer),
+    /// A vote that came after its round was lost.
+    Late(MasterId, Answer),
+    /// What a master says about the key behind a lost round.
+    Read(MasterId, Answer),
+    /// Time has passed while the lock asks for nothing.
+    Idle,
 }
 
 impl Lock {
-    /// Begins with the first attempt, or goes on with a lock that was handed on.
-    ///
-    /// # Errors
-    /// Where there is no entropy for a token.
-    pub fn new(
+    /// A lock that waits for its first [`Lock::attempt`].
+    pub(crate) fn queued(id: LockId, wanted: &Acquire, now: Instant) -> Self {
+        Self { base: Base::new(id, wanted, now), stage: Stage::Queued }
+    }
+
+    /// Goes on with a lock that was handed on.
+    pub(crate) fn resumed(
         id: LockId,
         wanted: &Acquire,
-        turn: Turn,
+        resumption: Resumption,
         now: Instant,
         effects: &mut Effects<'_>,
-    ) -> Result<Self, RequestError> {
-        let mut lock = Self::queued(id, wanted, now);
-        lock.come_to_the_front(turn, now);
-        if let Some(resumption) = wanted.resumption {
-            lock.renew_token(resumption.token);
-            lock.attempts_allowed = Some(1);
-            lock.resumed = true;
-            lock.forsaken = resumption.uncounted;
-            lock.longest_ttl = effects.config.longest_ttl();
-            lock.fence = resumption.fencing_token.map_or(0, FencingToken::get);
-            lock.resume(now, effects);
-        } else {
-            lock.renew_token(effects.fresh_token()?);
-            lock.attempt(now, effects);
-        }
-        Ok(lock)
+    ) -> Self {
+        let mut base = Base::new(id, wanted, now);
+        base.longest_ttl = effects.config.longest_ttl();
+        (base.attempts, base.attempts_allowed) = (1, Some(1));
+        let all = MasterSet::all(effects.config.masters.len());
+        let mut keys = Keys::new(&base, resumption.token, all);
+        (keys.forsaken, keys.fence) = (resumption.uncounted, resumption.fencing_token);
+        let resuming = Resuming::begin(now, &mut Context { base: &mut base, keys: &mut keys, effects });
+        Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
-    /// Stands behind others until [`Lock::begin`].
-    pub(crate) fn queued(id: LockId, wanted: &Acquire, now: Instant) -> Self {
-        let is_fenced =
-            wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
-        let mut lock = Self::unasked(id, &wanted.resource, NO_TOKEN, Claim::none(is_fenced), wanted.ttl);
-        let (within, attempts) = wanted.limits();
-        lock.give_up_at = within.map(|limit| now + limit);
-        lock.attempts_allowed = attempts;
-        lock.renew_for = wanted.renew_for;
-        lock.healing = wanted.healing;
-        lock.phase = Phase::Queued { begins: None };
-        lock
-    }
-
-    /// Releases a lock that somebody else was granted.
+    /// Releases a lock that another locker was granted.
     pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
         // Its keys may have been given any life.
-        let claim = Claim::new(resource, token, false);
-        let mut lock = Self::unasked(id, resource, token, claim, effects.config.longest_ttl());
-        lock.reached = MasterSet::all(effects.config.masters.len());
-        lock.start_release(effects);
-        lock
-    }
-
-    fn unasked(id: LockId, resource: &Resource, token: Token, claim: Claim, ttl: Ttl) -> Self {
-        Self {
-            id,
-            resource: resource.clone(),
-            ttl,
-            longest_ttl: ttl,
-            give_up_at: None,
-            attempts_allowed: None,
-            renew_for: None,
-            token,
-            claim,
-            rounds: 0,
-            attempts: 0,
-            reached: MasterSet::EMPTY,
-            forsaken: MasterSet::EMPTY,
-            unproven: MasterSet::EMPTY,
-            healing: false,
-            resumed: false,
-            fence: 0,
-            wait: Wait::default(),
-            way: Way::default(),
-            phase: Phase::Over,
-        }
+        let mut base = Base::of_token(id, resource, effects.config.longest_ttl());
+        let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
+        let mut cx = Context { base: &mut base, keys: &mut keys, effects };
+        let releasing = Releasing::begin(Vec::new(), &mut cx);
+        Self { base, stage: Stage::Asked(keys, Phase::Releasing(releasing)) }
     }
 
     // Getters.
 
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.base.resource
+    }
+
+    fn phase(&self) -> Option<&Phase> {
+        match &self.stage {
+            Stage::Asked(_, phase) => Some(phase),
+            Stage::Queued | Stage::Told | Stage::Over => None,
+        }
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        matches!(self.stage, Stage::Queued)
+    }
+
+    /// Whether it is between two attempts.
+    pub(crate) fn is_clearing(&self) -> bool {
+        matches!(self.phase(), Some(Phase::Clearing(_)))
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.phase(), Some(Phase::Held(_)))
+    }
+
+    /// Whether it is neither sought nor held any more.
+    pub(crate) fn has_let_go(&self) -> bool {
+        match &self.stage {
+            Stage::Queued => false,
+            Stage::Asked(_, phase) => matches!(phase, Phase::Lost | Phase::Releasing(_)),
+            Stage::Told | Stage::Over => true,
+        }
+    }
+
     /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
-    /// whoever keeps a table by number can tell the event's receiver from the next lock.
-    pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+    /// a table by number can tell the event's receiver from the next lock.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
     }
 
-    /// Whether it has been granted, and not lost or released since.
-    pub fn is_held(&self) -> bool {
-        matches!(self.phase, Phase::Held(_))
+    pub(crate) fn token(&self) -> Option<Token> {
+        match &self.stage {
+            Stage::Asked(keys, _) => Some(keys.token),
+            Stage::Queued | Stage::Told | Stage::Over => None,
+        }
     }
 
-    pub(crate) fn has_token(&self) -> bool {
-        !self.is_queued() && self.token != NO_TOKEN
-    }
-
-    pub(crate) fn token(&self) -> Token {
-        self.token
-    }
-
-    /// What others need to go on with it.
-    pub fn resumption(&self) -> Resumption {
-        let mut uncounted = self.forsaken;
-        if let Phase::Held(held) = &self.phase {
+    pub(crate) fn resumption(&self) -> Option<Resumption> {
+        let Stage::Asked(keys, phase) = &self.stage else { return None };
+        let mut uncounted = keys.forsaken;
+        if let Phase::Held(held) = phase {
             held.unsettled.iter().for_each(|master| uncounted.insert(master));
         }
-        Resumption { token: self.token, fencing_token: FencingToken::new(self.fence), uncounted }
+        Some(Resumption { token: keys.token, fencing_token: keys.fence, uncounted })
     }
 
-    pub(crate) fn resource(&self) -> &Resource {
-        &self.resource
+    pub(crate) fn attempts(&self) -> u32 {
+        self.base.attempts
+    }
+
+    /// Whether its caller allows a further attempt.
+    pub(crate) fn may_try_again(&self) -> bool {
+        self.base.may_try_again()
+    }
+
+    /// When its caller stops waiting for it.
+    pub(crate) fn give_up_at(&self) -> Option<Instant> {
+        self.base.give_up_at
+    }
+
+    /// The first grant of it, if there was one.
+    pub(crate) fn grant(&self) -> Option<Grant> {
+        self.base.grant
+    }
+
+    /// Forgets when it was granted, which only other locks of the process are told of.
+    #[cfg(feature = "internals")]
+    pub(crate) fn forget_its_grant(&mut self) {
+        self.base.grant = None;
+    }
+
+    /// Votes for the grant that have come, while the lock is held.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn votes_granted(&self) -> usize {
+        match self.phase() {
+            Some(Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
+            _ => 0,
+        }
     }
 
     /// The instant at which [`Lock::time_passed`] has something to do.
-    pub fn deadline(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Queued { begins } => begins.iter().copied().chain(self.give_up_at).min(),
-            Phase::Trying(trying) => trying.rest_at.into_iter().chain(self.give_up_at).min(),
-            Phase::Resuming(_) => self.give_up_at,
-            Phase::Clearing(clearing) => clearing.retry_at.into_iter().chain(self.give_up_at).min(),
-            Phase::Held(held) => Some(held.deadline()),
-            Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => None,
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let give_up_at = self.base.give_up_at;
+        match &self.stage {
+            Stage::Queued => give_up_at,
+            Stage::Asked(_, phase) => match phase {
+                Phase::Trying(trying) => Instant::first_of(trying.rest_at, give_up_at),
+                Phase::Resuming(_) | Phase::Clearing(_) => give_up_at,
+                Phase::Held(held) => Some(held.deadline()),
+                Phase::Lost | Phase::Releasing(_) => None,
+            },
+            Stage::Told | Stage::Over => None,
         }
-    }
-
-    // Commands.
-
-    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
-    pub fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> Option<Instant> {
-        let Phase::Held(held) = &mut self.phase else { return None };
-        if now + NOTICE < held.valid_until {
-            held.taken = true;
-            return Some(held.valid_until);
-        }
-        self.grant_came_to_nothing(now, effects);
-        None
-    }
-
-    /// Asks for more time.
-    ///
-    /// # Errors
-    /// Where it is not held, or too many extensions are under way.
-    pub fn extend(
-        &mut self,
-        id: ExtensionId,
-        ttl: Ttl,
-        now: Instant,
-        effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
-        match &self.phase {
-            Phase::Held(held) if held.has_room() => {
-                self.start_extension(Some(id), ttl, now, effects);
-                Ok(())
-            }
-            Phase::Held(_) => Err(RequestError::TooManyExtensions),
-            _ => Err(RequestError::UnknownLock),
-        }
-    }
-
-    /// Renews no more. An extension that is under way counts all the same.
-    pub(crate) fn stop_renewal(&mut self) {
-        if let Phase::Held(held) = &mut self.phase {
-            held.stop_renewal();
-        }
-    }
-
-    /// Before a command: a lock whose time has run out is lost, whether or not a timer has fired.
-    pub(crate) fn look_at_clock(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        if let Phase::Held(held) = &self.phase {
-            if held.taken && now + NOTICE >= held.valid_until {
-                self.holding_goes_on(now, effects);
-            }
-        }
-    }
-
-    /// Leaves the lock to whoever has its token: it ends here, and its keys stay. `false` if it is not held any more.
-    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> bool {
-        if !self.is_held() {
-            return false;
-        }
-        if let Phase::Held(held) = std::mem::replace(&mut self.phase, Phase::Over) {
-            self.end_extensions(&held, LossCause::HandedOn, effects);
-        }
-        true
-    }
-
-    /// Gives the lock up and tells whether it was still ours.
-    pub fn release(&mut self, effects: &mut Effects<'_>) {
-        match &self.phase {
-            Phase::Held(_) => self.start_release(effects),
-            Phase::Lost(_) => {
-                self.phase = Phase::Told;
-                effects.events.push_back(Event::Released { lock: self.id, outcome: ReleaseOutcome::NotOurs });
-            }
-            Phase::Releasing(_) | Phase::Told => {}
-            Phase::Queued { .. }
-            | Phase::Trying(_)
-            | Phase::Resuming(_)
-            | Phase::Clearing(_)
-            | Phase::Over => self.cancel(effects),
-        }
-    }
-
-    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
-    pub fn cancel(&mut self, effects: &mut Effects<'_>) {
-        self.keep_knowledge();
-        match &self.phase {
-            // Handed on, and not taken by the one to whom it was.
-            Phase::Held(held) if self.resumed && !held.taken => {}
-            Phase::Trying(_) | Phase::Held(_) => self.clear_all(effects),
-            Phase::Queued { .. }
-            | Phase::Resuming(_)
-            | Phase::Clearing(_)
-            | Phase::Lost(_)
-            | Phase::Releasing(_)
-            | Phase::Over => {}
-            Phase::Told => return,
-        }
-        self.phase = Phase::Over;
     }
 
     // Inputs.
 
     /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
-    pub fn answer(
+    pub(crate) fn answer(
         &mut self,
         master: MasterId,
         round: u32,
         answer: Answer,
         now: Instant,
         effects: &mut Effects<'_>,
-    ) {
-        match &mut self.phase {
-            Phase::Trying(trying) if trying.round == round => {
-                self.attempt_answered(master, answer, now, effects);
-            }
-            Phase::Resuming(resuming) if resuming.round == round => {
-                self.resume_answered(master, answer, now, effects);
-            }
-            Phase::Clearing(_) => self.clearing_answered(master, round, answer, now, effects),
-            Phase::Held(held) if held.round == round => self.late_vote(master, answer),
-            Phase::Held(held) if held.healing_round == round => self.heal_answered(master, answer),
-            Phase::Held(_) => self.extension_answered(master, round, answer, now, effects),
-            Phase::Releasing(releasing) if releasing.round == round => {
-                self.release_answered(master, answer, effects);
-            }
-            _ => {}
-        }
+    ) -> Report {
+        let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Nothing };
+        let cx = &mut Context { base: &mut self.base, keys, effects };
+        let next = match phase {
+            Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, now, cx),
+            Phase::Clearing(clearing) => clearing.answer(master, round, answer),
+            Phase::Resuming(resuming) if resuming.round == round => resuming.answer(master, answer, now, cx),
+            Phase::Held(held) => held.answer(master, round, answer, now, cx),
+            Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
+            Phase::Trying(_) | Phase::Resuming(_) | Phase::Lost | Phase::Releasing(_) => Next::Stay,
+        };
+        // Most answers lead to nothing, and then that must cost nothing.
+        if matches!(next, Next::Stay) { Report::Nothing } else { self.go_on(next, effects) }
     }
 
     /// The time is `now`.
-    pub fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        if self.deadline().is_none_or(|deadline| now < deadline) {
-            return;
+    pub(crate) fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) -> Report {
+        let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
+        let (keys, phase) = match &mut self.stage {
+            Stage::Asked(keys, phase) => (keys, phase),
+            Stage::Queued => return Report::Idle,
+            Stage::Told | Stage::Over => return Report::Nothing,
+        };
+        let cx = &mut Context { base: &mut self.base, keys, effects };
+        let next = match phase {
+            Phase::Clearing(_) => return Report::Idle,
+            _ if !is_due => Next::Stay,
+            Phase::Trying(trying) => trying.time_passed(now, cx),
+            Phase::Resuming(resuming) => resuming.time_passed(now, cx),
+            Phase::Held(held) => held.time_passed(now, cx),
+            Phase::Lost | Phase::Releasing(_) => Next::Stay,
+        };
+        self.go_on(next, effects)
+    }
+
+    /// The one place where a phase follows another because of an answer or the time.
+    fn go_on(&mut self, next: Next, effects: &mut Effects<'_>) -> Report {
+        let lock = self.base.id;
+        let Stage::Asked(keys, phase) = &mut self.stage else {
+            debug_assert!(matches!(next, Next::Stay), "a lock that asks nobody goes on");
+            return Report::Nothing;
+        };
+        let mut clear = |lost_round, effects| {
+            let mut cx = Context { base: &mut self.base, keys, effects };
+            Phase::Clearing(Clearing::behind(lost_round, &mut cx))
+        };
+        match next {
+            Next::Stay => {}
+            Next::Held(held) => {
+                let valid_until = held.valid_until;
+                *phase = Phase::Held(held);
+                effects.events.push_back(Event::Granted { lock, valid_until });
+            }
+            Next::Gone => *phase = Phase::Lost,
+            Next::NotAcquired(error) => self.fail(error, effects),
+            Next::Released(outcome) => {
+                self.stage = Stage::Told;
+                effects.events.push_back(Event::Released { lock, outcome });
+            }
+            Next::Lost(lost) => {
+                *phase = clear(lost.round, effects);
+                return Report::Lost(lost);
+            }
+            Next::Refused(refused) => {
+                *phase = clear(refused.round, effects);
+                keys.reached = MasterSet::EMPTY;
+                return Report::Refused(refused);
+            }
+            Next::Named(master, answer) => return Report::Named(master, answer),
+            Next::Late(master, answer) => return Report::Late(master, answer),
+            Next::Read(master, answer) => return Report::Read(master, answer),
         }
-        match &self.phase {
-            Phase::Queued { begins: Some(at) } if *at <= now => self.attempt_again(now, effects),
-            Phase::Trying(_) => self.trying_goes_on(now, effects),
-            Phase::Resuming(_) => self.resuming_ran_out_of_time(now, effects),
-            Phase::Clearing(clearing) => match clearing.retry_at {
-                Some(at) if at <= now && self.give_up_at.is_none_or(|limit| now < limit) => {
-                    self.attempt_again(now, effects);
-                }
-                _ => self.finish(effects),
-            },
-            Phase::Held(_) => self.holding_goes_on(now, effects),
-            Phase::Queued { .. } | Phase::Lost(_) | Phase::Releasing(_) | Phase::Told | Phase::Over => {}
-        }
-    }
-
-    // Shared by the phases.
-
-    fn next_round(&mut self) -> u32 {
-        self.rounds = self.rounds.wrapping_add(1);
-        self.rounds
-    }
-
-    /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
-    /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
-    fn is_discounted(&self, master: MasterId) -> bool {
-        self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
-    }
-
-    /// A request in this round; `None` for one whose answer nobody waits for.
-    fn request(&self, round: Option<u32>, action: Action, ttl: Ttl, fence: u64) -> Request {
-        let ticket = round.map(|round| Ticket { lock: self.id, round });
-        Request { ticket, action, claim: self.claim.clone(), ttl, fence, watch: false }
-    }
-
-    /// Releases the token everywhere, without waiting for what the masters say.
-    fn clear_all(&self, effects: &mut Effects<'_>) {
-        effects.order(self.reached, self.request(None, Action::Release, self.longest_ttl, 0));
+        Report::Nothing
     }
 }

@@ -1,53 +1,40 @@
 //! Release: delete the token everywhere, and find out whether the lock was ours until now.
 
-use super::holding::holder_vote;
-use super::{Effects, Lock, Phase};
-use crate::connection::{Action, Answer};
-use crate::machine::Event;
-use crate::protocol::{LossCause, MasterId, ReleaseOutcome, Votes};
+use super::Next;
+use super::shared::Context;
+use crate::protocol::{Action, Answer, MasterId, ReleaseOutcome, Vote, Votes};
 
-/// A round of releases whose answers somebody waits for.
+/// A round of releases whose answers the caller waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Releasing {
     pub(super) round: u32,
     votes: Votes,
 }
 
-impl Lock {
-    pub(super) fn start_release(&mut self, effects: &mut Effects<'_>) {
-        let round = self.next_round();
-        let buffer = match &mut self.phase {
-            Phase::Held(held) => std::mem::take(&mut held.votes),
-            _ => Vec::new(),
-        };
-        let votes = Votes::outstanding_from(self.reached, effects.config.masters.len(), buffer);
-        let releasing = Phase::Releasing(Releasing { round, votes });
-        if let Phase::Held(held) = std::mem::replace(&mut self.phase, releasing) {
-            self.end_extensions(&held, LossCause::Released, effects);
-        }
-        effects.order(self.reached, self.request(Some(round), Action::Release, self.longest_ttl, 0));
+impl Releasing {
+    /// `buffer` is only used for its room.
+    pub(super) fn begin(buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
+        let round = cx.base.next_round();
+        let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
+        cx.order(cx.keys.reached, round, Action::Release, cx.base.longest_ttl);
+        Self { round, votes }
     }
 
-    pub(super) fn release_answered(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
-        let discounted = self.is_discounted(master);
-        let Phase::Releasing(releasing) = &mut self.phase else { return };
-        releasing.votes.record(master, holder_vote(answer, discounted));
-        let quorum = effects.config.quorum;
-        let tally = releasing.votes.tally();
+    pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
+        self.votes.record(master, answer.holder_vote(cx.keys.is_discounted(master)));
+        let quorum = cx.quorum();
+        let tally = self.votes.tally();
         let impossible = quorum.masters() - quorum.needed();
-        let outcome = if tally.granted >= quorum.needed() {
-            ReleaseOutcome::StillOurs
+        if tally.granted >= quorum.needed() {
+            Next::Released(ReleaseOutcome::StillOurs)
         } else if tally.not_held > impossible {
-            ReleaseOutcome::NotOurs
+            Next::Released(ReleaseOutcome::NotOurs)
         } else if tally.granted + tally.outstanding < quorum.needed()
             && tally.not_held + tally.outstanding <= impossible
         {
-            let votes = releasing.votes.take();
-            ReleaseOutcome::Unknown(Box::new(self.ballot(votes, effects)))
+            Next::Released(ReleaseOutcome::Unknown(Box::new(cx.ballot(self.votes.take()))))
         } else {
-            return;
-        };
-        self.phase = Phase::Told;
-        effects.events.push_back(Event::Released { lock: self.id, outcome });
+            Next::Stay
+        }
     }
 }

@@ -1,10 +1,9 @@
-//! Going on with a lock that somebody else was granted: an extension by its token, and then it is held like any other.
+//! Going on with a lock that another locker was granted: an extension by its token, and then it is held like any other.
 
-use super::holding::{Held, holder_vote};
-use super::{Effects, Lock, NOTICE, Phase};
-use crate::connection::{Action, Answer};
-use crate::machine::Event;
-use crate::protocol::{AcquireError, Cause, MasterId, MasterSet, Tally, Vote, Votes};
+use super::holding::Held;
+use super::shared::Context;
+use super::{NOTICE, Next};
+use crate::protocol::{AcquireError, Action, Answer, Cause, MasterId, MasterSet, Tally, Vote, Votes};
 use crate::time::Instant;
 
 /// A round of extensions that decides whether the lock is taken over.
@@ -15,89 +14,61 @@ pub(super) struct Resuming {
     votes: Votes,
 }
 
-impl Lock {
+impl Resuming {
     /// Asks all masters that may be counted: any of them may hold the token.
-    pub(super) fn resume(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        let masters = effects.config.masters.len();
-        let asked = MasterSet::all(masters).without(self.forsaken);
-        let round = self.next_round();
-        self.attempts = 1;
-        self.reached = MasterSet::all(masters);
-        self.phase = Phase::Resuming(Resuming {
-            round,
-            since: now,
-            votes: Votes::outstanding_from(asked, masters, Vec::new()),
-        });
-        effects.order(asked, self.request(Some(round), Action::Extend, self.ttl, self.fence));
+    pub(super) fn begin(now: Instant, cx: &mut Context<'_, '_>) -> Self {
+        let masters = cx.effects.config.masters.len();
+        let asked = MasterSet::all(masters).without(cx.keys.forsaken);
+        let round = cx.base.next_round();
+        cx.order_numbered(asked, round, Action::Extend, cx.base.ttl, cx.keys.fence);
+        Self { round, since: now, votes: Votes::outstanding_from(asked, masters, Vec::new()) }
     }
 
-    pub(super) fn resume_answered(
+    pub(super) fn answer(
         &mut self,
         master: MasterId,
         answer: Answer,
         now: Instant,
-        effects: &mut Effects<'_>,
-    ) {
-        let Phase::Resuming(resuming) = &mut self.phase else { return };
-        resuming.votes.record(master, holder_vote(answer, false));
-        let quorum = effects.config.quorum;
-        let tally = resuming.votes.tally();
-        let valid_until = self.ttl.valid_until(resuming.since);
+        cx: &mut Context<'_, '_>,
+    ) -> Next {
+        self.votes.record(master, answer.holder_vote(false));
+        let quorum = cx.quorum();
+        let tally = self.votes.tally();
+        let valid_until = cx.base.ttl.valid_until(self.since);
         if tally.granted >= quorum.needed() && now + NOTICE < valid_until {
-            let (round, since) = (resuming.round, resuming.since);
-            let votes = resuming.votes.take();
-            self.become_held(round, since, votes, valid_until, effects);
+            let mut held = Held::new(self.round, self.since, self.votes.take(), valid_until, cx);
+            held.was_resumed = true;
+            Next::Held(held)
         } else if tally.granted >= quorum.needed()
             || tally.not_held > quorum.masters() - quorum.needed()
             || tally.granted + tally.outstanding < quorum.needed()
         {
-            self.not_resumed(effects);
+            not_resumed(self.votes.take(), cx)
+        } else {
+            Next::Stay
         }
     }
 
     /// The caller's time is over.
-    pub(super) fn resuming_ran_out_of_time(&mut self, now: Instant, effects: &mut Effects<'_>) {
-        let Phase::Resuming(resuming) = &mut self.phase else { return };
-        let waited = now.since(resuming.since);
-        for master in MasterId::all(resuming.votes.len()) {
-            if resuming.votes.get(master.index()) == Some(&Vote::Outstanding) {
-                resuming.votes.record(master, Vote::Failed(Cause::NoAnswer { waited }));
+    pub(super) fn time_passed(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Next {
+        let waited = now.since(self.since);
+        for master in MasterId::all(self.votes.len()) {
+            if self.votes.get(master.index()) == Some(&Vote::Outstanding) {
+                self.votes.record(master, Vote::Failed(Cause::NoAnswer { waited }));
             }
         }
-        self.not_resumed(effects);
+        not_resumed(self.votes.take(), cx)
     }
+}
 
-    /// Nothing is released: the lock may still be that of whoever handed it on.
-    fn not_resumed(&mut self, effects: &mut Effects<'_>) {
-        let Phase::Resuming(resuming) = &mut self.phase else { return };
-        let votes = resuming.votes.take();
-        self.fail_to_resume(votes, effects);
-    }
-
-    pub(super) fn fail_to_resume(&mut self, votes: Vec<Vote>, effects: &mut Effects<'_>) {
-        let quorum = effects.config.quorum;
-        let gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
-        let ballot = self.ballot(votes, effects);
-        let error = if gone {
-            AcquireError::NotHeld(Box::new(ballot))
-        } else {
-            AcquireError::from_ballot(ballot, quorum)
-        };
-        self.fail(error, effects);
-    }
-
-    pub(super) fn become_held(
-        &mut self,
-        round: u32,
-        since: Instant,
-        votes: Vec<Vote>,
-        valid_until: Instant,
-        effects: &mut Effects<'_>,
-    ) {
-        let healing_round = if self.healing { self.next_round() } else { round };
-        let rounds = (round, healing_round);
-        let held = Held::new(rounds, since, votes, valid_until, self.ttl, self.renew_for, effects.jitter);
-        self.phase = Phase::Held(held);
-        effects.events.push_back(Event::Granted { lock: self.id, valid_until });
-    }
+/// Nothing is released: the lock may still belong to the one that handed it on.
+pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
+    let quorum = cx.quorum();
+    let is_gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
+    let ballot = cx.ballot(votes);
+    Next::NotAcquired(if is_gone {
+        AcquireError::NotHeld(Box::new(ballot))
+    } else {
+        AcquireError::from_ballot(ballot, quorum)
+    })
 }

@@ -1,12 +1,15 @@
 //! What callers ask of a machine.
 
-use super::line::{Place, Standing};
+use super::Machine;
+use super::slot::{Place, Slot};
 use super::task::Task;
-use super::{Acquire, Entropy, ExtensionId, LockId, Machine, Resumption, Slot};
-use crate::bootstrap::{Bootstrap, BootstrapError};
-use crate::lock::{Effects, Lock, Turn};
-use crate::protocol::{RequestError, Resource, Token, Ttl};
+use crate::bootstrap::Bootstrap;
+use crate::lock::{Attempt, Effects, Lock};
+use crate::protocol::{
+    Acquire, BootstrapError, Entropy, ExtensionId, LockId, RequestError, Resource, Resumption, Token, Ttl,
+};
 use crate::time::Instant;
+use crate::waiting::Entry;
 
 impl<E: Entropy> Machine<E> {
     /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired).
@@ -20,34 +23,48 @@ impl<E: Entropy> Machine<E> {
         self.config.check_ttl(wanted.ttl)?;
         self.check_room()?;
         let id = self.locks.next_id();
-        let standing = self.stand_in_line(id, wanted, now);
-        let lock = match standing {
-            Standing::Outside => Lock::new(id, wanted, Turn::AT_ONCE, now, &mut effects!(self)),
-            Standing::Ahead(turn @ Turn { pause: None, .. }) => {
-                Lock::new(id, wanted, turn, now, &mut effects!(self))
-            }
-            Standing::Ahead(_) | Standing::Behind(_) | Standing::Refused { .. } => {
-                Ok(Lock::queued(id, wanted, now))
-            }
-        };
-        let place = standing.place();
-        let lock = lock.inspect_err(|_| {
-            if place != Place::Outside {
-                self.lines.leave_front(&wanted.resource);
-            }
-        })?;
+        let (lock, place) = self.enter(id, wanted, now)?;
         self.locks.insert(Slot::new(Task::Lock(lock), place));
-        match standing {
-            Standing::Ahead(turn @ Turn { pause: Some(_), .. }) => {
-                self.with_lock(id, |lock, effects| lock.begin(turn, now, effects));
-            }
-            Standing::Refused { others } => {
-                self.with_lock(id, |lock, effects| lock.give_up_in_line(None, others, effects));
-            }
-            _ => self.task_changed(id, false),
-        }
+        self.changed(id, false);
         self.settle(now);
         Ok(id)
+    }
+
+    /// The lock that is wanted, and where it waits; it has asked already if it need not.
+    fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(Lock, Place), RequestError> {
+        if let Some(resumption) = wanted.resumption {
+            let lock = Lock::resumed(id, wanted, resumption, now, &mut effects!(self));
+            return Ok((lock, Place::Outside(None)));
+        }
+        let mut lock = Lock::queued(id, wanted, now);
+        let locks = &self.locks;
+        let is_held = |id| locks.get(id).is_some_and(|slot| slot.task.is_held());
+        let entry = self.contenders.enter(wanted, id, is_held, &mut self.jitter, now);
+        let effects = &mut effects!(self);
+        let place = match entry {
+            Entry::Outside => {
+                lock.attempt(Attempt::default(), now, effects)?;
+                Place::Outside(None)
+            }
+            Entry::Front(start) => {
+                let bid = (!start.is_plain()).then(|| self.contenders.bid_mut(&wanted.resource)).flatten();
+                let (begun, next_attempt) = match bid {
+                    Some(bid) => (bid.begin(start, &mut lock, now, effects), bid.next_attempt()),
+                    None => (lock.attempt(Attempt::default(), now, effects), None),
+                };
+                if let Err(error) = begun {
+                    self.contenders.leave_front(&wanted.resource);
+                    return Err(error);
+                }
+                Place::Front { next_attempt }
+            }
+            Entry::Behind(place) => Place::Behind(place),
+            Entry::Refused { others } => {
+                lock.give_up_behind(others, effects);
+                Place::Gone
+            }
+        };
+        Ok((lock, place))
     }
 
     /// Tells at the moment in which the caller takes a granted lock until when it is valid.
@@ -56,7 +73,12 @@ impl<E: Entropy> Machine<E> {
     /// limits, and another [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that nobody has taken is not
     /// lost but sought further, too, when its validity ends.
     pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
-        let valid_until = self.with_lock(lock, |lock, effects| lock.hand_over(now, effects)).flatten();
+        let mut valid_until = None;
+        self.input(lock, now, |lock, effects| {
+            let (until, report) = lock.hand_over(now, effects);
+            valid_until = until;
+            report
+        });
         self.settle(now);
         valid_until
     }
@@ -69,7 +91,7 @@ impl<E: Entropy> Machine<E> {
         self.config.check_ttl(ttl)?;
         self.extensions += 1;
         let id = ExtensionId(self.extensions);
-        let started = self.with_lock(lock, |lock, effects| {
+        let started = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(now, effects);
             lock.extend(id, ttl, now, effects)
         });
@@ -79,13 +101,13 @@ impl<E: Entropy> Machine<E> {
 
     /// Ends the renewal of a lock; it stays valid for what remains.
     pub fn stop_renewal(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, _| lock.stop_renewal());
+        self.with_lock(lock, now, |lock, _| lock.stop_renewal());
         self.settle(now);
     }
 
     /// Releases a lock. It ends with [`Event::Released`](super::Event::Released); a lock that is still sought is cancelled instead, without an event.
     pub fn release(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, effects| {
+        self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(now, effects);
             lock.release(effects);
         });
@@ -95,10 +117,9 @@ impl<E: Entropy> Machine<E> {
     /// Leaves a held lock to whoever is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
     /// is not held any more.
     pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
-        let handed = self.with_lock(lock, |lock, effects| {
+        let handed = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(now, effects);
-            let resumption = lock.resumption();
-            lock.hand_on(effects).then_some(resumption)
+            lock.hand_on(effects)
         });
         self.settle(now);
         handed.flatten()
@@ -117,8 +138,8 @@ impl<E: Entropy> Machine<E> {
         self.check_room()?;
         let id = self.locks.next_id();
         let lock = Lock::released(id, resource, token, &mut effects!(self));
-        self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside));
-        self.task_changed(id, false);
+        self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
+        self.changed(id, false);
         self.settle(now);
         Ok(id)
     }
@@ -135,7 +156,7 @@ impl<E: Entropy> Machine<E> {
         self.check_room().map_err(BootstrapError::Request)?;
         let id = self.locks.next_id();
         let bootstrap = Bootstrap::new(id, &mut effects!(self));
-        self.locks.insert(Slot::new(Task::Bootstrap(bootstrap), Place::Outside));
+        self.locks.insert(Slot::new(Task::Bootstrap(bootstrap), Place::Outside(None)));
         self.settle(now);
         Ok(id)
     }
@@ -147,7 +168,7 @@ impl<E: Entropy> Machine<E> {
 
     /// Gives a lock up, sought or held, without an event: its keys are released wherever they may be.
     pub fn cancel(&mut self, lock: LockId, now: Instant) {
-        self.with_lock(lock, |lock, effects| lock.cancel(effects));
+        self.with_lock(lock, now, |lock, effects| lock.cancel(effects));
         self.settle(now);
     }
 }

@@ -12,19 +12,17 @@ macro_rules! effects {
             jitter: &mut $machine.jitter,
             orders: &mut $machine.orders,
             events: &mut $machine.events,
-            standing: &$machine.standing,
+            ranks: &$machine.ranks,
         }
     };
 }
 
-mod acquire;
 mod commands;
-mod entropy;
-mod line;
+mod locks;
 mod output;
-mod queue;
 mod routing;
 mod slab;
+mod slot;
 mod task;
 mod timers;
 
@@ -34,57 +32,20 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-pub use acquire::{Acquire, Resumption};
-pub use entropy::{Entropy, EntropyFailed};
-pub use output::{Event, MasterState, Output, Wake, WakeReason};
+pub use output::{MasterState, Output, Wake, WakeReason};
 
-use self::line::{Freed, Lines, Place};
+use self::locks::LetGo;
 use self::slab::Slab;
-use self::task::Task;
+use self::slot::Slot;
 use self::timers::Timers;
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "internals")]
 use crate::protocol::Resource;
-use crate::protocol::{Cause, Config, MasterId, Token};
+use crate::protocol::{Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
 use crate::time::Instant;
-
-/// One lock of one machine, from [`Machine::acquire`] until it is over.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LockId {
-    index: u32,
-    generation: u32,
-}
-
-impl LockId {
-    /// A small number that no other lock of the machine has. It is used again once the lock is over and its last event has been taken.
-    pub const fn index(self) -> usize {
-        self.index as usize
-    }
-
-    /// The first lock of a machine, for whoever drives a lock without one.
-    #[cfg(feature = "internals")]
-    pub(crate) const FIRST: Self = Self { index: 0, generation: 0 };
-}
-
-impl fmt::Debug for LockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock{}.{}", self.index, self.generation)
-    }
-}
-
-/// One extension that a caller asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ExtensionId(u64);
-
-#[cfg(feature = "internals")]
-impl ExtensionId {
-    /// The extension of this number, for whoever drives a lock without a machine.
-    pub(crate) const fn numbered(number: u64) -> Self {
-        Self(number)
-    }
-}
+use crate::waiting::Contenders;
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.
 ///
@@ -117,11 +78,11 @@ pub struct Machine<E> {
     wording: Wording,
     answers: Answers,
     events: VecDeque<Event>,
-    lines: Lines,
-    /// Places at the front of a line whose locks have let go.
-    freed: VecDeque<Freed>,
-    /// Of each master whose connection stands a number that is the same for all clients.
-    standing: Vec<Option<u64>>,
+    contenders: Contenders,
+    /// Locks that have let go, of which the contenders have yet to hear.
+    freed: VecDeque<LetGo>,
+    /// Of each connected master a rank that is the same for all clients.
+    ranks: Vec<Option<u64>>,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
     /// The bytes that the last [`Output::Write`] showed.
@@ -135,19 +96,6 @@ struct Link {
     /// not sorted.
     deadline: Option<Instant>,
     is_busy: bool,
-}
-
-#[derive(Clone)]
-struct Slot {
-    task: Task,
-    armed: Option<Instant>,
-    place: Place,
-}
-
-impl Slot {
-    fn new(task: Task, place: Place) -> Self {
-        Self { task, armed: None, place }
-    }
 }
 
 impl<E: Entropy> Machine<E> {
@@ -171,7 +119,7 @@ impl<E: Entropy> Machine<E> {
                 }
             })
             .collect();
-        let lines = Lines::new(*config.retry_delay.end());
+        let contenders = Contenders::new(*config.retry_delay.end());
         let mut machine = Self {
             config,
             entropy,
@@ -185,9 +133,9 @@ impl<E: Entropy> Machine<E> {
             wording: Wording::default(),
             answers: Answers::default(),
             events: VecDeque::new(),
-            lines,
+            contenders,
             freed: VecDeque::new(),
-            standing: vec![None; masters],
+            ranks: vec![None; masters],
             busy: VecDeque::new(),
             shown: BytesMut::new(),
         };
@@ -266,11 +214,7 @@ impl<E: Entropy> Machine<E> {
                     continue;
                 };
                 slot.armed = None;
-                if slot.task.as_lock().is_some_and(|lock| lock.gives_up_in_line(now)) {
-                    self.give_up_in_line(lock);
-                } else {
-                    self.with_lock(lock, |lock, effects| lock.time_passed(now, effects));
-                }
+                self.fired(lock, now);
                 self.settle(now);
             }
         }
@@ -289,18 +233,18 @@ impl<E: Entropy> Machine<E> {
 
     /// The token of a lock's present attempt, which is what its keys hold once it is granted; `None` before the first.
     pub fn token(&self, lock: LockId) -> Option<Token> {
-        self.lock(lock).filter(|lock| lock.has_token()).map(Lock::token)
+        self.lock(lock).and_then(Lock::token)
     }
 
     /// What others need to go on with a lock: its token, and its number if it was granted one.
     pub fn resumption(&self, lock: LockId) -> Option<Resumption> {
-        self.lock(lock).map(Lock::resumption)
+        self.lock(lock).and_then(Lock::resumption)
     }
 
     /// What a lock locks, with which token and number.
     #[cfg(feature = "internals")]
     pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Resumption)> {
-        self.lock(lock).map(|lock| (lock.resource(), lock.resumption()))
+        self.lock(lock).and_then(|lock| Some((lock.resource(), lock.resumption()?)))
     }
 
     /// How each master stands, in the order of the configuration.

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use super::{Entropy, ExtensionId, LockId, Machine};
-use crate::bootstrap::BootstrapError;
+use super::Machine;
 use crate::connection::{Connection, Task, Warning};
-use crate::protocol::{AcquireError, Cause, ExtendError, LossCause, MasterId, ReleaseOutcome};
+use crate::protocol::{Cause, Entropy, Event, LockId, MasterId};
 use crate::time::Instant;
 
 /// One thing that a driver is to do or to pass on.
@@ -70,82 +69,6 @@ pub enum WakeReason {
     Master(MasterId),
     /// A lock is to be tried again, renewed, given up, or reported as lost.
     Lock(LockId),
-}
-
-/// Something that a caller waits for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// A quorum granted the lock. Call [`Machine::hand_over`] when the caller takes it.
-    Granted {
-        /// Which.
-        lock: LockId,
-        /// The instant from which it must be taken for lost.
-        valid_until: Instant,
-    },
-    /// The lock was not acquired and is over.
-    NotAcquired {
-        /// Which.
-        lock: LockId,
-        /// Why not.
-        error: AcquireError,
-    },
-    /// Renewal moved the end of the lock's validity.
-    Renewed {
-        /// Which.
-        lock: LockId,
-        /// The end now.
-        valid_until: Instant,
-    },
-    /// An extension ended.
-    Extended {
-        /// Of which lock.
-        lock: LockId,
-        /// Which extension.
-        extension: ExtensionId,
-        /// The end of the lock's validity now, or why it is where it was.
-        result: Result<Instant, ExtendError>,
-    },
-    /// The lock must be taken for lost. It stays known until it is released or cancelled.
-    Lost {
-        /// Which.
-        lock: LockId,
-        /// Why.
-        cause: LossCause,
-    },
-    /// A release ended, and the lock is over.
-    Released {
-        /// Which.
-        lock: LockId,
-        /// What it found.
-        outcome: ReleaseOutcome,
-    },
-    /// A bootstrap ended.
-    Bootstrapped {
-        /// Which.
-        lock: LockId,
-        /// Whether all masters vote from now on.
-        result: Result<(), BootstrapError>,
-    },
-}
-
-impl Event {
-    /// What it is about.
-    pub const fn lock(&self) -> LockId {
-        match self {
-            Self::Granted { lock, .. }
-            | Self::NotAcquired { lock, .. }
-            | Self::Renewed { lock, .. }
-            | Self::Extended { lock, .. }
-            | Self::Lost { lock, .. }
-            | Self::Released { lock, .. }
-            | Self::Bootstrapped { lock, .. } => *lock,
-        }
-    }
-
-    /// Whether it is the last one: what it is about is over.
-    pub const fn is_last(&self) -> bool {
-        matches!(self, Self::NotAcquired { .. } | Self::Released { .. } | Self::Bootstrapped { .. })
-    }
 }
 
 /// How a master stands.
@@ -215,7 +138,7 @@ impl<E: Entropy> Machine<E> {
                 self.timers.drop_first();
                 continue;
             };
-            let deadline = slot.task.deadline();
+            let deadline = slot.deadline();
             if deadline == Some(at) {
                 return Some((at, lock));
             }

@@ -1,15 +1,8 @@
 //! Orders down, answers up, and the deadlines of both.
 
-use std::collections::VecDeque;
-
-use super::line::{Freed, Place, Standing};
-use super::queue;
-use super::slab::Slab;
-use super::task::Task;
-use super::{Acquire, Entropy, LockId, Machine, Slot};
-use crate::connection::{Answers, Connection, News, RunId, Upward};
-use crate::lock::Effects;
-use crate::protocol::{Cause, Decision, MasterId, Resource, Tally, Vote};
+use super::Machine;
+use crate::connection::{Answers, Connection, RunId, Upward};
+use crate::protocol::{Cause, Entropy, MasterId};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
@@ -30,7 +23,7 @@ impl<E: Entropy> Machine<E> {
                 }
             } else if let Some(freed) = self.freed.pop_front() {
                 // Before any answer: what the next one asks goes into the same write as what the last one released.
-                self.advance(freed, now);
+                self.advance(&freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {
                     Upward::Answer(ticket, answer) => {
@@ -42,46 +35,6 @@ impl<E: Entropy> Machine<E> {
                 return;
             }
         }
-    }
-
-    pub(super) fn with_task<R>(
-        &mut self,
-        id: LockId,
-        change: impl FnOnce(&mut Task, &mut Effects<'_>) -> R,
-    ) -> Option<R> {
-        let slot = self.locks.get_mut(id)?;
-        let was_held = slot.task.is_held();
-        let result = change(&mut slot.task, &mut effects!(self));
-        self.task_changed(id, was_held);
-        Some(result)
-    }
-
-    pub(super) fn task_changed(&mut self, id: LockId, was_held: bool) {
-        let Some(slot) = self.locks.get_mut(id) else { return };
-        match (was_held, slot.task.is_held()) {
-            (false, true) => self.held += 1,
-            (true, false) => self.held -= 1,
-            _ => {}
-        }
-        let left = slot.leave_place(&mut self.freed);
-        let is_over = slot.task.is_over();
-        if !is_over {
-            self.timers.arm(id, slot.task.deadline(), &mut slot.armed);
-        }
-        if let Some((resource, place)) = left {
-            let locks = &mut self.locks;
-            self.lines.leave(&resource, place, |id, place| move_to(locks, id, place));
-        }
-        if is_over {
-            self.forget(id);
-        }
-    }
-
-    pub(super) fn forget(&mut self, id: LockId) {
-        self.locks.remove(id);
-        let locks = &self.locks;
-        let is_armed = |at, lock| locks.get(lock).is_some_and(|slot| slot.armed == Some(at));
-        self.timers.tidy(locks.len(), is_armed);
     }
 
     pub(super) fn with_connection(
@@ -98,7 +51,7 @@ impl<E: Entropy> Machine<E> {
 
     pub(super) fn touched(&mut self, master: MasterId) {
         let Some(link) = self.connections.get_mut(master.index()) else { return };
-        if let Some(place) = self.standing.get_mut(master.index()) {
+        if let Some(place) = self.ranks.get_mut(master.index()) {
             if place.is_some() != link.connection.is_ready() {
                 *place = link.connection.is_ready().then(|| rank(master, link.connection.identity()));
             }
@@ -108,88 +61,6 @@ impl<E: Entropy> Machine<E> {
             self.busy.push_back(master);
         }
         link.deadline = link.connection.deadline();
-    }
-
-    // Lines.
-
-    /// Where a lock that is wanted is to stand.
-    pub(super) fn stand_in_line(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Standing {
-        let resource = &wanted.resource;
-        if wanted.resumption.is_some() {
-            return Standing::Outside;
-        }
-        let front = match self.lines.step_in(wanted, id, &mut self.jitter, now) {
-            Ok(turn) => return Standing::Ahead(turn),
-            Err(front) => front,
-        };
-        if !wanted.is_single_try() {
-            return self.lines.join(resource, id).map_or(Standing::Outside, Standing::Behind);
-        }
-        let waiting = self.lines.waiting(resource);
-        if waiting == 0 && self.locks.get(front).is_some_and(|slot| slot.task.is_held()) {
-            // Nobody waits, and what the masters say about the holder is worth more than what is known here.
-            Standing::Outside
-        } else {
-            Standing::Refused { others: waiting + 1 }
-        }
-    }
-
-    fn advance(&mut self, mut freed: Freed, now: Instant) {
-        let locks = &mut self.locks;
-        let moved = |id, place| move_to(locks, id, place);
-        let next = self.lines.advance(&freed, moved, &mut self.jitter, now);
-        let Some((id, turn)) = next else { return };
-        if let Some(slot) = self.locks.get_mut(id) {
-            slot.place = Place::Ahead { was_granted: false };
-        }
-        self.with_lock(id, |lock, effects| match freed.knowledge.take() {
-            Some(knowledge) => lock.inherit(*knowledge, turn, now, effects),
-            None => lock.begin(turn, now, effects),
-        });
-    }
-
-    /// A lock in line has waited for as long as its caller wants.
-    pub(super) fn give_up_in_line(&mut self, id: LockId) {
-        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get(id) else { return };
-        let resource = lock.resource();
-        let others = match place {
-            Place::Behind(place) => self.lines.ahead_of(resource, *place),
-            Place::Outside | Place::Ahead { .. } | Place::Gone => 1,
-        };
-        let front = self.lines.front(resource.key()).and_then(|front| self.lock(front));
-        let votes = front.filter(|front| !front.is_held()).and_then(|front| front.last_votes());
-        // What one master said alone decides nothing.
-        let quorum = self.config.quorum;
-        let is_decided = |votes: &&[Vote]| {
-            let tally = Tally::of(votes);
-            quorum.decide(tally.granted, tally.outstanding) != Decision::Open
-        };
-        let votes = votes.filter(is_decided).map(<[_]>::to_vec);
-        self.with_lock(id, |lock, effects| lock.give_up_in_line(votes, others, effects));
-    }
-
-    /// News of a key goes to whom it concerns.
-    fn tell(&mut self, master: MasterId, news: &News, now: Instant) {
-        match news {
-            News::Changed(key) | News::ChangedByUs(key) => {
-                if let Some(front) = self.lines.front(key) {
-                    let by_us = matches!(news, News::ChangedByUs(_));
-                    self.with_lock(front, |lock, effects| {
-                        if !(by_us && lock.is_past_own_changes()) {
-                            lock.changed(master, now, effects);
-                        }
-                    });
-                }
-            }
-            News::AllChanged | News::Deaf => {
-                for id in self.lines.fronts() {
-                    self.with_lock(id, |lock, effects| match news {
-                        News::Deaf => lock.deaf(master, now, effects),
-                        _ => lock.changed(master, now, effects),
-                    });
-                }
-            }
-        }
     }
 
     /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.
@@ -210,42 +81,6 @@ impl<E: Entropy> Machine<E> {
                 connection.reject(Cause::SameServer { other }, now, answers);
             });
         }
-    }
-}
-
-impl Slot {
-    /// Looks whether the lock has left its place: the front of its line, or one behind others, of which it then tells what the line is for.
-    fn leave_place(&mut self, freed: &mut VecDeque<Freed>) -> Option<(Resource, queue::Place)> {
-        let Self { task: Task::Lock(lock), place, .. } = self else { return None };
-        match place {
-            Place::Ahead { was_granted } if lock.is_held() => *was_granted = true,
-            Place::Ahead { was_granted } if lock.has_let_go() => {
-                freed.push_back(Freed {
-                    resource: lock.resource().clone(),
-                    granted_at: was_granted.then(|| lock.granted_at()),
-                    met_others: lock.met_others(),
-                    took: lock.took(),
-                    waited: lock.waited(),
-                    passed_over: lock.passed_over(),
-                    knowledge: lock.take_knowledge(),
-                });
-                *place = Place::Gone;
-            }
-            Place::Behind(left) if !lock.is_queued() => {
-                let left = *left;
-                *place = Place::Gone;
-                return Some((lock.resource().clone(), left));
-            }
-            _ => {}
-        }
-        None
-    }
-}
-
-/// The queue has given a waiter another place.
-fn move_to(locks: &mut Slab<Slot>, id: LockId, place: queue::Place) {
-    if let Some(slot) = locks.get_mut(id) {
-        slot.place = Place::Behind(place);
     }
 }
 

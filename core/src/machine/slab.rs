@@ -1,7 +1,7 @@
 //! The locks by number. A number that is used again has another generation, so that an answer to a lock of the past
 //! finds nothing.
 
-use super::LockId;
+use crate::protocol::LockId;
 
 /// So many places are made at once: growing moves nothing, and leaves little unused.
 const CHUNK: usize = 64;

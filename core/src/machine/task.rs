@@ -1,10 +1,7 @@
 //! What a machine is busy with: locks, and the first use of its masters.
 
-use super::{Entropy, LockId, Machine};
 use crate::bootstrap::Bootstrap;
-use crate::connection::Answer;
-use crate::lock::{Effects, Lock};
-use crate::protocol::MasterId;
+use crate::lock::Lock;
 use crate::time::Instant;
 
 /// Something that asks masters and ends with an event.
@@ -21,10 +18,6 @@ impl Task {
         matches!(self, Self::Lock(lock) if lock.is_held())
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self, Self::Lock(lock) if lock.is_over())
-    }
-
     /// A bootstrap has none: each of its requests is answered in the time that the connection gives it.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
@@ -38,26 +31,5 @@ impl Task {
             Self::Lock(lock) => Some(lock),
             Self::Bootstrap(_) => None,
         }
-    }
-}
-
-impl<E: Entropy> Machine<E> {
-    pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
-        self.with_task(id, |task, effects| match task {
-            Task::Lock(lock) => lock.answer(master, round, answer, now, effects),
-            Task::Bootstrap(bootstrap) => bootstrap.answer(master, round, answer, effects),
-        });
-    }
-
-    pub(super) fn with_lock<R>(
-        &mut self,
-        id: LockId,
-        change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R,
-    ) -> Option<R> {
-        let changed = self.with_task(id, |task, effects| match task {
-            Task::Lock(lock) => Some(change(lock, effects)),
-            Task::Bootstrap(_) => None,
-        });
-        changed.flatten()
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::LockId;
+use crate::protocol::LockId;
 use crate::time::Instant;
 
 /// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest is taken at once. If it is smaller, small heaps
@@ -73,8 +73,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::machine::{Acquire, Entropy, EntropyFailed, Machine};
-    use crate::protocol::{Config, MasterId, Resource, Ttl};
+    use crate::machine::Machine;
+    use crate::protocol::{Acquire, Config, Entropy, EntropyFailed, MasterId, Resource, Ttl};
 
     fn nanos(nanos: u64) -> Instant {
         Instant::from_nanos(nanos)

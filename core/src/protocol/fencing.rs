@@ -1,6 +1,7 @@
 //! Fencing tokens: numbers that rise with every grant of a resource.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// A number that is larger than that of every earlier grant of the same resource.
 ///
@@ -11,20 +12,23 @@ use std::fmt;
 /// Numbers rise, but not by one: attempts that came to nothing use some up. They stay below 2^53, so that any language's doubles hold
 /// them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FencingToken(u64);
+pub struct FencingToken(NonZeroU64);
 
 impl FencingToken {
     /// The largest: 2^53 − 1.
-    pub const MAX: Self = Self((1 << 53) - 1);
+    pub const MAX: Self = Self(NonZeroU64::MIN.saturating_add((1 << 53) - 2));
 
     /// The fencing token of this number; `None` for zero and for what is beyond [`FencingToken::MAX`].
     pub const fn new(number: u64) -> Option<Self> {
-        if number == 0 || number > Self::MAX.0 { None } else { Some(Self(number)) }
+        match NonZeroU64::new(number) {
+            Some(number) if number.get() <= Self::MAX.get() => Some(Self(number)),
+            _ => None,
+        }
     }
 
     /// The number.
     pub const fn get(self) -> u64 {
-        self.0
+        self.0.get()
     }
 }
 

@@ -3,12 +3,19 @@
 //! Rules of this room: nothing here keeps state over time, sends anything or knows a connection. A value that
 //! exists is valid: whoever holds a [`Ttl`], a [`Resource`] or a [`Config`] need not check it again.
 
+mod acquire;
+mod bootstrap;
+mod claim;
 mod config;
+mod entropy;
+mod event;
 mod eviction;
 mod fencing;
 mod fleet;
+mod ids;
 mod masters;
 mod outcome;
+mod request;
 mod resource;
 mod token;
 mod ttl;
@@ -16,13 +23,20 @@ mod units;
 mod vote;
 mod votes;
 
+pub use acquire::{Acquire, Resumption};
+pub use bootstrap::BootstrapError;
+pub use claim::Claim;
 pub use config::{Config, ConfigBuilder, ConfigError};
+pub use entropy::{Entropy, EntropyFailed};
+pub use event::Event;
 pub use eviction::EvictionPolicy;
 pub use fencing::FencingToken;
 pub use fleet::Fleet;
+pub use ids::{ExtensionId, LockId};
 pub(crate) use masters::MasterSet;
 pub use masters::{Decision, MasterId, Quorum};
 pub use outcome::{AcquireError, Ballot, ExtendError, LossCause, ReleaseOutcome, RequestError};
+pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
 pub use token::Token;
 pub use ttl::Ttl;

@@ -172,6 +172,7 @@ impl Tally {
     }
 
     /// A master has said something else than before.
+    #[inline]
     pub(crate) fn exchange(&mut self, before: Vote, now: Vote) {
         self.count(before, -1);
         self.count(now, 1);

@@ -3,11 +3,9 @@
 //! A lock is deterministic: the same state with the same input at the same time does the same. So each such step of the shipped
 //! code is run once and remembered, and a state of the world names its locks by number.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
-use quorlock_core::internals::{
-    Claim, Effects, FIRST_LOCK, Jitter, Lock, Order, Turn, extension, settle_splits,
-};
+use quorlock_core::internals::{Around, Claim, Order, Sought, settle_splits};
 use quorlock_core::{
     Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Resource, Token, Ttl,
 };
@@ -36,7 +34,7 @@ pub(super) struct Reaction {
 }
 
 struct Entry {
-    lock: Lock,
+    sought: Sought,
     /// How many tokens it has drawn.
     drawn: u8,
     /// The tick of its deadline: the first at which it may be woken.
@@ -54,7 +52,7 @@ pub(super) struct Book {
     end_matters: bool,
     claims: Vec<Claim>,
     entries: Vec<Entry>,
-    numbers: HashMap<(Lock, u8), u32>,
+    numbers: HashMap<(Sought, u8), u32>,
     reactions: HashMap<(u64, u32), u32>,
     all: Vec<Reaction>,
     turned: HashMap<(u32, [u8; MASTERS]), u32>,
@@ -124,7 +122,7 @@ impl Book {
     }
 
     pub(super) fn is_held(&self, lock: u32) -> bool {
-        self.entry(lock).is_some_and(|entry| entry.lock.is_held())
+        self.entry(lock).is_some_and(|entry| entry.sought.is_held())
     }
 
     /// Whether the lock has sent its last releases: what it hears from now on it only reports.
@@ -154,60 +152,48 @@ impl Book {
 
     /// Runs the shipped code.
     fn run(&mut self, number: u32, input: Input, now: u8) -> Reaction {
-        let before = self.entry(number).map(|entry| (entry.lock.clone(), entry.drawn));
-        let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
-        let mut entropy = Numbered(match (&before, input) {
+        let before = self.entry(number).map(|entry| (entry.sought.clone(), entry.drawn));
+        let entropy = Numbered(match (&before, input) {
             (Some((_, drawn)), _) => *drawn,
             (None, Input::Begin { drawn, .. }) => drawn,
             (None, _) => 0,
         });
-        let mut jitter = Jitter::new(0);
-        let mut effects = Effects {
-            config: &self.config,
-            entropy: &mut entropy,
-            jitter: &mut jitter,
-            orders: &mut orders,
-            events: &mut events,
-            standing: &[],
-        };
+        let mut around = Around::new(&self.config, entropy);
         let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
             (None, Input::Begin { attempts, .. }) => {
                 let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
-                Some(
-                    Lock::new(FIRST_LOCK, &wanted, Turn::AT_ONCE, at, &mut effects)
-                        .expect("tokens are there"),
-                )
+                Some(Sought::begin(&wanted, at, &mut around).expect("tokens are there"))
             }
-            (Some((mut lock, _)), input) => {
+            (Some((mut sought, _)), input) => {
                 match input {
                     Input::Begin { .. } => {}
                     Input::Answer { master, round, heard } => {
                         let master = self.config.master_ids().nth(usize::from(master)).expect("a master");
-                        lock.answer(master, u32::from(round), heard.answer(), at, &mut effects);
+                        sought.answer(master, u32::from(round), heard.answer(), at, &mut around);
                     }
-                    Input::Wake => lock.time_passed(at, &mut effects),
-                    Input::HandOver => handed = lock.hand_over(at, &mut effects),
+                    Input::Wake => sought.time_passed(at, &mut around),
+                    Input::HandOver => handed = sought.hand_over(at, &mut around),
                     Input::Extend { number, ttl } => {
-                        let id = extension(u64::from(number));
                         // A lock that is not held any more refuses, and nothing happens.
-                        let _ = lock.extend(id, ttl_of(ttl), at, &mut effects);
+                        let _ = sought.extend(u64::from(number), ttl_of(ttl), at, &mut around);
                     }
-                    Input::Release => lock.release(&mut effects),
-                    Input::Cancel => lock.cancel(&mut effects),
+                    Input::Release => sought.release(&mut around),
+                    Input::Cancel => sought.cancel(&mut around),
                 }
-                Some(lock)
+                Some(sought)
             }
             (None, _) => None,
         };
-        let token = after.as_ref().and_then(|lock| lock.resumption().fencing_token);
+        let Around { entropy, orders, events, .. } = around;
+        let token = after.as_ref().and_then(Sought::fencing_token);
         let token = token.map_or(0, |token| u8::try_from(token.get()).expect("small numbers"));
         let told: Box<[Told]> = events.iter().map(|event| told_of(event, token)).collect();
         let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
         let parts = orders.last().is_some_and(|last| last.item.action().clears());
         let is_parting = parts || self.is_parting(number);
-        let settles = after.as_ref().is_some_and(Lock::is_settling);
+        let settles = after.as_ref().is_some_and(Sought::is_settling);
         let told: Box<[Told]> = if settles { Box::new([Told::Settles]) } else { told };
         let ends = |told: &Told| {
             matches!(
@@ -216,13 +202,13 @@ impl Book {
             )
         };
         let lock = match after {
-            Some(mut lock) if !lock.is_over() && !told.iter().any(ends) => {
-                lock.forget_its_line();
-                self.number(lock, entropy.0, is_parting, (number, input, now))
+            Some(mut after) if !after.is_over() && !told.iter().any(ends) => {
+                after.forget_its_queue();
+                self.number(after, entropy.0, is_parting, (number, input, now))
             }
-            Some(lock) => {
+            Some(after) => {
                 if !settles {
-                    self.assert_inert(lock, at);
+                    self.assert_inert(after, at);
                 }
                 0
             }
@@ -232,41 +218,35 @@ impl Book {
     }
 
     /// A lock that has told its end does nothing more, whatever comes: that is why one number stands for all of them.
-    fn assert_inert(&self, lock: Lock, at: Instant) {
-        assert_eq!(lock.deadline(), None, "a lock that has ended wants to be woken");
-        let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
-        let (mut entropy, mut jitter) = (Numbered(0), Jitter::new(0));
-        let mut effects = Effects {
-            config: &self.config,
-            entropy: &mut entropy,
-            jitter: &mut jitter,
-            orders: &mut orders,
-            events: &mut events,
-            standing: &[],
-        };
+    fn assert_inert(&self, mut ended: Sought, at: Instant) {
+        ended.drop_bid();
+        assert_eq!(ended.deadline(), None, "a lock that has ended wants to be woken");
+        let mut around = Around::new(&self.config, Numbered(0));
+        let mut after = ended.clone();
         let answers = [Said::Yes, Said::Counted(1), Said::No, Said::Holder].map(Heard::Said);
         for (master, heard) in
             self.config.master_ids().flat_map(|master| answers.map(|heard| (master, heard)))
         {
             for round in 0..16 {
-                lock.clone().answer(master, round, heard.answer(), at, &mut effects);
+                after.answer(master, round, heard.answer(), at, &mut around);
             }
         }
-        let mut lock = lock;
-        lock.time_passed(at, &mut effects);
-        lock.release(&mut effects);
+        after.time_passed(at, &mut around);
+        assert_eq!(after, ended, "a lock that has ended goes on");
+        after.release(&mut around);
+        let orders = around.orders;
         assert!(orders.is_empty(), "a lock that has ended gives orders: {orders:?}");
     }
 
-    fn number(&mut self, lock: Lock, drawn: u8, is_parting: bool, origin: (u32, Input, u8)) -> u32 {
-        let deadline = lock.deadline().map(tick_of);
+    fn number(&mut self, sought: Sought, drawn: u8, is_parting: bool, origin: (u32, Input, u8)) -> u32 {
+        let deadline = sought.deadline().map(tick_of);
         let is_parting = is_parting && deadline.is_none() && !self.end_matters;
         let next = u32::try_from(self.entries.len() + 1).expect("fewer locks than states");
-        match self.numbers.entry((lock, drawn)) {
+        match self.numbers.entry((sought, drawn)) {
             std::collections::hash_map::Entry::Occupied(known) => *known.get(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                let (lock, _) = place.key().clone();
-                self.entries.push(Entry { lock, drawn, deadline, is_parting, origin });
+                let (sought, _) = place.key().clone();
+                self.entries.push(Entry { sought, drawn, deadline, is_parting, origin });
                 place.insert(next);
                 next
             }
@@ -283,7 +263,7 @@ impl Book {
         Ordered {
             to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
             item: Item::new(request.action, attempt, small(ttl), small(u128::from(round)))
-                .raising_to(small(u128::from(request.fence))),
+                .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get())))),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock_core::Cause;
 use quorlock_core::internals::{Answer, Fate};
+use quorlock_core::{Cause, FencingToken};
 
 use super::item::Said;
 use super::state::MASTERS;
@@ -21,7 +21,9 @@ impl Heard {
         match self {
             Self::Said(Said::Yes) => Answer::Yes,
             Self::Said(Said::No) => Answer::No,
-            Self::Said(Said::Counted(number)) => Answer::Counted(u64::from(number)),
+            Self::Said(Said::Counted(number)) => {
+                Answer::Counted(FencingToken::new(u64::from(number)).expect("a counter that was raised"))
+            }
             Self::Said(Said::Quarantined) => Answer::Failed {
                 cause: Cause::Quarantined { remaining: Duration::ZERO },
                 fate: Fate::NotSent,

@@ -1,10 +1,10 @@
-//! What is wanted of a machine.
+//! What a caller requests: a new lock, or one to resume.
 
 use std::time::Duration;
 
-use crate::protocol::{FencingToken, MasterSet, Resource, Token, Ttl};
+use super::{FencingToken, MasterSet, Resource, Token, Ttl};
 
-/// What is wanted of [`Machine::acquire`](super::Machine::acquire).
+/// A request for a lock: the argument of [`Machine::acquire`](crate::Machine::acquire).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquire {
     /// What to lock.

@@ -9,23 +9,19 @@
 //!   measure what the rule does.
 //! - `quorlock-search`: a lock without a machine, and what goes into it and comes out of it.
 
-pub use crate::connection::{Action, Answer, Claim, Fate};
+mod sought;
+
+pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::jitter::Jitter;
-pub use crate::lock::{Effects, Lock, Order, Turn};
+pub use crate::lock::Order;
+pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Ticket};
+use crate::protocol::{ConfigBuilder, LockId, Resource, Resumption};
+use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
     EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
 };
-use crate::{ConfigBuilder, ExtensionId, Instant, LockId, Resource, Resumption};
-
-/// The first lock of a machine, for a lock that has none.
-pub const FIRST_LOCK: LockId = LockId::FIRST;
-
-/// The extension of this number, for a lock without a machine.
-pub const fn extension(number: u64) -> ExtensionId {
-    ExtensionId::numbered(number)
-}
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.
 pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Resource, Resumption, Instant)) {

@@ -3,9 +3,8 @@
 //! A waiter may leave at any place, and one that leaves is told how many are ahead of it. Tens of thousands may leave at once, so neither may
 //! take longer the more there are: the places that are still taken are counted in a binary indexed tree (Fenwick 1994), in O(log n).
 
+use crate::protocol::LockId;
 use std::collections::VecDeque;
-
-use super::LockId;
 
 /// Places that were left are cleared away when there are more of them than this, and than places that are taken. Fewer would mean more copying, more would keep
 /// memory behind a short queue.
@@ -13,7 +12,7 @@ const KEPT_EMPTY: usize = 16;
 
 /// A waiter's place: how many came before it, counted from wherever the queue last cleared away the places that were left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place(u32);
+pub(crate) struct Place(u32);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {

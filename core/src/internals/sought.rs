@@ -1,0 +1,166 @@
+//! A lock without a machine, for the exhaustive search.
+
+use std::collections::VecDeque;
+
+use crate::jitter::Jitter;
+use crate::lock::{Attempt, Effects, Lock, Order, Report};
+use crate::protocol::{
+    Acquire, Answer, Config, Entropy, Event, ExtensionId, FencingToken, LockId, MasterId, RequestError, Ttl,
+};
+use crate::time::Instant;
+use crate::waiting::Bid;
+
+/// What a lock has around it instead of a machine.
+#[derive(Debug)]
+pub struct Around<'a, E> {
+    config: &'a Config,
+    /// Where tokens come from.
+    pub entropy: E,
+    jitter: Jitter,
+    /// What masters are to be asked, in this order.
+    pub orders: VecDeque<Order>,
+    /// What its caller is told, in this order.
+    pub events: VecDeque<Event>,
+}
+
+impl<'a, E: Entropy> Around<'a, E> {
+    /// Nothing has been asked or told yet.
+    pub fn new(config: &'a Config, entropy: E) -> Self {
+        let (orders, events) = (VecDeque::new(), VecDeque::new());
+        Self { config, entropy, jitter: Jitter::new(0), orders, events }
+    }
+
+    fn effects(&mut self) -> Effects<'_> {
+        Effects {
+            config: self.config,
+            entropy: &mut self.entropy,
+            jitter: &mut self.jitter,
+            orders: &mut self.orders,
+            events: &mut self.events,
+            ranks: &[],
+        }
+    }
+}
+
+/// A lock in front of its queue, with the bid for it once it has lost a round.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Sought {
+    lock: Lock,
+    bid: Option<Box<Bid>>,
+}
+
+impl Sought {
+    /// Makes the first attempt.
+    ///
+    /// # Errors
+    /// There is no entropy.
+    pub fn begin<E: Entropy>(
+        wanted: &Acquire,
+        now: Instant,
+        around: &mut Around<'_, E>,
+    ) -> Result<Self, RequestError> {
+        let mut lock = Lock::queued(LockId { index: 0, generation: 0 }, wanted, now);
+        lock.attempt(Attempt::default(), now, &mut around.effects())?;
+        Ok(Self { lock, bid: None })
+    }
+
+    fn hear<E: Entropy>(&mut self, report: Report, now: Instant, around: &mut Around<'_, E>) {
+        if report != Report::Nothing {
+            self.bid.get_or_insert_default().hear(report, &mut self.lock, now, &mut around.effects());
+        }
+    }
+
+    // Inputs.
+
+    /// A master answered in one of its rounds.
+    pub fn answer<E: Entropy>(
+        &mut self,
+        master: MasterId,
+        round: u32,
+        answer: Answer,
+        now: Instant,
+        around: &mut Around<'_, E>,
+    ) {
+        let report = self.lock.answer(master, round, answer, now, &mut around.effects());
+        self.hear(report, now, around);
+    }
+
+    /// The time is `now`.
+    pub fn time_passed<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) {
+        let report = self.lock.time_passed(now, &mut around.effects());
+        self.hear(report, now, around);
+    }
+
+    /// The caller takes the grant: until when it is valid, if it still is.
+    pub fn hand_over<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
+        let (valid_until, report) = self.lock.hand_over(now, &mut around.effects());
+        self.hear(report, now, around);
+        valid_until
+    }
+
+    /// The caller asks for more time, in the extension of this number.
+    ///
+    /// # Errors
+    /// The lock is not held any more.
+    pub fn extend<E: Entropy>(
+        &mut self,
+        number: u64,
+        ttl: Ttl,
+        now: Instant,
+        around: &mut Around<'_, E>,
+    ) -> Result<(), RequestError> {
+        self.lock.extend(ExtensionId(number), ttl, now, &mut around.effects())
+    }
+
+    /// The caller releases it.
+    pub fn release<E: Entropy>(&mut self, around: &mut Around<'_, E>) {
+        self.lock.release(&mut around.effects());
+    }
+
+    /// The caller gives it up.
+    pub fn cancel<E: Entropy>(&mut self, around: &mut Around<'_, E>) {
+        self.lock.cancel(&mut around.effects());
+    }
+
+    // Getters.
+
+    /// When it wants to be told the time.
+    pub fn deadline(&self) -> Option<Instant> {
+        let next_attempt = self.bid.as_ref().and_then(|bid| bid.next_attempt());
+        self.lock.deadline().into_iter().chain(next_attempt).min()
+    }
+
+    /// Whether it is held.
+    pub fn is_held(&self) -> bool {
+        self.lock.is_held()
+    }
+
+    /// Whether nothing refers to it any more.
+    pub fn is_over(&self) -> bool {
+        self.lock.is_over()
+    }
+
+    /// Whether the votes of its last attempt were split, and it goes on.
+    pub fn is_settling(&self) -> bool {
+        self.bid.as_ref().is_some_and(|bid| bid.is_settling())
+    }
+
+    /// Its number, once it has one.
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.lock.resumption()?.fencing_token
+    }
+
+    /// Drops the bid, as a machine does when the lock has let go.
+    pub fn drop_bid(&mut self) {
+        self.bid = None;
+    }
+
+    /// Forgets what only other locks of the process are told of, so that those which do the same from now on are equal.
+    pub fn forget_its_queue(&mut self) {
+        self.lock.forget_its_grant();
+        if let Some(bid) = &mut self.bid {
+            bid.forget_its_queue(self.lock.is_held());
+        }
+        self.bid.take_if(|bid| **bid == Bid::default());
+    }
+}

@@ -1,0 +1,104 @@
+//! Behind a round that was lost: the token is taken back, and reads tell who holds the key. Whether and when the next attempt is made, the
+//! lock is told.
+
+use super::Next;
+use super::shared::Context;
+use crate::protocol::{Answer, Cause, Decision, MasterId, MasterSet, Tally, Vote};
+use crate::time::Instant;
+
+/// Between attempts. Answers still come: late ones to the round that was lost, and reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Clearing {
+    lost_round: u32,
+    pub(super) read_round: u32,
+}
+
+impl Clearing {
+    pub(super) fn behind(lost_round: u32, cx: &mut Context<'_, '_>) -> Self {
+        Self { lost_round, read_round: cx.base.next_round() }
+    }
+
+    pub(super) fn answer(&self, master: MasterId, round: u32, answer: Answer) -> Next {
+        if round == self.read_round {
+            Next::Read(master, answer)
+        } else if round == self.lost_round {
+            Next::Late(master, answer)
+        } else {
+            Next::Stay
+        }
+    }
+}
+
+/// A round that was lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Lost {
+    pub(super) round: u32,
+    /// Before its first send.
+    pub(crate) since: Instant,
+    pub(crate) votes: Vec<Vote>,
+    /// The answer that decided it, if one did.
+    pub(crate) last: Option<(MasterId, Answer)>,
+    /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
+    pub(crate) stale: MasterSet,
+    /// Masters that refused and have not said yet who holds the key, and those whose vote still tells "held by another" from "no
+    /// quorum of answers".
+    pub(crate) awaited: MasterSet,
+    /// Whether masters might yet have granted it: time ran out.
+    pub(crate) is_undecided: bool,
+    /// Whether it had been won, and nobody took the lock in time.
+    pub(crate) was_granted: bool,
+    /// Whether the caller's time is over.
+    pub(crate) is_last: bool,
+}
+
+impl Lost {
+    pub(super) fn new(
+        round: u32,
+        since: Instant,
+        mut votes: Vec<Vote>,
+        now: Instant,
+        cx: &Context<'_, '_>,
+    ) -> Self {
+        let quorum = cx.quorum();
+        let tally = Tally::of(&votes);
+        let is_undecided =
+            tally.other_fleet == 0 && quorum.decide(tally.granted, tally.outstanding) == Decision::Open;
+        let may_turn_out_held = !tally.is_held_by_another(quorum)
+            && tally.granted + tally.held + tally.outstanding >= quorum.needed();
+        let mut awaited = MasterSet::EMPTY;
+        for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
+            // A master that refused a lock that was won without it is not asked once more, so nothing comes from it.
+            let answers = cx.keys.reached.contains(master);
+            match vote {
+                Vote::HeldByAnother { .. } if answers => awaited.insert(master),
+                Vote::Outstanding if is_undecided && answers => {
+                    *vote = Vote::Failed(Cause::NoAnswer { waited: now.since(since) });
+                }
+                Vote::Outstanding if answers && may_turn_out_held => awaited.insert(master),
+                _ => {}
+            }
+        }
+        Self {
+            round,
+            since,
+            votes,
+            last: None,
+            stale: MasterSet::EMPTY,
+            awaited,
+            is_undecided,
+            was_granted: false,
+            is_last: false,
+        }
+    }
+}
+
+/// One master was asked before the others and refused. No other one was asked, so nothing is to be taken back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refused {
+    pub(super) round: u32,
+    /// Before the send.
+    pub(crate) since: Instant,
+    pub(crate) votes: Vec<Vote>,
+    pub(crate) first: MasterId,
+    pub(crate) answer: Answer,
+}

@@ -1,0 +1,92 @@
+//! What a lock is told by its caller.
+
+use super::releasing::Releasing;
+use super::shared::Context;
+use super::{Effects, Lock, NOTICE, Next, Phase, Report, Stage};
+use crate::protocol::{ExtensionId, LossCause, ReleaseOutcome, RequestError, Resumption, Ttl};
+use crate::time::Instant;
+
+impl Lock {
+    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
+    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
+            return (None, Report::Nothing);
+        };
+        match held.hand_over(now, &mut Context { base, keys, effects }) {
+            Ok(valid_until) => (Some(valid_until), Report::Nothing),
+            Err(next) => (None, self.go_on(next, effects)),
+        }
+    }
+
+    /// Asks for more time.
+    pub(crate) fn extend(
+        &mut self,
+        id: ExtensionId,
+        ttl: Ttl,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
+            return Err(RequestError::UnknownLock);
+        };
+        held.extend(id, ttl, now, &mut Context { base, keys, effects })
+    }
+
+    /// Renews no more. An extension that is under way counts all the same.
+    pub(crate) fn stop_renewal(&mut self) {
+        if let Stage::Asked(_, Phase::Held(held)) = &mut self.stage {
+            held.renewal = None;
+        }
+    }
+
+    /// Before a command: a lock whose time has run out is lost, whether or not a timer has fired.
+    pub(crate) fn look_at_clock(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return };
+        if held.taken && now + NOTICE >= held.valid_until {
+            let next = held.lose(LossCause::Expired, &mut Context { base, keys, effects });
+            let report = self.go_on(next, effects);
+            debug_assert_eq!(report, Report::Nothing, "a lock that its caller has taken is not sought again");
+        }
+    }
+
+    /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None` if it is not held any more.
+    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
+        let resumption = self.resumption();
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
+        held.end_extensions(LossCause::HandedOn, &mut Context { base, keys, effects });
+        self.stage = Stage::Over;
+        resumption
+    }
+
+    /// Gives the lock up and tells whether it was still ours.
+    pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
+        match &mut self.stage {
+            Stage::Asked(keys, phase @ Phase::Held(_)) => {
+                let mut cx = Context { base: &mut self.base, keys, effects };
+                let Phase::Held(held) = std::mem::replace(phase, Phase::Lost) else { return };
+                held.end_extensions(LossCause::Released, &mut cx);
+                *phase = Phase::Releasing(Releasing::begin(held.votes, &mut cx));
+            }
+            Stage::Asked(_, Phase::Lost) => {
+                let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
+                debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
+            }
+            Stage::Asked(_, Phase::Releasing(_)) | Stage::Told => {}
+            Stage::Queued | Stage::Asked(..) | Stage::Over => self.cancel(effects),
+        }
+    }
+
+    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
+    pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
+        match &mut self.stage {
+            Stage::Told => return,
+            // Handed on, and not taken by the one to which it was.
+            Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
+            Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
+                Context { base: &mut self.base, keys, effects }.clear_all();
+            }
+            Stage::Queued | Stage::Asked(..) | Stage::Over => {}
+        }
+        self.stage = Stage::Over;
+    }
+}

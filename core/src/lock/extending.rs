@@ -1,0 +1,229 @@
+//! Extensions of a held lock: those that its caller requests, and renewal in the background.
+
+use std::time::Duration;
+
+use super::holding::Held;
+use super::shared::Context;
+use super::{NOTICE, Next};
+use crate::jitter::Jitter;
+use crate::protocol::{
+    Action, Answer, Event, ExtendError, ExtensionId, LossCause, MasterId, MasterSet, RequestError, Ttl, Vote,
+    Votes,
+};
+use crate::time::Instant;
+
+/// Extensions that may be under way at once: renewal, and a few callers'. More would only let one caller use more memory, fewer would
+/// refuse callers that share a guard.
+const MAX_EXTENSIONS: usize = 8;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Renewal {
+    pub(super) next: Instant,
+    /// No renewal begins after this.
+    pub(super) until: Instant,
+}
+
+/// One round of extensions.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Extension {
+    round: u32,
+    since: Instant,
+    ttl: Ttl,
+    votes: Votes,
+    /// The caller's number for it; `None` is renewal.
+    caller: Option<ExtensionId>,
+    stage: Stage,
+    /// Masters on which it has put the lock back.
+    healed: MasterSet,
+}
+
+/// What has come of an extension.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    Open,
+    /// Listened to only for masters that do not hold the lock, to put it back there.
+    Won,
+    /// Listened to only for masters that no longer hold the lock.
+    Failed,
+}
+
+impl Held {
+    fn has_room(&self) -> bool {
+        self.extensions.len() < MAX_EXTENSIONS
+    }
+
+    /// When renewal begins again: not while one is under way, and not past the longest hold.
+    pub(super) fn next_renewal(&self) -> Option<Instant> {
+        let renewal = self.renewal.as_ref().filter(|renewal| renewal.next <= renewal.until)?;
+        let under_way = self.extensions.iter().any(|it| it.caller.is_none() && it.stage == Stage::Open);
+        (!under_way && self.has_room()).then_some(renewal.next)
+    }
+
+    /// An extension that the caller requests.
+    pub(super) fn extend(
+        &mut self,
+        id: ExtensionId,
+        ttl: Ttl,
+        now: Instant,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<(), RequestError> {
+        if !self.has_room() {
+            return Err(RequestError::TooManyExtensions);
+        }
+        self.start_extension(Some(id), ttl, now, cx);
+        Ok(())
+    }
+
+    /// Asks every master that may hold the token. All N count: one that never had it, or must not be counted, has said
+    /// "not held" before it is asked.
+    pub(super) fn start_extension(
+        &mut self,
+        caller: Option<ExtensionId>,
+        ttl: Ttl,
+        now: Instant,
+        cx: &mut Context<'_, '_>,
+    ) {
+        let round = cx.base.next_round();
+        let asked = cx.keys.reached.without(cx.keys.forsaken).without(cx.keys.unproven);
+        let votes = Votes::outstanding_from(asked, cx.effects.config.masters.len(), Vec::new());
+        cx.base.longest_ttl = cx.base.longest_ttl.max(ttl);
+        self.extensions.push(Extension {
+            round,
+            since: now,
+            ttl,
+            votes,
+            caller,
+            stage: Stage::Open,
+            healed: MasterSet::EMPTY,
+        });
+        cx.order_numbered(asked, round, Action::Extend, ttl, cx.keys.fence);
+    }
+
+    pub(super) fn extension_answered(
+        &mut self,
+        master: MasterId,
+        round: u32,
+        answer: Answer,
+        now: Instant,
+        cx: &mut Context<'_, '_>,
+    ) -> Next {
+        let Some(place) = self.extensions.iter().position(|extension| extension.round == round) else {
+            return Next::Stay;
+        };
+        let Some(extension) = self.extensions.get_mut(place) else { return Next::Stay };
+        extension.votes.record(master, answer.holder_vote(cx.keys.is_discounted(master)));
+        if extension.stage == Stage::Won {
+            self.heal_behind(place, cx);
+            return Next::Stay;
+        }
+        let quorum = cx.quorum();
+        let tally = extension.votes.tally();
+        if tally.not_held > quorum.masters() - quorum.needed() {
+            if self.taken {
+                return self.lose(LossCause::NotHeld, cx);
+            }
+            // Nobody has it, so nobody loses it.
+            self.votes = extension.votes.take();
+            return self.ended_untaken(now, cx);
+        }
+        if tally.granted >= quorum.needed() {
+            // Decided after validity ended it revives nothing: the key may have gone to another and come back.
+            if now + NOTICE >= self.valid_until {
+                return self.time_passed(now, cx);
+            }
+            // Whose caller has been told of a failure already hears of it as of a renewal.
+            let caller = extension.caller.filter(|_| extension.stage == Stage::Open);
+            // No extension shortens a key, so the earlier promise stands where it reaches further.
+            self.valid_until = self.valid_until.max(extension.ttl.valid_until(extension.since));
+            let valid_until = self.valid_until;
+            if let (None, Some(renewal)) = (extension.caller, &mut self.renewal) {
+                renewal.next = extension.since + renewal_pause(cx.base.ttl, cx.effects.jitter);
+            }
+            extension.stage = Stage::Won;
+            let lock = cx.base.id;
+            cx.effects.events.push_back(match caller {
+                Some(extension) => Event::Extended { lock, extension, result: Ok(valid_until) },
+                None => Event::Renewed { lock, valid_until },
+            });
+            self.heal_behind(place, cx);
+        } else if tally.granted + tally.outstanding < quorum.needed() {
+            self.extension_failed(place, now, cx);
+        }
+        Next::Stay
+    }
+
+    /// A quorum still holds the lock: it is put back on masters that do not, as they say so. Without that there is nothing more to
+    /// listen for.
+    fn heal_behind(&mut self, place: usize, cx: &mut Context<'_, '_>) {
+        let Some(extension) = self.extensions.get_mut(place) else { return };
+        let mut lost = MasterSet::EMPTY;
+        for (master, vote) in MasterId::all(extension.votes.len()).zip(extension.votes.iter()) {
+            if *vote == Vote::NotHeld && !extension.healed.contains(master) {
+                lost.insert(master);
+                extension.healed.insert(master);
+            }
+        }
+        if !cx.base.heals || !extension.votes.contains(&Vote::Outstanding) {
+            self.forget_extension(place);
+        }
+        self.heal(lost, cx);
+    }
+
+    /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer may say that they do not hold it.
+    fn extension_failed(&mut self, place: usize, now: Instant, cx: &mut Context<'_, '_>) {
+        let Some(extension) = self.extensions.get_mut(place) else { return };
+        let first_time = std::mem::replace(&mut extension.stage, Stage::Failed) == Stage::Open;
+        let (caller, votes) = (extension.caller, extension.votes.to_vec());
+        if extension.votes.tally().outstanding == 0 {
+            self.forget_extension(place);
+        }
+        if !first_time {
+            return;
+        }
+        match caller {
+            Some(extension) => {
+                let result = Err(ExtendError::NoQuorum(Box::new(cx.ballot(votes))));
+                let lock = cx.base.id;
+                cx.effects.events.push_back(Event::Extended { lock, extension, result });
+            }
+            None => {
+                if let Some(renewal) = &mut self.renewal {
+                    renewal.next = now + retry_pause(cx.base.ttl.as_duration(), cx.effects.jitter);
+                }
+            }
+        }
+    }
+
+    /// A lock that is held for long keeps no room for what comes now and then.
+    fn forget_extension(&mut self, place: usize) {
+        self.extensions.swap_remove(place);
+        if self.extensions.is_empty() {
+            self.extensions = Vec::new();
+        }
+        if self.taken {
+            self.votes = Vec::new();
+        }
+    }
+
+    /// Tells callers that still wait for an extension that there is nothing left to extend.
+    pub(super) fn end_extensions(&self, cause: LossCause, cx: &mut Context<'_, '_>) {
+        let open = self.extensions.iter().filter(|extension| extension.stage == Stage::Open);
+        for extension in open.filter_map(|extension| extension.caller) {
+            let result = Err(ExtendError::Lost(cause));
+            cx.effects.events.push_back(Event::Extended { lock: cx.base.id, extension, result });
+        }
+    }
+}
+
+/// Renewal begins at a third of the TTL, or up to a tenth of that earlier, so that two more tries fit before the end
+/// and many locks taken together are not renewed together.
+pub(super) fn renewal_pause(ttl: Ttl, jitter: &mut Jitter) -> Duration {
+    let third = ttl.as_duration() / 3;
+    jitter.within(&(third - third / 10..=third))
+}
+
+/// A failed renewal is tried again soon, but never in a tight loop.
+fn retry_pause(ttl: Duration, jitter: &mut Jitter) -> Duration {
+    let shortest = (ttl / 20).clamp(Duration::from_millis(5), Duration::from_secs(1));
+    jitter.within(&(shortest..=shortest + shortest / 4))
+}

@@ -1,0 +1,109 @@
+//! What a lock is told by the one that decides whether and when it asks: attempts, what comes behind a lost one, and the end without it.
+
+use super::acquiring::{Attempt, Trying};
+use super::clearing::Clearing;
+use super::shared::{Context, Keys};
+use super::{Effects, Lock, Phase, Stage};
+use crate::protocol::{AcquireError, Action, Ballot, Event, MasterSet, Request, RequestError, Vote};
+use crate::time::Instant;
+
+impl Lock {
+    /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
+    pub(crate) fn attempt(
+        &mut self,
+        attempt: Attempt,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        debug_assert!(self.is_queued() || self.is_clearing(), "an attempt in the middle of another phase");
+        let token = effects.fresh_token()?;
+        let base = &mut self.base;
+        if !attempt.is_repeated {
+            base.attempts = base.attempts.saturating_add(1);
+        }
+        let all = MasterSet::all(effects.config.masters.len());
+        let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
+        let trying = Trying::begin(attempt, now, &mut Context { base, keys: &mut keys, effects });
+        self.stage = Stage::Asked(keys, Phase::Trying(trying));
+        Ok(())
+    }
+
+    /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
+    /// instances it believed it was not able to lock" (Redis distributed-locks page, "The Redlock Algorithm", step 5).
+    /// The release reads the key where another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells
+    /// when that changes.
+    pub(crate) fn undo(&mut self, watch: bool, effects: &mut Effects<'_>) {
+        if let Some((clearing, mut cx)) = self.clearing(effects) {
+            let round = clearing.read_round;
+            cx.undo(cx.keys.reached, round, watch);
+        }
+    }
+
+    /// Behind a lost round that is made again at once: the token is taken back, and nobody waits for what the masters say.
+    pub(crate) fn give_back(&mut self, effects: &mut Effects<'_>) {
+        if let Some((_, mut cx)) = self.clearing(effects) {
+            cx.clear_all();
+        }
+    }
+
+    /// Asks these masters who holds the key, and none for a vote.
+    pub(crate) fn read(
+        &mut self,
+        masters: MasterSet,
+        watch: bool,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        if self.is_queued() {
+            // The script compares a token, and this one is nowhere.
+            let mut keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
+            let lost_round = self.base.next_round();
+            let mut cx = Context { base: &mut self.base, keys: &mut keys, effects };
+            let clearing = Clearing::behind(lost_round, &mut cx);
+            self.stage = Stage::Asked(keys, Phase::Clearing(clearing));
+        } else if let Some((clearing, cx)) = self.clearing(effects) {
+            clearing.read_round = cx.base.next_round();
+        }
+        if let Some((clearing, mut cx)) = self.clearing(effects) {
+            let round = clearing.read_round;
+            cx.undo(masters, round, watch);
+        }
+        Ok(())
+    }
+
+    fn clearing<'a, 'e>(
+        &'a mut self,
+        effects: &'a mut Effects<'e>,
+    ) -> Option<(&'a mut Clearing, Context<'a, 'e>)> {
+        let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else {
+            debug_assert!(false, "a lock that is not between two attempts is told what to do there");
+            return None;
+        };
+        Some((clearing, Context { base, keys, effects }))
+    }
+
+    /// Ends without the lock: the caller is told what the masters said last.
+    pub(crate) fn finish(&mut self, votes: Vec<Vote>, effects: &mut Effects<'_>) {
+        let error = AcquireError::from_ballot(self.base.ballot(votes, effects), effects.config.quorum);
+        self.fail(error, effects);
+    }
+
+    /// Ends without the lock, which other callers of this process hold or were first to request.
+    pub(crate) fn give_up_behind(&mut self, others: usize, effects: &mut Effects<'_>) {
+        let ballot = Ballot { callers_ahead: others, ..self.base.ballot(Vec::new(), effects) };
+        self.fail(AcquireError::HeldByAnother(Box::new(ballot)), effects);
+    }
+
+    /// Ends without the lock.
+    pub(crate) fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
+        self.stage = Stage::Told;
+        effects.events.push_back(Event::NotAcquired { lock: self.base.id, error });
+    }
+}
+
+impl Context<'_, '_> {
+    /// Has these masters delete the token, or say who holds the key.
+    fn undo(&mut self, masters: MasterSet, round: u32, watch: bool) {
+        let request = self.request(Some(round), Action::Undo, self.base.longest_ttl);
+        self.effects.order(masters, Request { watch, ..request });
+    }
+}

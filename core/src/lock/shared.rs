@@ -1,0 +1,181 @@
+//! What all phases of a lock share: what its caller requested, and the token of its present attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Effects;
+use crate::protocol::{
+    Acquire, Action, Answer, Ballot, Claim, Fate, FencingToken, LockId, MasterId, MasterSet, Quorum, Request,
+    Resource, Ticket, Token, Ttl, Vote,
+};
+use crate::time::Instant;
+
+/// What the caller requested, and how far it has come.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Base {
+    pub(super) id: LockId,
+    pub(super) resource: Resource,
+    pub(super) ttl: Ttl,
+    /// The longest life that any of its keys may have been given: a release that could not be sent is owed for that long.
+    pub(super) longest_ttl: Ttl,
+    /// When its caller stops waiting for it.
+    pub(super) give_up_at: Option<Instant>,
+    pub(super) attempts_allowed: Option<u32>,
+    pub(super) attempts: u32,
+    rounds: u32,
+    pub(super) renew_for: Option<Duration>,
+    /// The first grant of it, even if nobody took that.
+    pub(super) grant: Option<Grant>,
+    pub(super) is_fenced: bool,
+    pub(super) heals: bool,
+}
+
+/// When the round began that granted a lock, and when it was granted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Grant {
+    pub(crate) asked_at: Instant,
+    pub(crate) at: Instant,
+}
+
+impl Base {
+    pub(super) fn new(id: LockId, wanted: &Acquire, now: Instant) -> Self {
+        let (within, attempts) = wanted.limits();
+        let is_fenced =
+            wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
+        Self {
+            give_up_at: within.map(|limit| now + limit),
+            attempts_allowed: attempts,
+            renew_for: wanted.renew_for,
+            is_fenced,
+            heals: wanted.healing,
+            ..Self::of_token(id, &wanted.resource, wanted.ttl)
+        }
+    }
+
+    /// Of a lock that is only released.
+    pub(super) fn of_token(id: LockId, resource: &Resource, ttl: Ttl) -> Self {
+        Self {
+            id,
+            resource: resource.clone(),
+            ttl,
+            longest_ttl: ttl,
+            give_up_at: None,
+            attempts_allowed: None,
+            attempts: 0,
+            rounds: 0,
+            renew_for: None,
+            grant: None,
+            is_fenced: false,
+            heals: false,
+        }
+    }
+
+    pub(super) fn next_round(&mut self) -> u32 {
+        self.rounds = self.rounds.wrapping_add(1);
+        self.rounds
+    }
+
+    pub(super) fn may_try_again(&self) -> bool {
+        self.attempts_allowed.is_none_or(|allowed| self.attempts < allowed)
+    }
+
+    pub(super) fn ballot(&self, votes: Vec<Vote>, effects: &Effects<'_>) -> Ballot {
+        Ballot {
+            resource: self.resource.clone(),
+            masters: Arc::clone(&effects.config.masters),
+            votes,
+            attempts: self.attempts,
+            callers_ahead: 0,
+        }
+    }
+}
+
+/// The token of one attempt, and on which masters it may be.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Keys {
+    pub(super) token: Token,
+    claim: Claim,
+    /// Masters that may hold the token, now or later.
+    pub(super) reached: MasterSet,
+    /// Masters on which a release may follow the token at any time: they never count as holders.
+    pub(super) forsaken: MasterSet,
+    /// Masters that did not take the token at first and have not said that it was put back there: they do not count as holders.
+    pub(super) unproven: MasterSet,
+    /// The number of the grant, once it is fenced and granted.
+    pub(super) fence: Option<FencingToken>,
+}
+
+impl Keys {
+    pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
+        Self {
+            token,
+            claim: Claim::new(&base.resource, token, base.is_fenced),
+            reached,
+            forsaken: MasterSet::EMPTY,
+            unproven: MasterSet::EMPTY,
+            fence: None,
+        }
+    }
+
+    /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
+    /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
+    pub(super) fn is_discounted(&self, master: MasterId) -> bool {
+        self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
+    }
+
+    /// Keeps account of where the token may be, and of where it must not be counted.
+    pub(super) fn note_fate(&mut self, master: MasterId, answer: Answer) {
+        match answer {
+            Answer::Failed { fate: Fate::NotSent, .. } => self.reached.remove(master),
+            Answer::Failed { fate: Fate::Undone, .. } => self.forsaken.insert(master),
+            _ => {}
+        }
+    }
+}
+
+/// What a phase works with while it handles one input.
+pub(super) struct Context<'a, 'e> {
+    pub(super) base: &'a mut Base,
+    pub(super) keys: &'a mut Keys,
+    pub(super) effects: &'a mut Effects<'e>,
+}
+
+impl Context<'_, '_> {
+    pub(super) fn quorum(&self) -> Quorum {
+        self.effects.config.quorum
+    }
+
+    /// A request in this round; `None` for one whose answer nobody waits for.
+    pub(super) fn request(&self, round: Option<u32>, action: Action, ttl: Ttl) -> Request {
+        let ticket = round.map(|round| Ticket { lock: self.base.id, round });
+        Request { ticket, action, claim: self.keys.claim.clone(), ttl, fence: None, watch: false }
+    }
+
+    pub(super) fn order(&mut self, to: MasterSet, round: u32, action: Action, ttl: Ttl) {
+        let request = self.request(Some(round), action, ttl);
+        self.effects.order(to, request);
+    }
+
+    /// Orders a request that carries the number of the grant.
+    pub(super) fn order_numbered(
+        &mut self,
+        to: MasterSet,
+        round: u32,
+        action: Action,
+        ttl: Ttl,
+        fence: Option<FencingToken>,
+    ) {
+        let request = Request { fence, ..self.request(Some(round), action, ttl) };
+        self.effects.order(to, request);
+    }
+
+    /// Releases the token everywhere, without waiting for what the masters say.
+    pub(super) fn clear_all(&mut self) {
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        self.effects.order(self.keys.reached, request);
+    }
+
+    pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {
+        self.base.ballot(votes, self.effects)
+    }
+}

@@ -1,0 +1,44 @@
+//! What a machine keeps of one lock or bootstrap: itself, its timer, and where it waits.
+
+use super::task::Task;
+use crate::time::Instant;
+use crate::waiting::{self, Bid};
+
+#[derive(Clone)]
+pub(super) struct Slot {
+    pub(super) task: Task,
+    /// The earliest entry in the timers.
+    pub(super) armed: Option<Instant>,
+    pub(super) place: Place,
+}
+
+/// Where a lock waits.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// In no queue: no other lock waits for it. A single try that lost a round has a bid of its own.
+    Outside(Option<Box<Bid>>),
+    /// In front of its queue, with the instant of its next attempt while it waits for that.
+    Front { next_attempt: Option<Instant> },
+    /// Behind others.
+    Behind(waiting::Place),
+    /// It has let go.
+    Gone,
+}
+
+impl Slot {
+    pub(super) fn new(task: Task, place: Place) -> Self {
+        Self { task, armed: None, place }
+    }
+
+    /// When it has something to do, or its contender for it.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let ours = self.task.deadline();
+        let next_attempt = match &self.place {
+            Place::Front { next_attempt } => *next_attempt,
+            Place::Outside(Some(bid)) => bid.next_attempt(),
+            Place::Outside(None) | Place::Behind(_) | Place::Gone => None,
+        };
+        Instant::first_of(ours, next_attempt)
+    }
+}

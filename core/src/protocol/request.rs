@@ -1,0 +1,136 @@
+//! What goes down to a master and what comes up from it, in the protocol's words.
+
+use std::time::Duration;
+
+use super::{Cause, Claim, FencingToken, LockId, Ttl, Vote};
+
+/// What a request does with its claim on one master.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    /// `SET key token NX PX ttl`; with a number and a look at the marker where that is wanted.
+    Acquire,
+    /// Compare the token and raise the counter.
+    Raise,
+    /// Compare the token and move the end of the key's life, never towards now.
+    Extend,
+    /// Set the key of a lock that is held where no key stands, the counter raised first.
+    Heal,
+    /// Compare the token and delete.
+    Release,
+    /// Compare the token and delete; if another holds the key, say who and for how long.
+    Undo,
+    /// Say whether the master votes.
+    Attend,
+    /// Have it vote: nobody has locked anything yet.
+    Open,
+    /// Have the connection told when keys change that it has read, or told no more.
+    Track {
+        /// Whether it is to be told.
+        on: bool,
+    },
+}
+
+impl Action {
+    /// Whether it takes the key away; such requests are kept for a master that cannot be reached.
+    pub fn clears(self) -> bool {
+        matches!(self, Self::Release | Self::Undo)
+    }
+
+    /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same connection must read it again.
+    pub(crate) fn changes_held_key(self) -> bool {
+        matches!(self, Self::Extend | Self::Heal | Self::Release)
+    }
+
+    /// Whether it may set the key, so that a release must follow it.
+    pub fn creates(self) -> bool {
+        matches!(self, Self::Acquire | Self::Heal)
+    }
+}
+
+/// Which lock asked, and in which of its rounds: the way home for the answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ticket {
+    /// The lock.
+    pub lock: LockId,
+    /// Its round.
+    pub round: u32,
+}
+
+/// One request to one master.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Request {
+    /// `None` for a release that nobody waits for.
+    pub ticket: Option<Ticket>,
+    /// What is to be done.
+    pub action: Action,
+    /// With which key and token.
+    pub claim: Claim,
+    /// The life that it gives to a key, where it gives one.
+    pub ttl: Ttl,
+    /// What the counter is to be raised to, for requests that raise it.
+    pub fence: Option<FencingToken>,
+    /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
+    pub watch: bool,
+}
+
+/// What a master said to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// The key was set, extended or deleted: the token stood there.
+    Yes,
+    /// The token stands there, and the counter is at this number (acquire fenced, raise).
+    Counted(FencingToken),
+    /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
+    No,
+    /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
+    Holder {
+        /// The fingerprint of its token.
+        holder: u64,
+        /// How long the key still lives, if it has an end.
+        remaining: Option<Duration>,
+        /// Whether the master tells when that changes.
+        watched: bool,
+    },
+    /// No usable answer.
+    Failed {
+        /// Why.
+        cause: Cause,
+        /// What may have become of the request.
+        fate: Fate,
+        /// Whether the connection had been quiet for long, so that its silence says little of the master.
+        stale: bool,
+    },
+}
+
+impl Answer {
+    /// The vote that it is in a round of acquisitions.
+    pub(crate) fn vote(self) -> Vote {
+        match self {
+            Self::Yes | Self::Counted(_) => Vote::Granted,
+            Self::No => Vote::HeldByAnother { remaining: None, holder: None },
+            Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
+            Self::Failed { cause, .. } => Vote::Failed(cause),
+        }
+    }
+
+    /// The vote that it is in a round of extensions or releases; `is_discounted` if the master does not count as a holder whatever it says.
+    pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
+        match self {
+            Self::Yes if !is_discounted => Vote::Granted,
+            Self::Yes | Self::Counted(_) | Self::No | Self::Holder { .. } => Vote::NotHeld,
+            Self::Failed { cause, .. } => Vote::Failed(cause),
+        }
+    }
+}
+
+/// What may have become of a request without a usable answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fate {
+    /// It never left, or was turned away before it did anything.
+    NotSent,
+    /// It may have been executed, or may yet be.
+    Unknown,
+    /// It may have been executed, or may yet be, and a release follows it on the same connection. Whatever this
+    /// master says about the token from now on may be undone a moment later, so it must not be counted.
+    Undone,
+}

@@ -1,0 +1,257 @@
+//! A bid: one lock in front of its queue, from its first attempt on. What its process knows of the masters, and what it waits for.
+//!
+//! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and how the next one is made.
+
+use super::masters::Masters;
+use super::pace::{LETS_PASS, Start};
+use super::settling::Settling;
+use crate::lock::{Attempt, Effects, Lock, Report};
+use crate::protocol::{AcquireError, Answer, MasterId, MasterSet, RequestError, Vote};
+use crate::time::Instant;
+
+/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. It must be above the usual round trip, or the others are
+/// asked too early and split the votes; a first master that hangs costs that much, so it is far below the longest round trip.
+const HEAD_START: u32 = 16;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Bid {
+    /// When the lock came to the front, if it did not ask at that very instant and has lost no round.
+    pub(super) came_at: Option<Instant>,
+    /// Whether others are expected to want it at the same time.
+    pub(super) is_wary: bool,
+    /// Whether it goes on listening while it lets others go first.
+    pub(super) listens: bool,
+    /// After how many other holders it insists.
+    pub(super) lets_pass: u32,
+    /// Until when it lets others go first if it is refused.
+    pub(super) patient_until: Instant,
+    /// When another was last found to hold the lock.
+    pub(super) met_others: Option<Instant>,
+    /// Who held it when it was last refused, and how many others have held it before.
+    pub(super) holder: Option<u64>,
+    pub(super) passed_over: u32,
+    /// When all masters are to be asked, whatever the first one says.
+    pub(super) all_at: Option<Instant>,
+    /// While a split of the votes of its last attempt is being settled.
+    pub(super) settling: Option<Settling>,
+    /// Masters for whose sake an attempt has been repeated, because their connections had been dropped while they were quiet.
+    pub(super) repeated: MasterSet,
+    pub(super) masters: Masters,
+    /// What the masters said in the last attempt that came to a decision.
+    pub(super) last_votes: Option<Vec<Vote>>,
+    pub(super) plan: Plan,
+}
+
+/// What a bid waits for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Plan {
+    /// The lock is asking, or holds what it asked for. With a first master whose refusal means that another has come before, and goes on to
+    /// the others: not if it may have been held all the time.
+    Asking { first_leads: bool },
+    /// Others get their turn until then.
+    Pause { until: Instant },
+    /// An attempt was lost.
+    Waiting(Waiting),
+}
+
+/// Between two attempts.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Waiting {
+    /// What the masters say of the lost attempt, and behind it.
+    pub(super) votes: Vec<Vote>,
+    /// Masters whose answer is still to come, and matters.
+    pub(super) awaited: MasterSet,
+    /// `None`: there is no further attempt, and the command ends when the awaited answers are there.
+    pub(super) retry_at: Option<Instant>,
+    /// When to ask again those of whom nothing will be heard.
+    pub(super) poll_at: Instant,
+    /// The master that refused before any other was asked.
+    pub(super) refused_first: Option<MasterId>,
+    /// Whether that master has been asked who holds the key, and no more, and has yet to answer: see `listening.rs`.
+    pub(super) listens: bool,
+}
+
+impl Default for Bid {
+    /// Of a lock that asked as it came to the front, and knows of no others.
+    fn default() -> Self {
+        Self {
+            came_at: None,
+            is_wary: false,
+            listens: false,
+            lets_pass: LETS_PASS,
+            patient_until: Instant::ORIGIN,
+            met_others: None,
+            holder: None,
+            passed_over: 0,
+            all_at: None,
+            settling: None,
+            repeated: MasterSet::EMPTY,
+            masters: Masters::default(),
+            last_votes: None,
+            plan: Plan::Asking { first_leads: false },
+        }
+    }
+}
+
+impl Bid {
+    /// Of a lock that has asked already.
+    pub(super) fn of_asking(lets_pass: u32) -> Self {
+        Self { lets_pass, ..Self::default() }
+    }
+
+    /// Of a lock that comes to the front now.
+    pub(super) fn starting(start: Start, lets_pass: u32, now: Instant) -> Self {
+        let patient_until = if start.patience.is_zero() { Instant::ORIGIN } else { now + start.patience };
+        Self {
+            came_at: Some(now),
+            is_wary: start.is_wary,
+            listens: start.listens,
+            lets_pass,
+            patient_until,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the next lock goes on waiting where this one has left.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        self.met_others.is_some()
+            && matches!(&self.plan, Plan::Waiting(waiting) if waiting.retry_at.is_some())
+    }
+
+    /// The next lock goes on waiting where this one has left.
+    pub(super) fn passed_on(self, start: Start, lets_pass: u32, now: Instant) -> Self {
+        let Plan::Waiting(waiting) = self.plan else {
+            debug_assert!(false, "a bid that does not wait has nothing to pass on");
+            return Self::starting(start, lets_pass, now);
+        };
+        Self {
+            is_wary: true,
+            patient_until: now,
+            met_others: Some(now),
+            masters: self.masters,
+            last_votes: Some(waiting.votes.clone()),
+            plan: Plan::Waiting(Waiting { awaited: MasterSet::EMPTY, listens: false, ..waiting }),
+            ..Self::starting(start, lets_pass, now)
+        }
+    }
+
+    /// Waits on where the lock before this one left.
+    pub(crate) fn go_on(&mut self, lock: &Lock, now: Instant, effects: &mut Effects<'_>) {
+        self.plan_next_attempt(lock, now, effects);
+    }
+
+    /// When the next attempt is to be made, unless there is news before.
+    pub(crate) fn next_attempt(&self) -> Option<Instant> {
+        match &self.plan {
+            Plan::Asking { .. } => None,
+            Plan::Pause { until } => Some(*until),
+            Plan::Waiting(waiting) => waiting.retry_at,
+        }
+    }
+
+    /// What the masters said in the last attempt that came to a decision.
+    pub(crate) fn last_votes(&self) -> Option<&[Vote]> {
+        self.last_votes.as_deref()
+    }
+
+    pub(super) fn waiting(&mut self) -> Option<&mut Waiting> {
+        match &mut self.plan {
+            Plan::Waiting(waiting) => Some(waiting),
+            Plan::Asking { .. } | Plan::Pause { .. } => None,
+        }
+    }
+
+    /// Forgets what only other locks of the process are told of, and what nothing depends on once the lock is held: bids for locks that do the
+    /// same from now on are equal then.
+    #[cfg(feature = "internals")]
+    pub(crate) fn forget_its_queue(&mut self, is_held: bool) {
+        let masters = if is_held { Masters::default() } else { std::mem::take(&mut self.masters) };
+        *self = Self {
+            is_wary: self.is_wary,
+            repeated: self.repeated,
+            last_votes: self.last_votes.take(),
+            masters,
+            plan: std::mem::replace(&mut self.plan, Plan::Asking { first_leads: false }),
+            ..Self::default()
+        };
+    }
+
+    // Attempts.
+
+    /// Has the lock make an attempt.
+    pub(super) fn ask(&mut self, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+        if let Err(error) = self.attempt(false, lock, now, effects) {
+            lock.fail(AcquireError::Request(error), effects);
+        }
+    }
+
+    pub(super) fn attempt(
+        &mut self,
+        is_repeated: bool,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        // A process that listens has one rival. When that one lets go, nobody takes a vote away.
+        let first = self.first_to_ask(lock, now, effects).filter(|_| !self.listens);
+        let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
+        self.plan = Plan::Asking { first_leads };
+        let attempt = Attempt {
+            first: first.map(|first| (first, now + effects.config.request_timeout / HEAD_START)),
+            is_wary: self.is_wary,
+            is_repeated: is_repeated || self.is_settling(),
+            settles: self.is_settling(),
+        };
+        lock.attempt(attempt, now, effects)
+    }
+
+    /// What the lock reports.
+    pub(crate) fn hear(&mut self, report: Report, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+        match report {
+            Report::Nothing => {}
+            Report::Named(master, answer) => self.note(master, answer, false, now, effects),
+            Report::Lost(lost) => self.lost(lost, lock, now, effects),
+            Report::Refused(refused) => {
+                self.note(refused.first, refused.answer, false, now, effects);
+                if lock.may_try_again() {
+                    self.turned_away(refused, lock, now, effects);
+                } else {
+                    self.look_around(refused, lock, now, effects);
+                }
+            }
+            Report::Late(master, answer) => self.voted_late(master, answer, lock, now, effects),
+            Report::Read(master, answer) => self.was_read(master, answer, lock, now, effects),
+            Report::Idle => self.time_passed(lock, now, effects),
+        }
+    }
+
+    fn time_passed(&mut self, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+        let is_due = self.next_attempt().is_some_and(|at| at <= now);
+        let is_over = lock.give_up_at().is_some_and(|limit| limit <= now);
+        match &self.plan {
+            Plan::Pause { .. } if is_due => self.ask(lock, now, effects),
+            Plan::Waiting(_) if is_due && !is_over => self.ask(lock, now, effects),
+            Plan::Waiting(_) if is_due || is_over => self.finish(lock, effects),
+            Plan::Asking { .. } | Plan::Pause { .. } | Plan::Waiting(_) => {}
+        }
+    }
+
+    /// What an answer says about the key on a master.
+    pub(super) fn note(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        is_read: bool,
+        now: Instant,
+        effects: &Effects<'_>,
+    ) {
+        if is_read || matches!(answer, Answer::Holder { .. }) {
+            self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
+        }
+    }
+
+    /// Ends without the lock: the caller is told what the masters said last.
+    pub(super) fn finish(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        lock.finish(self.last_votes.take().unwrap_or_default(), effects);
+    }
+}

@@ -1,0 +1,83 @@
+//! Coming back at once: a process that has just had the lock, and knows of others that want it, leaves them their turn.
+//!
+//! A pause alone is not enough. Timers are late by a millisecond or more, and a process that sleeps through another's release leaves the lock idle. So
+//! the first master is asked who holds the key, without asking for a vote. If another holds it by now, this is a wait like any other: the
+//! next release is told. If nobody holds it yet, the next change is the other's turn beginning; and if nothing changes, the pause ends.
+
+use super::bid::{Bid, Plan, Waiting};
+use super::lost::record;
+use super::masters::Masters;
+use crate::lock::{Effects, Lock};
+use crate::protocol::{Answer, MasterId, MasterSet, RequestError, Vote};
+use crate::time::Instant;
+
+impl Bid {
+    /// Asks the first master who holds the key, and asks for the lock at that instant unless there is news before. Where no master is to be asked
+    /// first it only pauses.
+    pub(super) fn listen(
+        &mut self,
+        until: Instant,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        let Some(first) = self.first_to_ask(lock, now, effects) else {
+            self.plan = Plan::Pause { until };
+            return Ok(());
+        };
+        lock.read(MasterSet::only(first), true, effects)?;
+        let masters = effects.config.masters.len();
+        self.masters = Masters::unknown(masters);
+        self.plan = Plan::Waiting(Waiting {
+            votes: vec![Vote::Outstanding; masters],
+            awaited: MasterSet::EMPTY,
+            retry_at: Some(until),
+            poll_at: until,
+            refused_first: Some(first),
+            listens: true,
+        });
+        Ok(())
+    }
+
+    /// Others go first: who holds the key next, and until when, the first master tells if it is asked.
+    pub(super) fn listen_again(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let Some(waiting) = self.waiting() else { return };
+        if let Some(first) = waiting.refused_first {
+            waiting.listens = true;
+            // Only the first token of a lock can be missing.
+            let read = lock.read(MasterSet::only(first), true, effects);
+            debug_assert_eq!(read, Ok(()), "a lock that waits has a token");
+        }
+    }
+
+    /// Whether this master's answer is still to come. What changed before it says nothing more than that answer.
+    pub(super) fn is_to_hear_from(&self, master: MasterId) -> bool {
+        matches!(&self.plan, Plan::Waiting(waiting) if waiting.listens && waiting.refused_first == Some(master))
+    }
+
+    /// Whether it began behind its own process's release and has yet to meet another holder: the answers to that release are no news to it.
+    pub(super) fn is_past_own_changes(&self) -> bool {
+        self.listens && self.met_others.is_none()
+    }
+
+    /// The first master has said who holds the key.
+    pub(super) fn listened(
+        &mut self,
+        first: MasterId,
+        answer: Answer,
+        lock: &Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        self.note(first, answer, true, now, effects);
+        let Some(waiting) = self.waiting() else { return };
+        waiting.listens = false;
+        let Answer::Holder { holder, remaining, .. } = answer else { return };
+        let vote = Vote::HeldByAnother { remaining, holder: Some(holder) };
+        record(&mut waiting.votes, first, vote);
+        waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
+        self.met_others = Some(now);
+        self.met(vote);
+        self.plan_next_attempt(lock, now, effects);
+    }
+}

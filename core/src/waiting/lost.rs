@@ -1,0 +1,197 @@
+//! A lost attempt: what its votes say, and the answers behind it.
+
+use super::bid::{Bid, Plan, Waiting};
+use super::masters::Masters;
+use super::settling;
+use crate::lock::{Effects, Lock, Lost, Refused};
+use crate::protocol::{AcquireError, Answer, Cause, MasterId, MasterSet, Tally, Vote};
+use crate::time::Instant;
+use crate::wire::ServerError;
+
+impl Bid {
+    pub(super) fn lost(&mut self, lost: Lost, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+        self.came_at.get_or_insert(lost.since);
+        if lost.was_granted {
+            // What was known before it was held is of the past.
+            self.masters = Masters::default();
+        }
+        if let Some((master, answer)) = lost.last {
+            self.note(master, answer, false, now, effects);
+        }
+        if !lost.is_undecided || self.last_votes.is_none() {
+            self.last_votes = Some(lost.votes.clone());
+        }
+        let stale = lost.stale.without(self.repeated);
+        // A round is lost by one vote, so a single fresh connection may win it; a wait that is over wins nothing.
+        if !lost.is_undecided && !stale.is_empty() {
+            // Once for each master, so that it ends.
+            stale.iter().for_each(|master| self.repeated.insert(master));
+            lock.give_back(effects);
+            if let Err(error) = self.attempt(true, lock, now, effects) {
+                lock.fail(AcquireError::Request(error), effects);
+            }
+            return;
+        }
+        let goes_on = !Tally::of(&lost.votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
+        lock.undo(goes_on, effects);
+        let may_settle = !goes_on && effects.config.settles_splits;
+        let poll_at = if may_settle {
+            now + settling::pause(now.since(lost.since), effects)
+        } else {
+            now + effects.jitter.within(&effects.config.retry_delay)
+        };
+        self.learn(&lost.votes, goes_on || may_settle, now);
+        self.plan = Plan::Waiting(Waiting {
+            votes: lost.votes,
+            awaited: lost.awaited,
+            retry_at: goes_on.then_some(poll_at),
+            poll_at,
+            refused_first: None,
+            listens: false,
+        });
+        self.plan_next_attempt(lock, now, effects);
+        self.conclude(lock, now, effects);
+        if lost.is_last && lock.is_clearing() {
+            self.finish(lock, effects);
+        }
+    }
+
+    /// A round was lost with these votes. Another may follow if it `goes_on`.
+    fn learn(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
+        if votes.iter().any(|vote| vote.is_refusal()) {
+            self.met_others = Some(now);
+            self.is_wary = true;
+        }
+        let named = |vote: &&Vote| matches!(vote, Vote::HeldByAnother { holder: Some(_), .. });
+        if let Some(vote) = votes.iter().find(named) {
+            self.met(*vote);
+        }
+        if goes_on {
+            self.all_at = None;
+            self.masters.undone(votes);
+        }
+    }
+
+    /// A round was lost for this vote. A holder that renews passes over nobody.
+    pub(super) fn met(&mut self, vote: Vote) {
+        if let Vote::HeldByAnother { holder: Some(holder), .. } = vote {
+            if self.holder.replace(holder).is_some_and(|last| last != holder) {
+                self.passed_over += 1;
+            }
+        }
+    }
+
+    /// The one master that was asked refused. Nothing is to be undone, and of the others nothing new is known: they are
+    /// taken to follow this one, unless it may have been held since before they became free.
+    pub(super) fn turned_away(
+        &mut self,
+        refused: Refused,
+        lock: &Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let (first, said) = (refused.first, refused.votes);
+        let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
+        self.met(vote);
+        let mut votes = self.last_votes.take().unwrap_or(said);
+        record(&mut votes, first, vote);
+        self.last_votes = Some(votes.clone());
+        self.met_others = Some(now);
+        let pause = effects.jitter.within(&effects.config.retry_delay);
+        let poll_at = *self.all_at.get_or_insert(now + pause);
+        if self.plan == (Plan::Asking { first_leads: true }) {
+            self.masters.forget_all_but(first);
+        }
+        self.plan = Plan::Waiting(Waiting {
+            votes,
+            awaited: MasterSet::EMPTY,
+            retry_at: Some(poll_at),
+            poll_at,
+            refused_first: Some(first),
+            listens: false,
+        });
+        self.plan_next_attempt(lock, now, effects);
+    }
+
+    // Answers behind a lost round.
+
+    /// A vote that comes too late to count tells the caller more than silence does.
+    pub(super) fn voted_late(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let Some(waiting) = self.waiting() else { return };
+        let vote = answer.vote();
+        if waiting.votes.get(master.index()) == Some(&Vote::Outstanding) {
+            record(&mut waiting.votes, master, vote);
+            if matches!(vote, Vote::HeldByAnother { holder: None, .. }) {
+                waiting.awaited.insert(master);
+            } else {
+                waiting.awaited.remove(master);
+            }
+        }
+        self.answered(master, answer, false, lock, now, effects);
+    }
+
+    pub(super) fn was_read(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let Some(waiting) = self.waiting() else { return };
+        if waiting.listens {
+            return self.listened(master, answer, lock, now, effects);
+        }
+        waiting.awaited.remove(master);
+        let refused = waiting.votes.get(master.index()).is_some_and(|vote| vote.is_refusal());
+        match answer {
+            Answer::Holder { holder, remaining, .. } if refused => {
+                record(&mut waiting.votes, master, Vote::HeldByAnother { remaining, holder: Some(holder) });
+            }
+            // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them apart. Whatever
+            // else keeps the read from being done for a while does not unsay the refusal.
+            Answer::Failed { cause, .. }
+                if refused
+                    && (cause == Cause::Server(ServerError::WrongType) || cause.is_configuration()) =>
+            {
+                record(&mut waiting.votes, master, Vote::Failed(cause));
+            }
+            _ => {}
+        }
+        self.answered(master, answer, true, lock, now, effects);
+    }
+
+    fn answered(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        is_read: bool,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let Some(waiting) = self.waiting() else { return };
+        let (goes_on, votes) = (waiting.retry_at.is_some(), waiting.votes.clone());
+        self.last_votes = Some(votes);
+        if goes_on || effects.config.settles_splits {
+            self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
+        }
+        if goes_on {
+            self.plan_next_attempt(lock, now, effects);
+        }
+        self.conclude(lock, now, effects);
+    }
+}
+
+pub(super) fn record(votes: &mut [Vote], master: MasterId, vote: Vote) {
+    if let Some(place) = votes.get_mut(master.index()) {
+        *place = vote;
+    }
+}

@@ -1,0 +1,141 @@
+//! What is known of one resource's key on each master.
+//!
+//! A master that has been read tells when the key changes (`connection/tracking.rs`): which means only "changed", since a renewal is told, too.
+
+use std::time::Duration;
+
+use crate::protocol::{Answer, MasterId, Quorum, Vote};
+use crate::time::Instant;
+
+/// Masters tell lives in whole milliseconds, rounded down: a life counts as this at least. Smaller would ask before the key has ended,
+/// larger would leave a free lock idle.
+const WHOLE: Duration = Duration::from_millis(1);
+
+/// The key on one master.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Key {
+    /// Nothing is known, and nothing will be heard.
+    Unknown,
+    /// Nobody holds it, or it has changed since it was read.
+    Free,
+    /// Another held it when it was read: `by` is the fingerprint of its token. It ends then, if it is not renewed; its change is told if it is
+    /// watched.
+    Held { by: u64, until: Option<Instant>, watched: bool },
+}
+
+/// The key on all masters; empty before the first refusal.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Masters(Vec<Key>);
+
+impl Masters {
+    pub(super) fn unknown(masters: usize) -> Self {
+        Self(vec![Key::Unknown; masters])
+    }
+
+    /// Whether others have been heard of, and this master has not.
+    pub(super) fn is_unheard(&self, master: MasterId) -> bool {
+        self.0.get(master.index()) == Some(&Key::Unknown)
+    }
+
+    /// Whether this master's key is held for all that is known.
+    pub(super) fn is_held(&self, master: MasterId, now: Instant) -> bool {
+        match self.0.get(master.index()) {
+            Some(Key::Held { until, .. }) => until.is_none_or(|until| now < until),
+            _ => false,
+        }
+    }
+
+    pub(super) fn count(&self, wanted: Key) -> usize {
+        self.0.iter().filter(|key| **key == wanted).count()
+    }
+
+    /// What an answer says about the key; `is_read` if it is about an attempt that was taken back.
+    pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, of: usize, now: Instant) {
+        let key = match answer {
+            Answer::Holder { holder, remaining, watched } => {
+                let until = remaining.map(|left| now + left.max(WHOLE));
+                Key::Held { by: holder, until, watched }
+            }
+            Answer::Yes | Answer::Counted(_) | Answer::No if is_read => Key::Free,
+            _ => Key::Unknown,
+        };
+        if self.0.len() < of {
+            self.0.resize(of, Key::Unknown);
+        }
+        self.set(master, key);
+    }
+
+    /// The key has changed, or may have.
+    pub(super) fn changed(&mut self, master: MasterId) {
+        self.set(master, Key::Free);
+    }
+
+    /// Nothing will be told any more of what was watched on a master: `false` if nothing was.
+    pub(super) fn unwatched(&mut self, master: MasterId) -> bool {
+        let was_held = matches!(self.0.get(master.index()), Some(Key::Held { .. }));
+        if was_held {
+            self.set(master, Key::Unknown);
+        }
+        was_held
+    }
+
+    fn set(&mut self, master: MasterId, to: Key) {
+        if let Some(key) = self.0.get_mut(master.index()) {
+            *key = to;
+        }
+    }
+
+    /// Behind a round that was lost with these votes.
+    pub(super) fn undone(&mut self, votes: &[Vote]) {
+        self.0.resize(votes.len(), Key::Unknown);
+        for (key, vote) in self.0.iter_mut().zip(votes) {
+            *key = match vote {
+                // Undone, in order, before anything else is asked there.
+                Vote::Granted => Key::Free,
+                // It has said more, and may have told a change since.
+                Vote::HeldByAnother { holder: Some(_), .. } => *key,
+                _ => Key::Unknown,
+            };
+        }
+    }
+
+    /// Of the others nothing new is known.
+    pub(super) fn forget_all_but(&mut self, master: MasterId) {
+        for (other, key) in MasterId::all(self.0.len()).zip(&mut self.0) {
+            if other != master {
+                *key = Key::Unknown;
+            }
+        }
+    }
+
+    /// Whether a master that refused has become free meanwhile.
+    pub(super) fn has_freed_a_refusal(&self, votes: &[Vote]) -> bool {
+        votes.iter().zip(&self.0).any(|(vote, key)| vote.is_refusal() && *key == Key::Free)
+    }
+
+    /// When a quorum of keys may be free, if those of which nothing will be heard may be at `poll_at`.
+    pub(super) fn quorum_free_at(&self, quorum: Quorum, poll_at: Instant, now: Instant) -> Instant {
+        let free_at = |key: &Key| match key {
+            Key::Free => now,
+            Key::Held { until: Some(until), watched: true, .. } => *until,
+            Key::Held { until: Some(until), watched: false, .. } => poll_at.min(*until),
+            Key::Held { until: None, .. } | Key::Unknown => poll_at,
+        };
+        let mut ends: Vec<Instant> = self.0.iter().map(free_at).collect();
+        ends.sort_unstable();
+        ends.get(quorum.needed() - 1).copied().unwrap_or(poll_at)
+    }
+
+    /// The most masters that one other token may have, by what was read last. A master in `votes` that refused and could not be read may be
+    /// anybody's.
+    pub(super) fn most_of_another(&self, votes: &[Vote]) -> usize {
+        let holder = |key: &Key| match key {
+            Key::Held { by, .. } => Some(*by),
+            Key::Free | Key::Unknown => None,
+        };
+        let held_by = |by| self.0.iter().filter(|key| holder(key) == Some(by)).count();
+        let unnamed =
+            votes.iter().zip(&self.0).filter(|(vote, key)| vote.is_refusal() && **key == Key::Unknown);
+        self.0.iter().filter_map(holder).map(held_by).max().unwrap_or(0) + unnamed.count()
+    }
+}

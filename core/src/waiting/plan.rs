@@ -1,0 +1,174 @@
+//! When to ask again, and which master first.
+//!
+//! The next attempt comes with news from enough masters to make a quorum possible, and without any no later than the quorum-th of them is free
+//! by what is known: a key that another holds ends by itself, and of a master that says nothing nothing is known for longer than the pause
+//! between attempts.
+//!
+//! Many waiters are told at the same time. So a further attempt asks one master first, the same one for all clients of the resource: the one that is
+//! granted there goes on to the others, and none that is refused has taken a vote away. It is a head start and not a condition: a
+//! master that does not answer soon, or is known to be held by another, is not waited for.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::bid::{Bid, Plan};
+use super::masters::Key;
+use super::pace::Start;
+use crate::jitter::Jitter;
+use crate::lock::{Effects, Lock};
+use crate::protocol::{MasterId, RequestError, Resource};
+use crate::time::Instant;
+
+/// How long after the end of a life that a master told an attempt is made. Masters tell whole milliseconds, and many may wait for the same end: a
+/// shorter span would have them split the votes, a longer one leave the lock idle.
+const BEHIND_THE_END: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(5);
+
+impl Bid {
+    /// The lock has come to the front: it asks, at once or after others have had their turn.
+    pub(crate) fn begin(
+        &mut self,
+        start: Start,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) -> Result<(), RequestError> {
+        let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
+        let until = start.pause.map(|pause| now + pause);
+        match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
+            None => self.attempt(false, lock, now, effects),
+            Some(until) if start.listens => self.listen(until, lock, now, effects),
+            Some(until) => {
+                self.plan = Plan::Pause { until };
+                Ok(())
+            }
+        }
+    }
+
+    /// The master that is asked before all others, if one is.
+    pub(super) fn first_to_ask(&self, lock: &Lock, now: Instant, effects: &Effects<'_>) -> Option<MasterId> {
+        let config = effects.config;
+        let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
+        if !self.is_wary || self.insists() || is_last || !config.first_alone || config.masters.len() == 1 {
+            return None;
+        }
+        let seed = digest(lock.resource());
+        let ranked = MasterId::all(effects.ranks.len()).zip(effects.ranks);
+        let connected = ranked.filter_map(|(master, rank)| Some((master, (*rank)?)));
+        let (first, _) = connected.max_by_key(|(_, rank)| Jitter::new(seed ^ rank).next())?;
+        // A client that settles a split wants to know which came first there, and takes nothing from it.
+        (!self.masters.is_held(first, now) || self.is_settling()).then_some(first)
+    }
+
+    /// Those that wait are told at the same time, one after the other, always in the same order. A client that comes late each time would be
+    /// passed over for ever; so after a while it asks all masters at once, and has a quorum of them while the one that came first still asks
+    /// alone.
+    fn insists(&self) -> bool {
+        self.passed_over >= self.lets_pass
+    }
+
+    /// A key of this name has changed on a master, or may have; `by_us` if this process itself has changed it.
+    pub(crate) fn changed(
+        &mut self,
+        master: MasterId,
+        by_us: bool,
+        lock: &mut Lock,
+        now: Instant,
+        effects: &mut Effects<'_>,
+    ) {
+        let is_our_past = by_us && self.is_past_own_changes();
+        if is_our_past || self.is_to_hear_from(master) {
+            return;
+        }
+        self.masters.changed(master);
+        let free = self.masters.count(Key::Free);
+        let unknown = self.masters.count(Key::Unknown);
+        let (patient_until, listens) = (self.patient_until, self.listens);
+        let needed = effects.config.quorum.needed();
+        let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
+        if free < needed && waiting.refused_first != Some(master) {
+            // With masters of which nothing will be heard it may be enough, and so it is asked for as often as without news.
+            if free + unknown >= needed {
+                self.put_off(now, effects);
+                self.plan_next_attempt(lock, now, effects);
+            }
+        } else if now < patient_until {
+            // Enough for those that have waited for longer to come first; if there are none, the lock is not idle for long.
+            let a_while = patient_until.since(now) / 4;
+            waiting.poll_at = waiting.poll_at.min(now + a_while);
+            if listens {
+                self.listen_again(lock, effects);
+            }
+            self.plan_next_attempt(lock, now, effects);
+        } else {
+            self.ask(lock, now, effects);
+        }
+    }
+
+    /// Nothing will be told any more of what was watched on a master.
+    pub(crate) fn deaf(&mut self, master: MasterId, lock: &Lock, now: Instant, effects: &mut Effects<'_>) {
+        if self.masters.unwatched(master) {
+            self.put_off(now, effects);
+            self.plan_next_attempt(lock, now, effects);
+        }
+    }
+
+    /// Has the next attempt come a pause later if it is due: but not again and again.
+    fn put_off(&mut self, now: Instant, effects: &mut Effects<'_>) {
+        if let Some(waiting) = self.waiting().filter(|waiting| waiting.poll_at <= now) {
+            waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
+        }
+    }
+
+    /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but in time for the last answers.
+    pub(super) fn plan_next_attempt(&mut self, lock: &Lock, now: Instant, effects: &mut Effects<'_>) {
+        let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
+        if waiting.retry_at.is_none() {
+            return;
+        }
+        let poll_at = waiting.poll_at;
+        let free_at = masters.quorum_free_at(effects.config.quorum, poll_at, now);
+        // A master that refused may have let go before it was asked by whom, or while others were still awaited. That is news too, but
+        // one that says so every time must not make it spin.
+        let at = if free_at <= now && masters.has_freed_a_refusal(&waiting.votes) {
+            poll_at.min((*patient_until).max(now + effects.jitter.within(&BEHIND_THE_END)))
+        } else if free_at <= now || free_at == poll_at {
+            // Where a quorum is free already, the round was lost for another reason, and a pause is in place.
+            poll_at
+        } else {
+            free_at + effects.jitter.within(&BEHIND_THE_END)
+        };
+        waiting.retry_at = Some(match lock.give_up_at() {
+            // A client that has asked one master only does not know enough to tell the caller.
+            Some(give_up_at) if waiting.refused_first.is_some() => {
+                last_in_time(at, give_up_at, now, effects).min(last_of_all(give_up_at, now, effects))
+            }
+            Some(give_up_at) => last_in_time(at, give_up_at, now, effects),
+            None => at,
+        });
+    }
+}
+
+/// The last attempt comes while there is still time for its answers.
+fn last_in_time(at: Instant, give_up_at: Instant, now: Instant, effects: &Effects<'_>) -> Instant {
+    // A long timeout must not use up a short wait: masters that answer take far less.
+    let pause = at.since(now).min(*effects.config.retry_delay.end());
+    let last = give_up_at - effects.config.request_timeout.min(pause);
+    if at <= last {
+        at
+    } else if now + *effects.config.retry_delay.start() <= last {
+        last
+    } else {
+        give_up_at
+    }
+}
+
+/// When there is time for one more attempt.
+fn last_of_all(give_up_at: Instant, now: Instant, effects: &Effects<'_>) -> Instant {
+    now.max(give_up_at - effects.config.request_timeout.min(*effects.config.retry_delay.end()))
+}
+
+/// The same number in every process (FNV-1a, Fowler, Noll and Vo 1991).
+fn digest(resource: &Resource) -> u64 {
+    let bytes = resource.key().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
