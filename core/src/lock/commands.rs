@@ -61,18 +61,22 @@ impl Lock {
     /// Gives the lock up and tells whether it was still ours.
     pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
-            Stage::Asked(keys, phase @ Phase::Held(_)) => {
-                let mut cx = Context { base: &mut self.base, keys, effects };
-                let Phase::Held(held) = std::mem::replace(phase, Phase::Lost) else { return };
-                held.end_extensions(LossCause::Released, &mut cx);
-                *phase = Phase::Releasing(Releasing::begin(held.votes, &mut cx));
-            }
-            Stage::Asked(_, Phase::Lost) => {
-                let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
-                debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
-            }
-            Stage::Asked(_, Phase::Releasing(_)) | Stage::Told => {}
-            Stage::Queued | Stage::Asked(..) | Stage::Over => self.cancel(effects),
+            Stage::Asked(keys, phase) => match phase {
+                Phase::Held(held) => {
+                    let mut cx = Context { base: &mut self.base, keys, effects };
+                    held.end_extensions(LossCause::Released, &mut cx);
+                    let buffer = std::mem::take(&mut held.votes);
+                    *phase = Phase::Releasing(Releasing::begin(buffer, &mut cx));
+                }
+                Phase::Lost => {
+                    let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
+                    debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
+                }
+                Phase::Releasing(_) => {}
+                Phase::Trying(_) | Phase::Clearing(_) | Phase::Resuming(_) => self.cancel(effects),
+            },
+            Stage::Told => {}
+            Stage::Queued | Stage::Over => self.cancel(effects),
         }
     }
 

@@ -154,6 +154,15 @@ impl Bid {
         self.last_votes.as_deref()
     }
 
+    /// The wait behind a lost round, for what comes only then.
+    pub(super) fn lost_wait(&mut self) -> Option<&mut Waiting> {
+        debug_assert!(
+            matches!(self.plan, Plan::Waiting(_)),
+            "an answer behind a lost round comes behind one"
+        );
+        self.waiting()
+    }
+
     pub(super) fn waiting(&mut self) -> Option<&mut Waiting> {
         match &mut self.plan {
             Plan::Waiting(waiting) => Some(waiting),

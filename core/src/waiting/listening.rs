@@ -41,7 +41,7 @@ impl Bid {
 
     /// Others go first: who holds the key next, and until when, the first master tells if it is asked.
     pub(super) fn listen_again(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         if let Some(first) = waiting.refused_first {
             waiting.listens = true;
             // Only the first token of a lock can be missing.
@@ -70,7 +70,7 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) {
         self.note(first, answer, true, now, effects);
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         waiting.listens = false;
         let Answer::Holder { holder, remaining, .. } = answer else { return };
         let vote = Vote::HeldByAnother { remaining, holder: Some(holder) };

@@ -124,7 +124,7 @@ impl Bid {
         now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         let vote = answer.vote();
         if waiting.votes.get(master.index()) == Some(&Vote::Outstanding) {
             record(&mut waiting.votes, master, vote);
@@ -145,7 +145,7 @@ impl Bid {
         now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         if waiting.listens {
             return self.listened(master, answer, lock, now, effects);
         }
@@ -177,7 +177,7 @@ impl Bid {
         now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         let (goes_on, votes) = (waiting.retry_at.is_some(), waiting.votes.clone());
         self.last_votes = Some(votes);
         if goes_on || effects.config.settles_splits {
