@@ -5,14 +5,12 @@ use super::clearing::Clearing;
 use super::shared::{Context, Keys};
 use super::{Effects, Lock, Phase, Stage};
 use crate::protocol::{AcquireError, Action, Ballot, Event, MasterSet, Request, RequestError, Vote};
-use crate::time::Instant;
 
 impl Lock {
     /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
     pub(crate) fn attempt(
         &mut self,
         attempt: Attempt,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
         debug_assert!(self.is_queued() || self.is_clearing(), "an attempt in the middle of another phase");
@@ -23,7 +21,7 @@ impl Lock {
         }
         let all = MasterSet::all(effects.config.masters.len());
         let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
-        let trying = Trying::begin(attempt, now, &mut Context { base, keys: &mut keys, effects });
+        let trying = Trying::begin(attempt, &mut Context { base, keys: &mut keys, effects });
         self.stage = Stage::Asked(keys, Phase::Trying(trying));
         Ok(())
     }

@@ -23,9 +23,9 @@ pub(super) struct LetGo {
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
         if let Some(Slot { task: Task::Bootstrap(bootstrap), .. }) = self.locks.get_mut(id) {
-            return bootstrap.answer(master, round, answer, &mut effects!(self));
+            return bootstrap.answer(master, round, answer, &mut effects!(self, now));
         }
-        self.input(id, now, |lock, effects| lock.answer(master, round, answer, now, effects));
+        self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }
 
     /// Changes a lock in a way that does not concern its contender.
@@ -52,11 +52,11 @@ impl<E: Entropy> Machine<E> {
     ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let was_held = lock.is_held();
-        let effects = &mut effects!(self);
+        let effects = &mut effects!(self, now);
         let report = input(lock, effects);
         if !matches!(report, Report::Nothing) {
             if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
-                bid.hear(report, lock, now, effects);
+                bid.hear(report, lock, effects);
                 let next = bid.next_attempt();
                 plan(place, next);
             }
@@ -65,11 +65,16 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Something that the lock in front of a queue is not told itself, but the bid for it, if there is one.
-    fn contend(&mut self, id: LockId, change: impl FnOnce(&mut Bid, &mut Lock, &mut Effects<'_>)) {
+    fn contend(
+        &mut self,
+        id: LockId,
+        now: Instant,
+        change: impl FnOnce(&mut Bid, &mut Lock, &mut Effects<'_>),
+    ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let was_held = lock.is_held();
         if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
-            change(bid, lock, &mut effects!(self));
+            change(bid, lock, &mut effects!(self, now));
             let next = bid.next_attempt();
             plan(place, next);
         }
@@ -127,7 +132,7 @@ impl<E: Entropy> Machine<E> {
         let is_due = slot.deadline().is_some_and(|deadline| deadline <= now);
         match slot.place {
             Place::Behind(place) if is_due => self.give_up_behind(id, place, now),
-            _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(now, effects)),
+            _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(effects)),
             _ => self.changed(id, slot.task.is_held()),
         }
     }
@@ -142,15 +147,15 @@ impl<E: Entropy> Machine<E> {
             slot.place = Place::Front { next_attempt: None };
         }
         match begin {
-            Begin::GoOn => self.contend(id, |bid, lock, effects| bid.go_on(lock, now, effects)),
+            Begin::GoOn => self.contend(id, now, |bid, lock, effects| bid.go_on(lock, effects)),
             Begin::Start(start) if start.is_plain() => {
                 self.with_lock(id, now, |lock, effects| {
-                    let begun = lock.attempt(Attempt::default(), now, effects);
+                    let begun = lock.attempt(Attempt::default(), effects);
                     tell_failure(begun, lock, effects);
                 });
             }
-            Begin::Start(start) => self.contend(id, |bid, lock, effects| {
-                let begun = bid.begin(start, lock, now, effects);
+            Begin::Start(start) => self.contend(id, now, |bid, lock, effects| {
+                let begun = bid.begin(start, lock, effects);
                 tell_failure(begun, lock, effects);
             }),
         }
@@ -183,17 +188,17 @@ impl<E: Entropy> Machine<E> {
                 let by_us = matches!(news, News::ChangedByUs(_));
                 if self.contenders.bid(key).is_some() {
                     if let Some(front) = self.contenders.front(key) {
-                        self.contend(front, |bid, lock, effects| {
-                            bid.changed(master, by_us, lock, now, effects);
+                        self.contend(front, now, |bid, lock, effects| {
+                            bid.changed(master, by_us, lock, effects);
                         });
                     }
                 }
             }
             News::AllChanged | News::Deaf => {
                 for id in self.contenders.bidders() {
-                    self.contend(id, |bid, lock, effects| match news {
-                        News::Deaf => bid.deaf(master, lock, now, effects),
-                        _ => bid.changed(master, false, lock, now, effects),
+                    self.contend(id, now, |bid, lock, effects| match news {
+                        News::Deaf => bid.deaf(master, lock, effects),
+                        _ => bid.changed(master, false, lock, effects),
                     });
                 }
             }

@@ -5,8 +5,9 @@
 
 /// The effects that a lock may bring about, borrowed beside the lock itself.
 macro_rules! effects {
-    ($machine:ident) => {
+    ($machine:ident, $now:ident) => {
         Effects {
+            now: $now,
             config: &$machine.config,
             entropy: &mut $machine.entropy,
             jitter: &mut $machine.jitter,

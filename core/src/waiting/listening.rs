@@ -18,10 +18,9 @@ impl Bid {
         &mut self,
         until: Instant,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        let Some(first) = self.first_to_ask(lock, now, effects) else {
+        let Some(first) = self.first_to_ask(lock, effects) else {
             self.plan = Plan::Pause { until };
             return Ok(());
         };
@@ -66,10 +65,10 @@ impl Bid {
         first: MasterId,
         answer: Answer,
         lock: &Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        self.note(first, answer, true, now, effects);
+        let now = effects.now;
+        self.note(first, answer, true, effects);
         let Some(waiting) = self.lost_wait() else { return };
         waiting.listens = false;
         let Answer::Holder { holder, remaining, .. } = answer else { return };
@@ -78,6 +77,6 @@ impl Bid {
         waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
         self.met_others = Some(now);
         self.met(vote);
-        self.plan_next_attempt(lock, now, effects);
+        self.plan_next_attempt(lock, effects);
     }
 }

@@ -44,9 +44,9 @@ struct Sought {
 }
 
 impl Sought {
-    fn hear(&mut self, report: Report, now: Instant, effects: &mut Effects<'_>) {
+    fn hear(&mut self, report: Report, effects: &mut Effects<'_>) {
         if report != Report::Nothing {
-            self.bid.get_or_insert_default().hear(report, &mut self.lock, now, effects);
+            self.bid.get_or_insert_default().hear(report, &mut self.lock, effects);
         }
     }
 
@@ -193,7 +193,9 @@ impl Book {
             (None, _) => 0,
         });
         let mut jitter = Jitter::new(0);
+        let at = instant(now);
         let mut effects = Effects {
+            now: at,
             config: &self.config,
             entropy: &mut entropy,
             jitter: &mut jitter,
@@ -201,14 +203,13 @@ impl Book {
             events: &mut events,
             ranks: &[],
         };
-        let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
             (None, Input::Begin { attempts, .. }) => {
                 let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
                 let first = LockId { index: 0, generation: 0 };
                 let mut lock = Lock::queued(first, &wanted, at);
-                lock.attempt(Attempt::default(), at, &mut effects).expect("tokens are there");
+                lock.attempt(Attempt::default(), &mut effects).expect("tokens are there");
                 Some(Sought { lock, bid: None })
             }
             (Some((mut sought, _)), input) => {
@@ -218,19 +219,19 @@ impl Book {
                     Input::Begin { .. } => {}
                     Input::Answer { master, round, heard } => {
                         let master = MasterId::all(MASTERS).nth(usize::from(master)).expect("a master");
-                        report = lock.answer(master, u32::from(round), heard.answer(), at, &mut effects);
+                        report = lock.answer(master, u32::from(round), heard.answer(), &mut effects);
                     }
-                    Input::Wake => report = lock.time_passed(at, &mut effects),
-                    Input::HandOver => (handed, report) = lock.hand_over(at, &mut effects),
+                    Input::Wake => report = lock.time_passed(&mut effects),
+                    Input::HandOver => (handed, report) = lock.hand_over(&mut effects),
                     Input::Extend { number, ttl } => {
                         let id = ExtensionId(u64::from(number));
                         // A lock that is not held any more refuses, and nothing happens.
-                        let _ = lock.extend(id, ttl_of(ttl), at, &mut effects);
+                        let _ = lock.extend(id, ttl_of(ttl), &mut effects);
                     }
                     Input::Release => lock.release(&mut effects),
                     Input::Cancel => lock.cancel(&mut effects),
                 }
-                sought.hear(report, at, &mut effects);
+                sought.hear(report, &mut effects);
                 Some(sought)
             }
             (None, _) => None,
@@ -272,6 +273,7 @@ impl Book {
         let (mut orders, mut events) = (VecDeque::new(), VecDeque::new());
         let (mut entropy, mut jitter) = (Numbered(0), Jitter::new(0));
         let mut effects = Effects {
+            now: at,
             config: &self.config,
             entropy: &mut entropy,
             jitter: &mut jitter,
@@ -283,12 +285,12 @@ impl Book {
         for (master, heard) in MasterId::all(MASTERS).flat_map(|master| answers.map(|heard| (master, heard)))
         {
             for round in 0..16 {
-                let report = lock.clone().answer(master, round, heard.answer(), at, &mut effects);
+                let report = lock.clone().answer(master, round, heard.answer(), &mut effects);
                 assert_eq!(report, Report::Nothing, "a lock that has ended reports");
             }
         }
         let mut lock = lock;
-        assert_eq!(lock.time_passed(at, &mut effects), Report::Nothing, "a lock that has ended reports");
+        assert_eq!(lock.time_passed(&mut effects), Report::Nothing, "a lock that has ended reports");
         lock.release(&mut effects);
         assert!(orders.is_empty(), "a lock that has ended gives orders: {orders:?}");
     }
