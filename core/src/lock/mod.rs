@@ -81,6 +81,20 @@ enum Phase {
     Releasing(Releasing),
 }
 
+/// How it stands with a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum State {
+    /// It has asked no master.
+    Queued,
+    Sought,
+    Held,
+    /// It is neither sought nor held any more.
+    LetGo,
+    /// Nothing refers to it any more. While its last event waits to be taken it keeps its number, so that a table by number can tell
+    /// the event's receiver from the next lock.
+    Over,
+}
+
 /// What an input leads to.
 enum Next {
     Stay,
@@ -163,32 +177,18 @@ impl Lock {
         }
     }
 
-    pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.stage, Stage::Queued)
-    }
-
-    /// Whether it is between two attempts.
-    pub(crate) fn is_clearing(&self) -> bool {
-        matches!(self.phase(), Some(Phase::Clearing(_)))
-    }
-
-    pub(crate) fn is_held(&self) -> bool {
-        matches!(self.phase(), Some(Phase::Held(_)))
-    }
-
-    /// Whether it is neither sought nor held any more.
-    pub(crate) fn has_let_go(&self) -> bool {
+    /// How it stands with the lock, as far as others need to know.
+    pub(crate) fn state(&self) -> State {
         match &self.stage {
-            Stage::Queued => false,
-            Stage::Asked(_, phase) => matches!(phase, Phase::Lost | Phase::Releasing(_)),
-            Stage::Told | Stage::Over => true,
+            Stage::Queued => State::Queued,
+            Stage::Asked(_, phase) => match phase {
+                Phase::Trying(_) | Phase::Clearing(_) | Phase::Resuming(_) => State::Sought,
+                Phase::Held(_) => State::Held,
+                Phase::Lost | Phase::Releasing(_) => State::LetGo,
+            },
+            Stage::Told => State::LetGo,
+            Stage::Over => State::Over,
         }
-    }
-
-    /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
-    /// a table by number can tell the event's receiver from the next lock.
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
     }
 
     pub(crate) fn token(&self) -> Option<Token> {

@@ -3,7 +3,7 @@
 use super::acquiring::{Attempt, Trying};
 use super::clearing::Clearing;
 use super::shared::{Context, Keys};
-use super::{Effects, Lock, Phase, Stage};
+use super::{Effects, Lock, Phase, Stage, State};
 use crate::protocol::{AcquireError, Action, Ballot, Event, MasterSet, Request, RequestError, Vote};
 
 impl Lock {
@@ -13,7 +13,7 @@ impl Lock {
         attempt: Attempt,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        debug_assert!(self.is_queued() || self.is_clearing(), "an attempt in the middle of another phase");
+        debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
         let base = &mut self.base;
         if !attempt.is_repeated {
@@ -51,7 +51,7 @@ impl Lock {
         watch: bool,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        if self.is_queued() {
+        if self.state() == State::Queued {
             // The script compares a token, and this one is nowhere.
             let mut keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
             let lost_round = self.base.next_round();

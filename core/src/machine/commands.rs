@@ -1,8 +1,7 @@
 //! What callers ask of a machine.
 
 use super::Machine;
-use super::slot::{Place, Slot};
-use super::task::Task;
+use super::slot::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
@@ -38,7 +37,7 @@ impl<E: Entropy> Machine<E> {
         }
         let mut lock = Lock::queued(id, wanted, now);
         let locks = &self.locks;
-        let is_held = |id| locks.get(id).is_some_and(|slot| slot.task.is_held());
+        let is_held = |id| locks.get(id).is_some_and(Slot::is_held);
         let entry = self.contenders.enter(wanted, id, is_held, &mut self.jitter, now);
         let effects = &mut effects!(self, now);
         let place = match entry {

@@ -2,10 +2,9 @@
 
 use super::Machine;
 use super::slab::Slab;
-use super::slot::{Place, Slot};
-use super::task::Task;
+use super::slot::{Place, Slot, Task};
 use crate::connection::News;
-use crate::lock::{Attempt, Effects, Grant, Lock, Report};
+use crate::lock::{Attempt, Effects, Grant, Lock, Report, State};
 use crate::protocol::{
     AcquireError, Answer, Decision, Entropy, LockId, MasterId, RequestError, Resource, Tally, Vote,
 };
@@ -51,7 +50,7 @@ impl<E: Entropy> Machine<E> {
         input: impl FnOnce(&mut Lock, &mut Effects<'_>) -> Report,
     ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let was_held = lock.is_held();
+        let was_held = lock.state() == State::Held;
         let effects = &mut effects!(self, now);
         let report = input(lock, effects);
         if !matches!(report, Report::Nothing) {
@@ -72,7 +71,7 @@ impl<E: Entropy> Machine<E> {
         change: impl FnOnce(&mut Bid, &mut Lock, &mut Effects<'_>),
     ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let was_held = lock.is_held();
+        let was_held = lock.state() == State::Held;
         if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
             change(bid, lock, &mut effects!(self, now));
             let next = bid.next_attempt();
@@ -85,15 +84,16 @@ impl<E: Entropy> Machine<E> {
     pub(super) fn changed(&mut self, id: LockId, was_held: bool) {
         let Some(slot) = self.locks.get_mut(id) else { return };
         let Task::Lock(lock) = &slot.task else { return };
-        match (was_held, lock.is_held()) {
+        let state = lock.state();
+        match (was_held, state == State::Held) {
             (false, true) => self.held += 1,
             (true, false) => self.held -= 1,
             _ => {}
         }
         let has_left = match slot.place {
-            Place::Front { .. } => lock.has_let_go(),
-            Place::Behind(_) => !lock.is_queued(),
-            Place::Outside(_) | Place::Gone => lock.is_over(),
+            Place::Front { .. } => state >= State::LetGo,
+            Place::Behind(_) => state != State::Queued,
+            Place::Outside(_) | Place::Gone => state == State::Over,
         };
         if has_left {
             self.leave(id);
@@ -105,7 +105,7 @@ impl<E: Entropy> Machine<E> {
     /// A lock wants nothing more from its contender, nor from the timers.
     fn leave(&mut self, id: LockId) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let (resource, is_over) = (lock.resource().clone(), lock.is_over());
+        let (resource, is_over) = (lock.resource().clone(), lock.state() == State::Over);
         match std::mem::replace(place, Place::Gone) {
             Place::Front { .. } => self.freed.push_back(LetGo { resource, grant: lock.grant() }),
             Place::Behind(place) => {
@@ -133,7 +133,7 @@ impl<E: Entropy> Machine<E> {
         match slot.place {
             Place::Behind(place) if is_due => self.give_up_behind(id, place, now),
             _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(effects)),
-            _ => self.changed(id, slot.task.is_held()),
+            _ => self.changed(id, slot.is_held()),
         }
     }
 
@@ -167,7 +167,8 @@ impl<E: Entropy> Machine<E> {
         let others = self.contenders.ahead_of(resource, place);
         let front = self.contenders.front(resource.as_bytes()).and_then(|front| self.lock(front));
         let bid = self.contenders.bid(resource.as_bytes());
-        let votes = bid.filter(|_| !front.is_some_and(Lock::is_held)).and_then(Bid::last_votes);
+        let votes =
+            bid.filter(|_| front.is_none_or(|front| front.state() != State::Held)).and_then(Bid::last_votes);
         // What one master said alone decides nothing.
         let quorum = self.config.quorum;
         let is_decided = |votes: &&[Vote]| {

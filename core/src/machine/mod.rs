@@ -24,7 +24,6 @@ mod output;
 mod routing;
 mod slab;
 mod slot;
-mod task;
 mod timers;
 
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
 use super::settling;
-use crate::lock::{Effects, Lock, Lost, Refused};
+use crate::lock::{Effects, Lock, Lost, Refused, State};
 use crate::protocol::{AcquireError, Answer, Cause, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
@@ -52,7 +52,7 @@ impl Bid {
         });
         self.plan_next_attempt(lock, effects);
         self.conclude(lock, effects);
-        if lost.is_last && lock.is_clearing() {
+        if lost.is_last && lock.state() == State::Sought {
             self.finish(lock, effects);
         }
     }

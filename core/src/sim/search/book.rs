@@ -10,7 +10,7 @@ use super::item::{Item, Said};
 use super::scenario::{Scenario, TICK};
 use super::state::MASTERS;
 use crate::jitter::Jitter;
-use crate::lock::{Attempt, Effects, Lock, Order, Report};
+use crate::lock::{Attempt, Effects, Lock, Order, Report, State as LockState};
 use crate::protocol::{
     Acquire, AcquireError, Claim, Config, Entropy, EntropyFailed, Event, ExtensionId, LockId, MasterId,
     Resource, Token, Ttl,
@@ -59,7 +59,7 @@ impl Sought {
     fn forget_its_queue(&mut self) {
         self.lock.forget_its_grant();
         if let Some(bid) = &mut self.bid {
-            bid.forget_its_queue(self.lock.is_held());
+            bid.forget_its_queue(self.lock.state() == LockState::Held);
         }
         self.bid.take_if(|bid| **bid == Bid::default());
     }
@@ -155,7 +155,7 @@ impl Book {
     }
 
     pub(super) fn is_held(&self, lock: u32) -> bool {
-        self.entry(lock).is_some_and(|entry| entry.sought.lock.is_held())
+        self.entry(lock).is_some_and(|entry| entry.sought.lock.state() == LockState::Held)
     }
 
     /// Whether the lock has sent its last releases: what it hears from now on it only reports.
@@ -252,7 +252,7 @@ impl Book {
             )
         };
         let lock = match after {
-            Some(mut after) if !after.lock.is_over() && !told.iter().any(ends) => {
+            Some(mut after) if after.lock.state() != LockState::Over && !told.iter().any(ends) => {
                 after.forget_its_queue();
                 self.number(after, entropy.0, is_parting, (number, input, now))
             }
