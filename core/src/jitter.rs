@@ -7,11 +7,11 @@ use std::time::Duration;
 ///
 /// Tokens never come from it: they must differ between processes that share a past, as after a fork.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Jitter(u64);
+pub(crate) struct Jitter(u64);
 
 impl Jitter {
     /// The sequence of this seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 

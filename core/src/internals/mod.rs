@@ -13,7 +13,6 @@ mod sought;
 
 pub use self::sought::{Around, Sought};
 use crate::front::Port;
-pub use crate::jitter::Jitter;
 pub use crate::lock::Order;
 pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Ticket};
 use crate::protocol::{ConfigBuilder, LockId, Resource, Resumption};

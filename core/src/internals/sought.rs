@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::jitter::Jitter;
-use crate::lock::{Attempt, Effects, Lock, Order, Report};
+use crate::lock::{Attempt, Effects, Lock, Order, Report, State};
 use crate::protocol::{
     Acquire, Answer, Config, Entropy, Event, ExtensionId, FencingToken, LockId, MasterId, RequestError, Ttl,
 };
@@ -30,8 +30,9 @@ impl<'a, E: Entropy> Around<'a, E> {
         Self { config, entropy, jitter: Jitter::new(0), orders, events }
     }
 
-    fn effects(&mut self) -> Effects<'_> {
+    fn effects(&mut self, now: Instant) -> Effects<'_> {
         Effects {
+            now,
             config: self.config,
             entropy: &mut self.entropy,
             jitter: &mut self.jitter,
@@ -60,13 +61,13 @@ impl Sought {
         around: &mut Around<'_, E>,
     ) -> Result<Self, RequestError> {
         let mut lock = Lock::queued(LockId { index: 0, generation: 0 }, wanted, now);
-        lock.attempt(Attempt::default(), now, &mut around.effects())?;
+        lock.attempt(Attempt::default(), &mut around.effects(now))?;
         Ok(Self { lock, bid: None })
     }
 
     fn hear<E: Entropy>(&mut self, report: Report, now: Instant, around: &mut Around<'_, E>) {
         if report != Report::Nothing {
-            self.bid.get_or_insert_default().hear(report, &mut self.lock, now, &mut around.effects());
+            self.bid.get_or_insert_default().hear(report, &mut self.lock, &mut around.effects(now));
         }
     }
 
@@ -81,19 +82,19 @@ impl Sought {
         now: Instant,
         around: &mut Around<'_, E>,
     ) {
-        let report = self.lock.answer(master, round, answer, now, &mut around.effects());
+        let report = self.lock.answer(master, round, answer, &mut around.effects(now));
         self.hear(report, now, around);
     }
 
     /// The time is `now`.
     pub fn time_passed<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) {
-        let report = self.lock.time_passed(now, &mut around.effects());
+        let report = self.lock.time_passed(&mut around.effects(now));
         self.hear(report, now, around);
     }
 
     /// The caller takes the grant: until when it is valid, if it still is.
     pub fn hand_over<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
-        let (valid_until, report) = self.lock.hand_over(now, &mut around.effects());
+        let (valid_until, report) = self.lock.hand_over(&mut around.effects(now));
         self.hear(report, now, around);
         valid_until
     }
@@ -109,17 +110,17 @@ impl Sought {
         now: Instant,
         around: &mut Around<'_, E>,
     ) -> Result<(), RequestError> {
-        self.lock.extend(ExtensionId(number), ttl, now, &mut around.effects())
+        self.lock.extend(ExtensionId(number), ttl, &mut around.effects(now))
     }
 
     /// The caller releases it.
-    pub fn release<E: Entropy>(&mut self, around: &mut Around<'_, E>) {
-        self.lock.release(&mut around.effects());
+    pub fn release<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) {
+        self.lock.release(&mut around.effects(now));
     }
 
     /// The caller gives it up.
-    pub fn cancel<E: Entropy>(&mut self, around: &mut Around<'_, E>) {
-        self.lock.cancel(&mut around.effects());
+    pub fn cancel<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) {
+        self.lock.cancel(&mut around.effects(now));
     }
 
     // Getters.
@@ -132,12 +133,12 @@ impl Sought {
 
     /// Whether it is held.
     pub fn is_held(&self) -> bool {
-        self.lock.is_held()
+        self.lock.state() == State::Held
     }
 
     /// Whether nothing refers to it any more.
     pub fn is_over(&self) -> bool {
-        self.lock.is_over()
+        self.lock.state() == State::Over
     }
 
     /// Whether the votes of its last attempt were split, and it goes on.
@@ -159,7 +160,7 @@ impl Sought {
     pub fn forget_its_queue(&mut self) {
         self.lock.forget_its_grant();
         if let Some(bid) = &mut self.bid {
-            bid.forget_its_queue(self.lock.is_held());
+            bid.forget_its_queue(self.lock.state() == State::Held);
         }
         self.bid.take_if(|bid| **bid == Bid::default());
     }

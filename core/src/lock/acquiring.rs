@@ -41,7 +41,8 @@ pub(super) struct Trying {
 }
 
 impl Trying {
-    pub(super) fn begin(attempt: Attempt, now: Instant, cx: &mut Context<'_, '_>) -> Self {
+    pub(super) fn begin(attempt: Attempt, cx: &mut Context<'_, '_>) -> Self {
+        let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
         let trying = Self {
             round: cx.base.next_round(),
@@ -74,13 +75,7 @@ impl Trying {
         self.ask(rest, cx);
     }
 
-    pub(super) fn answer(
-        &mut self,
-        master: MasterId,
-        answer: Answer,
-        now: Instant,
-        cx: &mut Context<'_, '_>,
-    ) -> Next {
+    pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
         // Of a master that has counted it is the answer to a raise, which sets no key.
         let has_counted = self.numbers.has_counted(master);
         if !has_counted {
@@ -99,7 +94,7 @@ impl Trying {
         self.votes.record(master, vote);
         let tally = self.votes.tally();
         if tally.other_fleet > 0 {
-            return Next::Lost(self.lost(Some((master, answer)), now, cx));
+            return Next::Lost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
             if vote.is_refusal() && self.yields {
@@ -123,8 +118,8 @@ impl Trying {
                 }
                 if matches!(answer, Answer::Holder { .. }) { Next::Named(master, answer) } else { Next::Stay }
             }
-            Decision::Won => self.won(now, cx),
-            Decision::Lost => Next::Lost(self.lost(Some((master, answer)), now, cx)),
+            Decision::Won => self.won(cx),
+            Decision::Lost => Next::Lost(self.lost(Some((master, answer)), cx)),
         }
     }
 
@@ -137,10 +132,11 @@ impl Trying {
     /// "If the client managed to acquire the lock in the majority of the instances, and the total time elapsed to
     /// acquire the lock is less than lock validity time, the lock is considered to be acquired" (Redis
     /// distributed-locks page, "The Redlock Algorithm", step 3).
-    fn won(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Next {
+    fn won(&mut self, cx: &mut Context<'_, '_>) -> Next {
+        let now = cx.effects.now;
         let valid_until = cx.base.ttl.valid_until(self.since);
         if now + NOTICE >= valid_until {
-            return Next::Lost(self.lost(None, now, cx));
+            return Next::Lost(self.lost(None, cx));
         }
         let mut unsettled = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(self.votes.len()).zip(self.votes.iter()) {
@@ -160,7 +156,7 @@ impl Trying {
     }
 
     /// `last` is the answer that decided it.
-    fn lost(&mut self, last: Option<(MasterId, Answer)>, now: Instant, cx: &mut Context<'_, '_>) -> Lost {
+    fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> Lost {
         let votes = self.votes.take();
         // A master that has said who holds the key has not set ours, and has nothing more to say.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
@@ -168,15 +164,16 @@ impl Trying {
                 cx.keys.reached.remove(master);
             }
         }
-        Lost { last, stale: self.stale, ..Lost::new(self.round, self.since, votes, now, cx) }
+        Lost { last, stale: self.stale, ..Lost::new(self.round, self.since, votes, cx) }
     }
 
     /// The caller's time is over in the middle of a round, or one master has been waited for long enough.
-    pub(super) fn time_passed(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Next {
+    pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
+        let now = cx.effects.now;
         if cx.base.give_up_at.is_none_or(|limit| now < limit) {
             self.ask_the_rest(cx);
             return Next::Stay;
         }
-        Next::Lost(Lost { is_last: true, ..self.lost(None, now, cx) })
+        Next::Lost(Lost { is_last: true, ..self.lost(None, cx) })
     }
 }

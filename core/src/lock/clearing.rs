@@ -52,13 +52,8 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    pub(super) fn new(
-        round: u32,
-        since: Instant,
-        mut votes: Vec<Vote>,
-        now: Instant,
-        cx: &Context<'_, '_>,
-    ) -> Self {
+    pub(super) fn new(round: u32, since: Instant, mut votes: Vec<Vote>, cx: &Context<'_, '_>) -> Self {
+        let now = cx.effects.now;
         let quorum = cx.quorum();
         let tally = Tally::of(&votes);
         let is_undecided =

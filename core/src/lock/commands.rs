@@ -8,11 +8,11 @@ use crate::time::Instant;
 
 impl Lock {
     /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
-    pub(crate) fn hand_over(&mut self, now: Instant, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
+    pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return (None, Report::Nothing);
         };
-        match held.hand_over(now, &mut Context { base, keys, effects }) {
+        match held.hand_over(&mut Context { base, keys, effects }) {
             Ok(valid_until) => (Some(valid_until), Report::Nothing),
             Err(next) => (None, self.go_on(next, effects)),
         }
@@ -23,13 +23,12 @@ impl Lock {
         &mut self,
         id: ExtensionId,
         ttl: Ttl,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return Err(RequestError::UnknownLock);
         };
-        held.extend(id, ttl, now, &mut Context { base, keys, effects })
+        held.extend(id, ttl, &mut Context { base, keys, effects })
     }
 
     /// Renews no more. An extension that is under way counts all the same.
@@ -40,7 +39,8 @@ impl Lock {
     }
 
     /// Before a command: a lock whose time has run out is lost, whether or not a timer has fired.
-    pub(crate) fn look_at_clock(&mut self, now: Instant, effects: &mut Effects<'_>) {
+    pub(crate) fn look_at_clock(&mut self, effects: &mut Effects<'_>) {
+        let now = effects.now;
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return };
         if held.taken && now + NOTICE >= held.valid_until {
             let next = held.lose(LossCause::Expired, &mut Context { base, keys, effects });
@@ -61,18 +61,22 @@ impl Lock {
     /// Gives the lock up and tells whether it was still ours.
     pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
-            Stage::Asked(keys, phase @ Phase::Held(_)) => {
-                let mut cx = Context { base: &mut self.base, keys, effects };
-                let Phase::Held(held) = std::mem::replace(phase, Phase::Lost) else { return };
-                held.end_extensions(LossCause::Released, &mut cx);
-                *phase = Phase::Releasing(Releasing::begin(held.votes, &mut cx));
-            }
-            Stage::Asked(_, Phase::Lost) => {
-                let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
-                debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
-            }
-            Stage::Asked(_, Phase::Releasing(_)) | Stage::Told => {}
-            Stage::Queued | Stage::Asked(..) | Stage::Over => self.cancel(effects),
+            Stage::Asked(keys, phase) => match phase {
+                Phase::Held(held) => {
+                    let mut cx = Context { base: &mut self.base, keys, effects };
+                    held.end_extensions(LossCause::Released, &mut cx);
+                    let buffer = std::mem::take(&mut held.votes);
+                    *phase = Phase::Releasing(Releasing::begin(buffer, &mut cx));
+                }
+                Phase::Lost => {
+                    let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
+                    debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
+                }
+                Phase::Releasing(_) => {}
+                Phase::Trying(_) | Phase::Clearing(_) | Phase::Resuming(_) => self.cancel(effects),
+            },
+            Stage::Told => {}
+            Stage::Queued | Stage::Over => self.cancel(effects),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::jitter::Jitter;
 use crate::protocol::{Config, Entropy, Event, MasterSet, Request, RequestError, Token};
+use crate::time::Instant;
 
 /// One request for a set of masters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -16,6 +17,7 @@ pub struct Order {
 
 /// What a lock may use and bring about while it handles one input.
 pub(crate) struct Effects<'a> {
+    pub(crate) now: Instant,
     pub(crate) config: &'a Config,
     pub(crate) entropy: &'a mut dyn Entropy,
     pub(crate) jitter: &'a mut Jitter,

@@ -64,13 +64,12 @@ impl Held {
         &mut self,
         id: ExtensionId,
         ttl: Ttl,
-        now: Instant,
         cx: &mut Context<'_, '_>,
     ) -> Result<(), RequestError> {
         if !self.has_room() {
             return Err(RequestError::TooManyExtensions);
         }
-        self.start_extension(Some(id), ttl, now, cx);
+        self.start_extension(Some(id), ttl, cx);
         Ok(())
     }
 
@@ -80,9 +79,9 @@ impl Held {
         &mut self,
         caller: Option<ExtensionId>,
         ttl: Ttl,
-        now: Instant,
         cx: &mut Context<'_, '_>,
     ) {
+        let now = cx.effects.now;
         let round = cx.base.next_round();
         let asked = cx.keys.reached.without(cx.keys.forsaken).without(cx.keys.unproven);
         let votes = Votes::outstanding_from(asked, cx.effects.config.masters.len(), Vec::new());
@@ -104,9 +103,9 @@ impl Held {
         master: MasterId,
         round: u32,
         answer: Answer,
-        now: Instant,
         cx: &mut Context<'_, '_>,
     ) -> Next {
+        let now = cx.effects.now;
         let Some(place) = self.extensions.iter().position(|extension| extension.round == round) else {
             return Next::Stay;
         };
@@ -124,12 +123,12 @@ impl Held {
             }
             // Nobody has it, so nobody loses it.
             self.votes = extension.votes.take();
-            return self.ended_untaken(now, cx);
+            return self.ended_untaken(cx);
         }
         if tally.granted >= quorum.needed() {
             // Decided after validity ended it revives nothing: the key may have gone to another and come back.
             if now + NOTICE >= self.valid_until {
-                return self.time_passed(now, cx);
+                return self.time_passed(cx);
             }
             // Whose caller has been told of a failure already hears of it as of a renewal.
             let caller = extension.caller.filter(|_| extension.stage == Stage::Open);
@@ -147,7 +146,7 @@ impl Held {
             });
             self.heal_behind(place, cx);
         } else if tally.granted + tally.outstanding < quorum.needed() {
-            self.extension_failed(place, now, cx);
+            self.extension_failed(place, cx);
         }
         Next::Stay
     }
@@ -170,7 +169,8 @@ impl Held {
     }
 
     /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer may say that they do not hold it.
-    fn extension_failed(&mut self, place: usize, now: Instant, cx: &mut Context<'_, '_>) {
+    fn extension_failed(&mut self, place: usize, cx: &mut Context<'_, '_>) {
+        let now = cx.effects.now;
         let Some(extension) = self.extensions.get_mut(place) else { return };
         let first_time = std::mem::replace(&mut extension.stage, Stage::Failed) == Stage::Open;
         let (caller, votes) = (extension.caller, extension.votes.to_vec());

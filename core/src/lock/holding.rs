@@ -73,7 +73,6 @@ impl Held {
         master: MasterId,
         round: u32,
         answer: Answer,
-        now: Instant,
         cx: &mut Context<'_, '_>,
     ) -> Next {
         if round == self.round {
@@ -81,7 +80,7 @@ impl Held {
         } else if round == self.healing_round {
             self.heal_answered(master, answer, cx);
         } else {
-            return self.extension_answered(master, round, answer, now, cx);
+            return self.extension_answered(master, round, answer, cx);
         }
         Next::Stay
     }
@@ -109,32 +108,34 @@ impl Held {
     }
 
     /// The caller takes it, if it is still valid; if not, the lock is sought further.
-    pub(super) fn hand_over(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Result<Instant, Next> {
+    pub(super) fn hand_over(&mut self, cx: &mut Context<'_, '_>) -> Result<Instant, Next> {
+        let now = cx.effects.now;
         if now + NOTICE < self.valid_until {
             self.taken = true;
             return Ok(self.valid_until);
         }
-        Err(self.ended_untaken(now, cx))
+        Err(self.ended_untaken(cx))
     }
 
-    pub(super) fn time_passed(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Next {
+    pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
+        let now = cx.effects.now;
         if now + NOTICE >= self.valid_until {
-            return if self.taken { self.lose(LossCause::Expired, cx) } else { self.ended_untaken(now, cx) };
+            return if self.taken { self.lose(LossCause::Expired, cx) } else { self.ended_untaken(cx) };
         }
         if self.next_renewal().is_some_and(|next| next <= now) {
-            self.start_extension(None, cx.base.ttl, now, cx);
+            self.start_extension(None, cx.base.ttl, cx);
         }
         Next::Stay
     }
 
     /// A grant that ended before anybody took it is a lost attempt.
-    pub(super) fn ended_untaken(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Next {
+    pub(super) fn ended_untaken(&mut self, cx: &mut Context<'_, '_>) -> Next {
         self.end_extensions(LossCause::Expired, cx);
         let votes = std::mem::take(&mut self.votes);
         if self.was_resumed {
             return not_resumed(votes, cx);
         }
-        Next::Lost(Lost { was_granted: true, ..Lost::new(self.round, self.since, votes, now, cx) })
+        Next::Lost(Lost { was_granted: true, ..Lost::new(self.round, self.since, votes, cx) })
     }
 
     /// The holder is told, and what is left of the lock is cleared away.

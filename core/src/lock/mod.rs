@@ -82,6 +82,20 @@ enum Phase {
     Releasing(Releasing),
 }
 
+/// How it stands with a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum State {
+    /// It has asked no master.
+    Queued,
+    Sought,
+    Held,
+    /// It is neither sought nor held any more.
+    LetGo,
+    /// Nothing refers to it any more. While its last event waits to be taken it keeps its number, so that a table by number can tell
+    /// the event's receiver from the next lock.
+    Over,
+}
+
 /// What an input leads to.
 enum Next {
     Stay,
@@ -128,16 +142,16 @@ impl Lock {
         id: LockId,
         wanted: &Acquire,
         resumption: Resumption,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Self {
+        let now = effects.now;
         let mut base = Base::new(id, wanted, now);
         base.longest_ttl = effects.config.longest_ttl();
         (base.attempts, base.attempts_allowed) = (1, Some(1));
         let all = MasterSet::all(effects.config.masters.len());
         let mut keys = Keys::new(&base, resumption.token, all);
         (keys.forsaken, keys.fence) = (resumption.uncounted, resumption.fencing_token);
-        let resuming = Resuming::begin(now, &mut Context { base: &mut base, keys: &mut keys, effects });
+        let resuming = Resuming::begin(&mut Context { base: &mut base, keys: &mut keys, effects });
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
@@ -164,32 +178,18 @@ impl Lock {
         }
     }
 
-    pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.stage, Stage::Queued)
-    }
-
-    /// Whether it is between two attempts.
-    pub(crate) fn is_clearing(&self) -> bool {
-        matches!(self.phase(), Some(Phase::Clearing(_)))
-    }
-
-    pub(crate) fn is_held(&self) -> bool {
-        matches!(self.phase(), Some(Phase::Held(_)))
-    }
-
-    /// Whether it is neither sought nor held any more.
-    pub(crate) fn has_let_go(&self) -> bool {
+    /// How it stands with the lock, as far as others need to know.
+    pub(crate) fn state(&self) -> State {
         match &self.stage {
-            Stage::Queued => false,
-            Stage::Asked(_, phase) => matches!(phase, Phase::Lost | Phase::Releasing(_)),
-            Stage::Told | Stage::Over => true,
+            Stage::Queued => State::Queued,
+            Stage::Asked(_, phase) => match phase {
+                Phase::Trying(_) | Phase::Clearing(_) | Phase::Resuming(_) => State::Sought,
+                Phase::Held(_) => State::Held,
+                Phase::Lost | Phase::Releasing(_) => State::LetGo,
+            },
+            Stage::Told => State::LetGo,
+            Stage::Over => State::Over,
         }
-    }
-
-    /// Whether nothing refers to the lock any more. While its last event waits to be taken it keeps its number, so that
-    /// a table by number can tell the event's receiver from the next lock.
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
     }
 
     pub(crate) fn token(&self) -> Option<Token> {
@@ -265,16 +265,15 @@ impl Lock {
         master: MasterId,
         round: u32,
         answer: Answer,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Report {
         let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Nothing };
         let cx = &mut Context { base: &mut self.base, keys, effects };
         let next = match phase {
-            Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, now, cx),
+            Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, cx),
             Phase::Clearing(clearing) => clearing.answer(master, round, answer),
-            Phase::Resuming(resuming) if resuming.round == round => resuming.answer(master, answer, now, cx),
-            Phase::Held(held) => held.answer(master, round, answer, now, cx),
+            Phase::Resuming(resuming) if resuming.round == round => resuming.answer(master, answer, cx),
+            Phase::Held(held) => held.answer(master, round, answer, cx),
             Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
             Phase::Trying(_) | Phase::Resuming(_) | Phase::Lost | Phase::Releasing(_) => Next::Stay,
         };
@@ -283,7 +282,8 @@ impl Lock {
     }
 
     /// The time is `now`.
-    pub(crate) fn time_passed(&mut self, now: Instant, effects: &mut Effects<'_>) -> Report {
+    pub(crate) fn time_passed(&mut self, effects: &mut Effects<'_>) -> Report {
+        let now = effects.now;
         let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
         let (keys, phase) = match &mut self.stage {
             Stage::Asked(keys, phase) => (keys, phase),
@@ -294,9 +294,9 @@ impl Lock {
         let next = match phase {
             Phase::Clearing(_) => return Report::Idle,
             _ if !is_due => Next::Stay,
-            Phase::Trying(trying) => trying.time_passed(now, cx),
-            Phase::Resuming(resuming) => resuming.time_passed(now, cx),
-            Phase::Held(held) => held.time_passed(now, cx),
+            Phase::Trying(trying) => trying.time_passed(cx),
+            Phase::Resuming(resuming) => resuming.time_passed(cx),
+            Phase::Held(held) => held.time_passed(cx),
             Phase::Lost | Phase::Releasing(_) => Next::Stay,
         };
         self.go_on(next, effects)

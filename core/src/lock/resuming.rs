@@ -16,7 +16,8 @@ pub(super) struct Resuming {
 
 impl Resuming {
     /// Asks all masters that may be counted: any of them may hold the token.
-    pub(super) fn begin(now: Instant, cx: &mut Context<'_, '_>) -> Self {
+    pub(super) fn begin(cx: &mut Context<'_, '_>) -> Self {
+        let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
         let asked = MasterSet::all(masters).without(cx.keys.forsaken);
         let round = cx.base.next_round();
@@ -24,13 +25,8 @@ impl Resuming {
         Self { round, since: now, votes: Votes::outstanding_from(asked, masters, Vec::new()) }
     }
 
-    pub(super) fn answer(
-        &mut self,
-        master: MasterId,
-        answer: Answer,
-        now: Instant,
-        cx: &mut Context<'_, '_>,
-    ) -> Next {
+    pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
+        let now = cx.effects.now;
         self.votes.record(master, answer.holder_vote(false));
         let quorum = cx.quorum();
         let tally = self.votes.tally();
@@ -50,7 +46,8 @@ impl Resuming {
     }
 
     /// The caller's time is over.
-    pub(super) fn time_passed(&mut self, now: Instant, cx: &mut Context<'_, '_>) -> Next {
+    pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
+        let now = cx.effects.now;
         let waited = now.since(self.since);
         for master in MasterId::all(self.votes.len()) {
             if self.votes.get(master.index()) == Some(&Vote::Outstanding) {

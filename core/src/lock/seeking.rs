@@ -3,19 +3,17 @@
 use super::acquiring::{Attempt, Trying};
 use super::clearing::Clearing;
 use super::shared::{Context, Keys};
-use super::{Effects, Lock, Phase, Stage};
+use super::{Effects, Lock, Phase, Stage, State};
 use crate::protocol::{AcquireError, Action, Ballot, Event, MasterSet, Request, RequestError, Vote};
-use crate::time::Instant;
 
 impl Lock {
     /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
     pub(crate) fn attempt(
         &mut self,
         attempt: Attempt,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        debug_assert!(self.is_queued() || self.is_clearing(), "an attempt in the middle of another phase");
+        debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
         let base = &mut self.base;
         if !attempt.is_repeated {
@@ -23,7 +21,7 @@ impl Lock {
         }
         let all = MasterSet::all(effects.config.masters.len());
         let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
-        let trying = Trying::begin(attempt, now, &mut Context { base, keys: &mut keys, effects });
+        let trying = Trying::begin(attempt, &mut Context { base, keys: &mut keys, effects });
         self.stage = Stage::Asked(keys, Phase::Trying(trying));
         Ok(())
     }
@@ -53,7 +51,7 @@ impl Lock {
         watch: bool,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        if self.is_queued() {
+        if self.state() == State::Queued {
             // The script compares a token, and this one is nowhere.
             let mut keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
             let lost_round = self.base.next_round();

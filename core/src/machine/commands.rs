@@ -1,8 +1,7 @@
 //! What callers ask of a machine.
 
 use super::Machine;
-use super::slot::{Place, Slot};
-use super::task::Task;
+use super::slot::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
@@ -33,24 +32,24 @@ impl<E: Entropy> Machine<E> {
     /// The lock that is wanted, and where it waits; it has asked already if it need not.
     fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(Lock, Place), RequestError> {
         if let Some(resumption) = wanted.resumption {
-            let lock = Lock::resumed(id, wanted, resumption, now, &mut effects!(self));
+            let lock = Lock::resumed(id, wanted, resumption, &mut effects!(self, now));
             return Ok((lock, Place::Outside(None)));
         }
         let mut lock = Lock::queued(id, wanted, now);
         let locks = &self.locks;
-        let is_held = |id| locks.get(id).is_some_and(|slot| slot.task.is_held());
+        let is_held = |id| locks.get(id).is_some_and(Slot::is_held);
         let entry = self.contenders.enter(wanted, id, is_held, &mut self.jitter, now);
-        let effects = &mut effects!(self);
+        let effects = &mut effects!(self, now);
         let place = match entry {
             Entry::Outside => {
-                lock.attempt(Attempt::default(), now, effects)?;
+                lock.attempt(Attempt::default(), effects)?;
                 Place::Outside(None)
             }
             Entry::Front(start) => {
                 let bid = (!start.is_plain()).then(|| self.contenders.bid_mut(&wanted.resource)).flatten();
                 let (begun, next_attempt) = match bid {
-                    Some(bid) => (bid.begin(start, &mut lock, now, effects), bid.next_attempt()),
-                    None => (lock.attempt(Attempt::default(), now, effects), None),
+                    Some(bid) => (bid.begin(start, &mut lock, effects), bid.next_attempt()),
+                    None => (lock.attempt(Attempt::default(), effects), None),
                 };
                 if let Err(error) = begun {
                     self.contenders.leave_front(&wanted.resource);
@@ -75,7 +74,7 @@ impl<E: Entropy> Machine<E> {
     pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
         let mut valid_until = None;
         self.input(lock, now, |lock, effects| {
-            let (until, report) = lock.hand_over(now, effects);
+            let (until, report) = lock.hand_over(effects);
             valid_until = until;
             report
         });
@@ -92,8 +91,8 @@ impl<E: Entropy> Machine<E> {
         self.extensions += 1;
         let id = ExtensionId(self.extensions);
         let started = self.with_lock(lock, now, |lock, effects| {
-            lock.look_at_clock(now, effects);
-            lock.extend(id, ttl, now, effects)
+            lock.look_at_clock(effects);
+            lock.extend(id, ttl, effects)
         });
         self.settle(now);
         started.unwrap_or(Err(RequestError::UnknownLock)).map(|()| id)
@@ -108,7 +107,7 @@ impl<E: Entropy> Machine<E> {
     /// Releases a lock. It ends with [`Event::Released`](super::Event::Released); a lock that is still sought is cancelled instead, without an event.
     pub fn release(&mut self, lock: LockId, now: Instant) {
         self.with_lock(lock, now, |lock, effects| {
-            lock.look_at_clock(now, effects);
+            lock.look_at_clock(effects);
             lock.release(effects);
         });
         self.settle(now);
@@ -118,7 +117,7 @@ impl<E: Entropy> Machine<E> {
     /// is not held any more.
     pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {
-            lock.look_at_clock(now, effects);
+            lock.look_at_clock(effects);
             lock.hand_on(effects)
         });
         self.settle(now);
@@ -137,7 +136,7 @@ impl<E: Entropy> Machine<E> {
     ) -> Result<LockId, RequestError> {
         self.check_room()?;
         let id = self.locks.next_id();
-        let lock = Lock::released(id, resource, token, &mut effects!(self));
+        let lock = Lock::released(id, resource, token, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
         self.changed(id, false);
         self.settle(now);
@@ -155,7 +154,7 @@ impl<E: Entropy> Machine<E> {
         }
         self.check_room().map_err(BootstrapError::Request)?;
         let id = self.locks.next_id();
-        let bootstrap = Bootstrap::new(id, &mut effects!(self));
+        let bootstrap = Bootstrap::new(id, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Bootstrap(bootstrap), Place::Outside(None)));
         self.settle(now);
         Ok(id)

@@ -2,10 +2,9 @@
 
 use super::Machine;
 use super::slab::Slab;
-use super::slot::{Place, Slot};
-use super::task::Task;
+use super::slot::{Place, Slot, Task};
 use crate::connection::News;
-use crate::lock::{Attempt, Effects, Grant, Lock, Report};
+use crate::lock::{Attempt, Effects, Grant, Lock, Report, State};
 use crate::protocol::{
     AcquireError, Answer, Decision, Entropy, LockId, MasterId, RequestError, Resource, Tally, Vote,
 };
@@ -23,9 +22,9 @@ pub(super) struct LetGo {
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
         if let Some(Slot { task: Task::Bootstrap(bootstrap), .. }) = self.locks.get_mut(id) {
-            return bootstrap.answer(master, round, answer, &mut effects!(self));
+            return bootstrap.answer(master, round, answer, &mut effects!(self, now));
         }
-        self.input(id, now, |lock, effects| lock.answer(master, round, answer, now, effects));
+        self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }
 
     /// Changes a lock in a way that does not concern its contender.
@@ -51,12 +50,12 @@ impl<E: Entropy> Machine<E> {
         input: impl FnOnce(&mut Lock, &mut Effects<'_>) -> Report,
     ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let was_held = lock.is_held();
-        let effects = &mut effects!(self);
+        let was_held = lock.state() == State::Held;
+        let effects = &mut effects!(self, now);
         let report = input(lock, effects);
         if !matches!(report, Report::Nothing) {
             if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
-                bid.hear(report, lock, now, effects);
+                bid.hear(report, lock, effects);
                 let next = bid.next_attempt();
                 plan(place, next);
             }
@@ -65,11 +64,16 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Something that the lock in front of a queue is not told itself, but the bid for it, if there is one.
-    fn contend(&mut self, id: LockId, change: impl FnOnce(&mut Bid, &mut Lock, &mut Effects<'_>)) {
+    fn contend(
+        &mut self,
+        id: LockId,
+        now: Instant,
+        change: impl FnOnce(&mut Bid, &mut Lock, &mut Effects<'_>),
+    ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let was_held = lock.is_held();
+        let was_held = lock.state() == State::Held;
         if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
-            change(bid, lock, &mut effects!(self));
+            change(bid, lock, &mut effects!(self, now));
             let next = bid.next_attempt();
             plan(place, next);
         }
@@ -80,15 +84,16 @@ impl<E: Entropy> Machine<E> {
     pub(super) fn changed(&mut self, id: LockId, was_held: bool) {
         let Some(slot) = self.locks.get_mut(id) else { return };
         let Task::Lock(lock) = &slot.task else { return };
-        match (was_held, lock.is_held()) {
+        let state = lock.state();
+        match (was_held, state == State::Held) {
             (false, true) => self.held += 1,
             (true, false) => self.held -= 1,
             _ => {}
         }
         let has_left = match slot.place {
-            Place::Front { .. } => lock.has_let_go(),
-            Place::Behind(_) => !lock.is_queued(),
-            Place::Outside(_) | Place::Gone => lock.is_over(),
+            Place::Front { .. } => state >= State::LetGo,
+            Place::Behind(_) => state != State::Queued,
+            Place::Outside(_) | Place::Gone => state == State::Over,
         };
         if has_left {
             self.leave(id);
@@ -100,7 +105,7 @@ impl<E: Entropy> Machine<E> {
     /// A lock wants nothing more from its contender, nor from the timers.
     fn leave(&mut self, id: LockId) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let (resource, is_over) = (lock.resource().clone(), lock.is_over());
+        let (resource, is_over) = (lock.resource().clone(), lock.state() == State::Over);
         match std::mem::replace(place, Place::Gone) {
             Place::Front { .. } => self.freed.push_back(LetGo { resource, grant: lock.grant() }),
             Place::Behind(place) => {
@@ -127,8 +132,8 @@ impl<E: Entropy> Machine<E> {
         let is_due = slot.deadline().is_some_and(|deadline| deadline <= now);
         match slot.place {
             Place::Behind(place) if is_due => self.give_up_behind(id, place, now),
-            _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(now, effects)),
-            _ => self.changed(id, slot.task.is_held()),
+            _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(effects)),
+            _ => self.changed(id, slot.is_held()),
         }
     }
 
@@ -142,15 +147,15 @@ impl<E: Entropy> Machine<E> {
             slot.place = Place::Front { next_attempt: None };
         }
         match begin {
-            Begin::GoOn => self.contend(id, |bid, lock, effects| bid.go_on(lock, now, effects)),
+            Begin::GoOn => self.contend(id, now, |bid, lock, effects| bid.go_on(lock, effects)),
             Begin::Start(start) if start.is_plain() => {
                 self.with_lock(id, now, |lock, effects| {
-                    let begun = lock.attempt(Attempt::default(), now, effects);
+                    let begun = lock.attempt(Attempt::default(), effects);
                     tell_failure(begun, lock, effects);
                 });
             }
-            Begin::Start(start) => self.contend(id, |bid, lock, effects| {
-                let begun = bid.begin(start, lock, now, effects);
+            Begin::Start(start) => self.contend(id, now, |bid, lock, effects| {
+                let begun = bid.begin(start, lock, effects);
                 tell_failure(begun, lock, effects);
             }),
         }
@@ -162,7 +167,8 @@ impl<E: Entropy> Machine<E> {
         let others = self.contenders.ahead_of(resource, place);
         let front = self.contenders.front(resource.key()).and_then(|front| self.lock(front));
         let bid = self.contenders.bid(resource.key());
-        let votes = bid.filter(|_| !front.is_some_and(Lock::is_held)).and_then(Bid::last_votes);
+        let votes =
+            bid.filter(|_| front.is_none_or(|front| front.state() != State::Held)).and_then(Bid::last_votes);
         // What one master said alone decides nothing.
         let quorum = self.config.quorum;
         let is_decided = |votes: &&[Vote]| {
@@ -183,17 +189,17 @@ impl<E: Entropy> Machine<E> {
                 let by_us = matches!(news, News::ChangedByUs(_));
                 if self.contenders.bid(key).is_some() {
                     if let Some(front) = self.contenders.front(key) {
-                        self.contend(front, |bid, lock, effects| {
-                            bid.changed(master, by_us, lock, now, effects);
+                        self.contend(front, now, |bid, lock, effects| {
+                            bid.changed(master, by_us, lock, effects);
                         });
                     }
                 }
             }
             News::AllChanged | News::Deaf => {
                 for id in self.contenders.bidders() {
-                    self.contend(id, |bid, lock, effects| match news {
-                        News::Deaf => bid.deaf(master, lock, now, effects),
-                        _ => bid.changed(master, false, lock, now, effects),
+                    self.contend(id, now, |bid, lock, effects| match news {
+                        News::Deaf => bid.deaf(master, lock, effects),
+                        _ => bid.changed(master, false, lock, effects),
                     });
                 }
             }

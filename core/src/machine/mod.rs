@@ -5,8 +5,9 @@
 
 /// The effects that a lock may bring about, borrowed beside the lock itself.
 macro_rules! effects {
-    ($machine:ident) => {
+    ($machine:ident, $now:ident) => {
         Effects {
+            now: $now,
             config: &$machine.config,
             entropy: &mut $machine.entropy,
             jitter: &mut $machine.jitter,
@@ -23,7 +24,6 @@ mod output;
 mod routing;
 mod slab;
 mod slot;
-mod task;
 mod timers;
 
 use std::collections::VecDeque;

@@ -1,6 +1,7 @@
 //! What a machine keeps of one lock or bootstrap: itself, its timer, and where it waits.
 
-use super::task::Task;
+use crate::bootstrap::Bootstrap;
+use crate::lock::{Lock, State};
 use crate::time::Instant;
 use crate::waiting::{self, Bid};
 
@@ -30,15 +31,39 @@ impl Slot {
         Self { task, armed: None, place }
     }
 
+    /// Whether it is a lock that is held.
+    pub(super) fn is_held(&self) -> bool {
+        self.task.as_lock().is_some_and(|lock| lock.state() == State::Held)
+    }
+
     /// When it has something to do, or its contender for it.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let ours = self.task.deadline();
+        // A bootstrap has none: each of its requests is answered in the time that the connection gives it.
+        let ours = self.task.as_lock().and_then(Lock::deadline);
         let next_attempt = match &self.place {
             Place::Front { next_attempt } => *next_attempt,
             Place::Outside(Some(bid)) => bid.next_attempt(),
             Place::Outside(None) | Place::Behind(_) | Place::Gone => None,
         };
         Instant::first_of(ours, next_attempt)
+    }
+}
+
+/// Something that asks masters and ends with an event.
+// Almost all of them are locks, so that their size is the right one.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone)]
+pub(super) enum Task {
+    Lock(Lock),
+    Bootstrap(Bootstrap),
+}
+
+impl Task {
+    pub(super) fn as_lock(&self) -> Option<&Lock> {
+        match self {
+            Self::Lock(lock) => Some(lock),
+            Self::Bootstrap(_) => None,
+        }
     }
 }

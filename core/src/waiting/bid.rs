@@ -136,8 +136,8 @@ impl Bid {
     }
 
     /// Waits on where the lock before this one left.
-    pub(crate) fn go_on(&mut self, lock: &Lock, now: Instant, effects: &mut Effects<'_>) {
-        self.plan_next_attempt(lock, now, effects);
+    pub(crate) fn go_on(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
+        self.plan_next_attempt(lock, effects);
     }
 
     /// When the next attempt is to be made, unless there is news before.
@@ -152,6 +152,15 @@ impl Bid {
     /// What the masters said in the last attempt that came to a decision.
     pub(crate) fn last_votes(&self) -> Option<&[Vote]> {
         self.last_votes.as_deref()
+    }
+
+    /// The wait behind a lost round, for what comes only then.
+    pub(super) fn lost_wait(&mut self) -> Option<&mut Waiting> {
+        debug_assert!(
+            matches!(self.plan, Plan::Waiting(_)),
+            "an answer behind a lost round comes behind one"
+        );
+        self.waiting()
     }
 
     pub(super) fn waiting(&mut self) -> Option<&mut Waiting> {
@@ -179,8 +188,8 @@ impl Bid {
     // Attempts.
 
     /// Has the lock make an attempt.
-    pub(super) fn ask(&mut self, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
-        if let Err(error) = self.attempt(false, lock, now, effects) {
+    pub(super) fn ask(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        if let Err(error) = self.attempt(false, lock, effects) {
             lock.fail(AcquireError::Request(error), effects);
         }
     }
@@ -189,11 +198,11 @@ impl Bid {
         &mut self,
         is_repeated: bool,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
+        let now = effects.now;
         // A process that listens has one rival. When that one lets go, nobody takes a vote away.
-        let first = self.first_to_ask(lock, now, effects).filter(|_| !self.listens);
+        let first = self.first_to_ask(lock, effects).filter(|_| !self.listens);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
         self.plan = Plan::Asking { first_leads };
         let attempt = Attempt {
@@ -202,49 +211,44 @@ impl Bid {
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
         };
-        lock.attempt(attempt, now, effects)
+        lock.attempt(attempt, effects)
     }
 
     /// What the lock reports.
-    pub(crate) fn hear(&mut self, report: Report, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+    pub(crate) fn hear(&mut self, report: Report, lock: &mut Lock, effects: &mut Effects<'_>) {
         match report {
             Report::Nothing => {}
-            Report::Named(master, answer) => self.note(master, answer, false, now, effects),
-            Report::Lost(lost) => self.lost(lost, lock, now, effects),
+            Report::Named(master, answer) => self.note(master, answer, false, effects),
+            Report::Lost(lost) => self.lost(lost, lock, effects),
             Report::Refused(refused) => {
-                self.note(refused.first, refused.answer, false, now, effects);
+                self.note(refused.first, refused.answer, false, effects);
                 if lock.may_try_again() {
-                    self.turned_away(refused, lock, now, effects);
+                    self.turned_away(refused, lock, effects);
                 } else {
-                    self.look_around(refused, lock, now, effects);
+                    self.look_around(refused, lock, effects);
                 }
             }
-            Report::Late(master, answer) => self.voted_late(master, answer, lock, now, effects),
-            Report::Read(master, answer) => self.was_read(master, answer, lock, now, effects),
-            Report::Idle => self.time_passed(lock, now, effects),
+            Report::Late(master, answer) => self.voted_late(master, answer, lock, effects),
+            Report::Read(master, answer) => self.was_read(master, answer, lock, effects),
+            Report::Idle => self.time_passed(lock, effects),
         }
     }
 
-    fn time_passed(&mut self, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+    fn time_passed(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         let is_due = self.next_attempt().is_some_and(|at| at <= now);
         let is_over = lock.give_up_at().is_some_and(|limit| limit <= now);
         match &self.plan {
-            Plan::Pause { .. } if is_due => self.ask(lock, now, effects),
-            Plan::Waiting(_) if is_due && !is_over => self.ask(lock, now, effects),
+            Plan::Pause { .. } if is_due => self.ask(lock, effects),
+            Plan::Waiting(_) if is_due && !is_over => self.ask(lock, effects),
             Plan::Waiting(_) if is_due || is_over => self.finish(lock, effects),
             Plan::Asking { .. } | Plan::Pause { .. } | Plan::Waiting(_) => {}
         }
     }
 
     /// What an answer says about the key on a master.
-    pub(super) fn note(
-        &mut self,
-        master: MasterId,
-        answer: Answer,
-        is_read: bool,
-        now: Instant,
-        effects: &Effects<'_>,
-    ) {
+    pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, effects: &Effects<'_>) {
+        let now = effects.now;
         if is_read || matches!(answer, Answer::Holder { .. }) {
             self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
         }

@@ -18,10 +18,9 @@ impl Bid {
         &mut self,
         until: Instant,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
-        let Some(first) = self.first_to_ask(lock, now, effects) else {
+        let Some(first) = self.first_to_ask(lock, effects) else {
             self.plan = Plan::Pause { until };
             return Ok(());
         };
@@ -41,7 +40,7 @@ impl Bid {
 
     /// Others go first: who holds the key next, and until when, the first master tells if it is asked.
     pub(super) fn listen_again(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         if let Some(first) = waiting.refused_first {
             waiting.listens = true;
             // Only the first token of a lock can be missing.
@@ -66,11 +65,11 @@ impl Bid {
         first: MasterId,
         answer: Answer,
         lock: &Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        self.note(first, answer, true, now, effects);
-        let Some(waiting) = self.waiting() else { return };
+        let now = effects.now;
+        self.note(first, answer, true, effects);
+        let Some(waiting) = self.lost_wait() else { return };
         waiting.listens = false;
         let Answer::Holder { holder, remaining, .. } = answer else { return };
         let vote = Vote::HeldByAnother { remaining, holder: Some(holder) };
@@ -78,6 +77,6 @@ impl Bid {
         waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
         self.met_others = Some(now);
         self.met(vote);
-        self.plan_next_attempt(lock, now, effects);
+        self.plan_next_attempt(lock, effects);
     }
 }

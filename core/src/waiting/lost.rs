@@ -3,20 +3,21 @@
 use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
 use super::settling;
-use crate::lock::{Effects, Lock, Lost, Refused};
+use crate::lock::{Effects, Lock, Lost, Refused, State};
 use crate::protocol::{AcquireError, Answer, Cause, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
 
 impl Bid {
-    pub(super) fn lost(&mut self, lost: Lost, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+    pub(super) fn lost(&mut self, lost: Lost, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         self.came_at.get_or_insert(lost.since);
         if lost.was_granted {
             // What was known before it was held is of the past.
             self.masters = Masters::default();
         }
         if let Some((master, answer)) = lost.last {
-            self.note(master, answer, false, now, effects);
+            self.note(master, answer, false, effects);
         }
         if !lost.is_undecided || self.last_votes.is_none() {
             self.last_votes = Some(lost.votes.clone());
@@ -27,7 +28,7 @@ impl Bid {
             // Once for each master, so that it ends.
             stale.iter().for_each(|master| self.repeated.insert(master));
             lock.give_back(effects);
-            if let Err(error) = self.attempt(true, lock, now, effects) {
+            if let Err(error) = self.attempt(true, lock, effects) {
                 lock.fail(AcquireError::Request(error), effects);
             }
             return;
@@ -49,9 +50,9 @@ impl Bid {
             refused_first: None,
             listens: false,
         });
-        self.plan_next_attempt(lock, now, effects);
-        self.conclude(lock, now, effects);
-        if lost.is_last && lock.is_clearing() {
+        self.plan_next_attempt(lock, effects);
+        self.conclude(lock, effects);
+        if lost.is_last && lock.state() == State::Sought {
             self.finish(lock, effects);
         }
     }
@@ -83,13 +84,8 @@ impl Bid {
 
     /// The one master that was asked refused. Nothing is to be undone, and of the others nothing new is known: they are
     /// taken to follow this one, unless it may have been held since before they became free.
-    pub(super) fn turned_away(
-        &mut self,
-        refused: Refused,
-        lock: &Lock,
-        now: Instant,
-        effects: &mut Effects<'_>,
-    ) {
+    pub(super) fn turned_away(&mut self, refused: Refused, lock: &Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         let (first, said) = (refused.first, refused.votes);
         let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
         self.met(vote);
@@ -110,7 +106,7 @@ impl Bid {
             refused_first: Some(first),
             listens: false,
         });
-        self.plan_next_attempt(lock, now, effects);
+        self.plan_next_attempt(lock, effects);
     }
 
     // Answers behind a lost round.
@@ -121,10 +117,9 @@ impl Bid {
         master: MasterId,
         answer: Answer,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         let vote = answer.vote();
         if waiting.votes.get(master.index()) == Some(&Vote::Outstanding) {
             record(&mut waiting.votes, master, vote);
@@ -134,7 +129,7 @@ impl Bid {
                 waiting.awaited.remove(master);
             }
         }
-        self.answered(master, answer, false, lock, now, effects);
+        self.answered(master, answer, false, lock, effects);
     }
 
     pub(super) fn was_read(
@@ -142,12 +137,11 @@ impl Bid {
         master: MasterId,
         answer: Answer,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let Some(waiting) = self.waiting() else { return };
+        let Some(waiting) = self.lost_wait() else { return };
         if waiting.listens {
-            return self.listened(master, answer, lock, now, effects);
+            return self.listened(master, answer, lock, effects);
         }
         waiting.awaited.remove(master);
         let refused = waiting.votes.get(master.index()).is_some_and(|vote| vote.is_refusal());
@@ -165,7 +159,7 @@ impl Bid {
             }
             _ => {}
         }
-        self.answered(master, answer, true, lock, now, effects);
+        self.answered(master, answer, true, lock, effects);
     }
 
     fn answered(
@@ -174,19 +168,19 @@ impl Bid {
         answer: Answer,
         is_read: bool,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) {
-        let Some(waiting) = self.waiting() else { return };
+        let now = effects.now;
+        let Some(waiting) = self.lost_wait() else { return };
         let (goes_on, votes) = (waiting.retry_at.is_some(), waiting.votes.clone());
         self.last_votes = Some(votes);
         if goes_on || effects.config.settles_splits {
             self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
         }
         if goes_on {
-            self.plan_next_attempt(lock, now, effects);
+            self.plan_next_attempt(lock, effects);
         }
-        self.conclude(lock, now, effects);
+        self.conclude(lock, effects);
     }
 }
 

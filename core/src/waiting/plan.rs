@@ -29,14 +29,14 @@ impl Bid {
         &mut self,
         start: Start,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) -> Result<(), RequestError> {
+        let now = effects.now;
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
         let until = start.pause.map(|pause| now + pause);
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
-            None => self.attempt(false, lock, now, effects),
-            Some(until) if start.listens => self.listen(until, lock, now, effects),
+            None => self.attempt(false, lock, effects),
+            Some(until) if start.listens => self.listen(until, lock, effects),
             Some(until) => {
                 self.plan = Plan::Pause { until };
                 Ok(())
@@ -45,7 +45,8 @@ impl Bid {
     }
 
     /// The master that is asked before all others, if one is.
-    pub(super) fn first_to_ask(&self, lock: &Lock, now: Instant, effects: &Effects<'_>) -> Option<MasterId> {
+    pub(super) fn first_to_ask(&self, lock: &Lock, effects: &Effects<'_>) -> Option<MasterId> {
+        let now = effects.now;
         let config = effects.config;
         let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
         if !self.is_wary || self.insists() || is_last || !config.first_alone || config.masters.len() == 1 {
@@ -72,9 +73,9 @@ impl Bid {
         master: MasterId,
         by_us: bool,
         lock: &mut Lock,
-        now: Instant,
         effects: &mut Effects<'_>,
     ) {
+        let now = effects.now;
         let is_our_past = by_us && self.is_past_own_changes();
         if is_our_past || self.is_to_hear_from(master) {
             return;
@@ -88,8 +89,8 @@ impl Bid {
         if free < needed && waiting.refused_first != Some(master) {
             // With masters of which nothing will be heard it may be enough, and so it is asked for as often as without news.
             if free + unknown >= needed {
-                self.put_off(now, effects);
-                self.plan_next_attempt(lock, now, effects);
+                self.put_off(effects);
+                self.plan_next_attempt(lock, effects);
             }
         } else if now < patient_until {
             // Enough for those that have waited for longer to come first; if there are none, the lock is not idle for long.
@@ -98,29 +99,31 @@ impl Bid {
             if listens {
                 self.listen_again(lock, effects);
             }
-            self.plan_next_attempt(lock, now, effects);
+            self.plan_next_attempt(lock, effects);
         } else {
-            self.ask(lock, now, effects);
+            self.ask(lock, effects);
         }
     }
 
     /// Nothing will be told any more of what was watched on a master.
-    pub(crate) fn deaf(&mut self, master: MasterId, lock: &Lock, now: Instant, effects: &mut Effects<'_>) {
+    pub(crate) fn deaf(&mut self, master: MasterId, lock: &Lock, effects: &mut Effects<'_>) {
         if self.masters.unwatched(master) {
-            self.put_off(now, effects);
-            self.plan_next_attempt(lock, now, effects);
+            self.put_off(effects);
+            self.plan_next_attempt(lock, effects);
         }
     }
 
     /// Has the next attempt come a pause later if it is due: but not again and again.
-    fn put_off(&mut self, now: Instant, effects: &mut Effects<'_>) {
+    fn put_off(&mut self, effects: &mut Effects<'_>) {
+        let now = effects.now;
         if let Some(waiting) = self.waiting().filter(|waiting| waiting.poll_at <= now) {
             waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
         }
     }
 
     /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but in time for the last answers.
-    pub(super) fn plan_next_attempt(&mut self, lock: &Lock, now: Instant, effects: &mut Effects<'_>) {
+    pub(super) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {
             return;
@@ -140,16 +143,17 @@ impl Bid {
         waiting.retry_at = Some(match lock.give_up_at() {
             // A client that has asked one master only does not know enough to tell the caller.
             Some(give_up_at) if waiting.refused_first.is_some() => {
-                last_in_time(at, give_up_at, now, effects).min(last_of_all(give_up_at, now, effects))
+                last_in_time(at, give_up_at, effects).min(last_of_all(give_up_at, effects))
             }
-            Some(give_up_at) => last_in_time(at, give_up_at, now, effects),
+            Some(give_up_at) => last_in_time(at, give_up_at, effects),
             None => at,
         });
     }
 }
 
 /// The last attempt comes while there is still time for its answers.
-fn last_in_time(at: Instant, give_up_at: Instant, now: Instant, effects: &Effects<'_>) -> Instant {
+fn last_in_time(at: Instant, give_up_at: Instant, effects: &Effects<'_>) -> Instant {
+    let now = effects.now;
     // A long timeout must not use up a short wait: masters that answer take far less.
     let pause = at.since(now).min(*effects.config.retry_delay.end());
     let last = give_up_at - effects.config.request_timeout.min(pause);
@@ -163,7 +167,8 @@ fn last_in_time(at: Instant, give_up_at: Instant, now: Instant, effects: &Effect
 }
 
 /// When there is time for one more attempt.
-fn last_of_all(give_up_at: Instant, now: Instant, effects: &Effects<'_>) -> Instant {
+fn last_of_all(give_up_at: Instant, effects: &Effects<'_>) -> Instant {
+    let now = effects.now;
     now.max(give_up_at - effects.config.request_timeout.min(*effects.config.retry_delay.end()))
 }
 

@@ -40,7 +40,8 @@ impl Bid {
     }
 
     /// Behind the last attempt: once the answers are there, it ends, or is made again because the votes were split.
-    pub(super) fn conclude(&mut self, lock: &mut Lock, now: Instant, effects: &mut Effects<'_>) {
+    pub(super) fn conclude(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         let Plan::Waiting(waiting) = &self.plan else { return };
         if waiting.retry_at.is_some() {
             return;
@@ -55,7 +56,7 @@ impl Bid {
             && tally.granted < quorum
             && tally.other_fleet == 0
             && self.masters.most_of_another(&waiting.votes) < quorum;
-        if is_split && effects.config.settles_splits && self.has_time_to_settle(now, effects) {
+        if is_split && effects.config.settles_splits && self.has_time_to_settle(effects) {
             if let Some(waiting) = self.waiting() {
                 waiting.retry_at = Some(waiting.poll_at.max(now));
             }
@@ -64,7 +65,8 @@ impl Bid {
         }
     }
 
-    fn has_time_to_settle(&mut self, now: Instant, effects: &Effects<'_>) -> bool {
+    fn has_time_to_settle(&mut self, effects: &Effects<'_>) -> bool {
+        let now = effects.now;
         let settling = self.settling.get_or_insert(Settling {
             until: now + *effects.config.retry_delay.end(),
             rounds_left: SETTLING_ROUNDS,
@@ -77,13 +79,8 @@ impl Bid {
     }
 
     /// The first master refused while a split is settled: all masters are asked who holds the key, and none is asked for a vote.
-    pub(super) fn look_around(
-        &mut self,
-        refused: Refused,
-        lock: &mut Lock,
-        now: Instant,
-        effects: &mut Effects<'_>,
-    ) {
+    pub(super) fn look_around(&mut self, refused: Refused, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         let votes = self.last_votes.clone().unwrap_or(refused.votes);
         self.masters = Masters::unknown(votes.len());
         let mut awaited = MasterSet::EMPTY;

@@ -179,8 +179,8 @@ impl Book {
                         // A lock that is not held any more refuses, and nothing happens.
                         let _ = sought.extend(u64::from(number), ttl_of(ttl), at, &mut around);
                     }
-                    Input::Release => sought.release(&mut around),
-                    Input::Cancel => sought.cancel(&mut around),
+                    Input::Release => sought.release(at, &mut around),
+                    Input::Cancel => sought.cancel(at, &mut around),
                 }
                 Some(sought)
             }
@@ -233,7 +233,7 @@ impl Book {
         }
         after.time_passed(at, &mut around);
         assert_eq!(after, ended, "a lock that has ended goes on");
-        after.release(&mut around);
+        after.release(at, &mut around);
         let orders = around.orders;
         assert!(orders.is_empty(), "a lock that has ended gives orders: {orders:?}");
     }
