@@ -10,21 +10,22 @@ use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
 ///
-/// Its name is the key without the prefix of the configuration ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and
-/// guards show the name.
+/// Its name is the key without the prefix of the configuration
+/// ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and guards show the name.
 ///
-/// Any bytes will do, from 1 to [`Resource::MAX_BYTES`]. The key is a plain Redis string, so that every client
-/// that follows the Redis distributed-locks page, section "Correct implementation with a single instance",
-/// excludes and is excluded by this one.
+/// Any bytes will do, from 1 to [`Resource::MAX_BYTES`]. The key is a plain Redis string, so that
+/// every client that follows the Redis distributed-locks page, section "Correct implementation with
+/// a single instance", excludes and is excluded by this one.
 #[derive(Clone)]
 pub struct Resource(
-    /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource, of which each lock keeps some, is no larger than a slice.
+    /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource, of which each
+    /// lock keeps some, is no larger than a slice.
     Arc<[u8]>,
 );
 
 impl Resource {
-    /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs far less, and the
-    /// name travels in every request.
+    /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs
+    /// far less, and the name travels in every request.
     pub const MAX_BYTES: usize = 16 * 1024;
 
     /// The longest prefix that is accepted, in bytes.
@@ -33,16 +34,18 @@ impl Resource {
     /// What the names of fencing counters and of the restart guard's marker begin with.
     pub(crate) const RESERVED: &str = "quorlock:fence or quorlock:restart-guard";
 
-    /// A resource with this name, whose key has no prefix. For one with the prefix of a configuration see
-    /// [`Config::resource`](crate::Config::resource).
+    /// A resource with this name, whose key has no prefix. For one with the prefix of a
+    /// configuration see [`Config::resource`](crate::Config::resource).
     ///
     /// # Errors
-    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
+    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and
+    /// [`ConfigError::ReservedResource`].
     pub fn new(name: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
         Self::with_prefix("", name.as_ref())
     }
 
-    /// A resource with this name, whose key begins with a prefix of at most [`Self::MAX_PREFIX_BYTES`].
+    /// A resource with this name, whose key begins with a prefix of at most
+    /// [`Self::MAX_PREFIX_BYTES`].
     pub(crate) fn with_prefix(prefix: &str, name: &[u8]) -> Result<Self, ConfigError> {
         if name.is_empty() {
             return Err(ConfigError::EmptyResource);
@@ -75,12 +78,13 @@ impl Resource {
         Self::of(b"", Fleet::MARKER.as_bytes())
     }
 
-    /// The key under which every master counts the grants of this resource, if they are fenced. Nothing ever expires it: without it
-    /// numbers would begin again.
+    /// The key under which every master counts the grants of this resource, if they are fenced.
+    /// Nothing ever expires it: without it numbers would begin again.
     ///
-    /// No two resources share one. It has the hash tag of the resource's key, so that a proxy which distributes keys by their tags keeps
-    /// the two together: `job` is counted in `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a
-    /// name has a closing brace and no tag is that impossible.
+    /// No two resources share one. It has the hash tag of the resource's key, so that a proxy which
+    /// distributes keys by their tags keeps the two together: `job` is counted in
+    /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a name
+    /// has a closing brace and no tag is that impossible.
     pub fn counter_key(&self) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
         [COUNTER, open, self.key(), close].concat()
@@ -107,14 +111,15 @@ const RESERVED: [&[u8]; 2] = [COUNTER, Fleet::MARKER.as_bytes()];
 /// What the names of counters begin with.
 const COUNTER: &[u8] = b"quorlock:fence";
 
-/// Whether only a part of the key decides where it is kept: what stands between its first opening brace and the next closing one, if
-/// that is anything (Redis cluster specification, "Hash tags").
+/// Whether only a part of the key decides where it is kept: what stands between its first opening
+/// brace and the next closing one, if that is anything (Redis cluster specification, "Hash tags").
 fn has_hash_tag(key: &[u8]) -> bool {
     let behind = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
     behind.and_then(|rest| rest.iter().position(|byte| *byte == b'}')).is_some_and(|length| length > 0)
 }
 
-/// Two resources are the same if their keys are. The prefix is the same for all resources of a configuration.
+/// Two resources are the same if their keys are. The prefix is the same for all resources of a
+/// configuration.
 impl Borrow<[u8]> for Resource {
     fn borrow(&self) -> &[u8] {
         self.key()
