@@ -10,22 +10,22 @@ use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
 ///
-/// Its name is the key without the prefix of the configuration ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and
-/// guards show the name.
+/// Its name is the key without the prefix of the configuration
+/// ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and guards show the name.
 ///
-/// Any bytes will do, from 1 to [`Resource::MAX_BYTES`]. The key is a plain Redis string, so that every client
-/// that follows the Redis distributed-locks page, section "Correct implementation with a single instance",
-/// excludes and is excluded by this one.
+/// Any bytes will do, from 1 to [`Resource::MAX_BYTES`]. The key is a plain Redis string, so that
+/// every client that follows the Redis distributed-locks page, section "Correct implementation with
+/// a single instance", excludes and is excluded by this one.
 #[derive(Clone)]
-pub struct Resource {
-    key: Arc<[u8]>,
-    /// How many bytes of the key are the configuration's prefix.
-    prefix: u16,
-}
+pub struct Resource(
+    /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource, of which each
+    /// lock keeps some, is no larger than a slice.
+    Arc<[u8]>,
+);
 
 impl Resource {
-    /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs far less, and the
-    /// name travels in every request.
+    /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs
+    /// far less, and the name travels in every request.
     pub const MAX_BYTES: usize = 16 * 1024;
 
     /// The longest prefix that is accepted, in bytes.
@@ -34,16 +34,18 @@ impl Resource {
     /// What the names of fencing counters and of the restart guard's marker begin with.
     pub(crate) const RESERVED: &str = "quorlock:fence or quorlock:restart-guard";
 
-    /// A resource with this name, whose key has no prefix. For one with the prefix of a configuration see
-    /// [`Config::resource`](crate::Config::resource).
+    /// A resource with this name, whose key has no prefix. For one with the prefix of a
+    /// configuration see [`Config::resource`](crate::Config::resource).
     ///
     /// # Errors
-    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
+    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and
+    /// [`ConfigError::ReservedResource`].
     pub fn new(name: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
         Self::with_prefix("", name.as_ref())
     }
 
-    /// A resource with this name, whose key begins with a prefix of at most [`Self::MAX_PREFIX_BYTES`].
+    /// A resource with this name, whose key begins with a prefix of at most
+    /// [`Self::MAX_PREFIX_BYTES`].
     pub(crate) fn with_prefix(prefix: &str, name: &[u8]) -> Result<Self, ConfigError> {
         if name.is_empty() {
             return Err(ConfigError::EmptyResource);
@@ -51,15 +53,17 @@ impl Resource {
         if name.len() > Self::MAX_BYTES {
             return Err(ConfigError::OversizedResource { bytes: name.len() });
         }
-        let key: Arc<[u8]> = match prefix {
-            "" => Arc::from(name),
-            _ => Arc::from([prefix.as_bytes(), name].concat()),
-        };
-        if RESERVED.iter().any(|reserved| key.starts_with(reserved)) {
+        let resource = Self::of(prefix.as_bytes(), name);
+        if RESERVED.iter().any(|reserved| resource.key().starts_with(reserved)) {
             return Err(ConfigError::ReservedResource);
         }
-        let prefix = u16::try_from(prefix.len()).unwrap_or(u16::MAX);
-        Ok(Self { key, prefix })
+        Ok(resource)
+    }
+
+    fn of(prefix: &[u8], name: &[u8]) -> Self {
+        let length = u16::try_from(prefix.len()).unwrap_or(u16::MAX).to_le_bytes();
+        // The iterator knows its length, so this allocates once.
+        Self(length.iter().chain(prefix).chain(name).copied().collect())
     }
 
     /// Whether some name with this prefix has a key that Quorlock needs itself.
@@ -71,30 +75,35 @@ impl Resource {
 
     /// The restart guard's own key, as the name of what a round of questions about it is about.
     pub(crate) fn marker() -> Self {
-        Self { key: Arc::from(Fleet::MARKER.as_bytes()), prefix: 0 }
+        Self::of(b"", Fleet::MARKER.as_bytes())
     }
 
-    /// The key under which every master counts the grants of this resource, if they are fenced. Nothing ever expires it: without it
-    /// numbers would begin again.
+    /// The key under which every master counts the grants of this resource, if they are fenced.
+    /// Nothing ever expires it: without it numbers would begin again.
     ///
-    /// No two resources share one. It has the hash tag of the resource's key, so that a proxy which distributes keys by their tags keeps
-    /// the two together: `job` is counted in `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a
-    /// name has a closing brace and no tag is that impossible.
+    /// No two resources share one. It has the hash tag of the resource's key, so that a proxy which
+    /// distributes keys by their tags keeps the two together: `job` is counted in
+    /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a name
+    /// has a closing brace and no tag is that impossible.
     pub fn counter_key(&self) -> Vec<u8> {
-        let [open, close]: [&[u8]; 2] = if has_hash_tag(&self.key) { [b":", b""] } else { [b"/{", b"}"] };
-        [COUNTER, open, &self.key, close].concat()
+        let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
+        [COUNTER, open, self.key(), close].concat()
     }
 
     /// The name, as it was given.
     pub fn name(&self) -> &[u8] {
-        self.key.get(self.prefix.into()..).unwrap_or_default()
+        let prefix = self.0.first_chunk::<HEADER>().map_or(0, |length| u16::from_le_bytes(*length));
+        self.key().get(prefix.into()..).unwrap_or_default()
     }
 
     /// The key on the masters: the prefix, if there is one, and the name.
     pub fn key(&self) -> &[u8] {
-        &self.key
+        self.0.get(HEADER..).unwrap_or_default()
     }
 }
+
+/// The bytes of a prefix's length.
+const HEADER: usize = size_of::<u16>();
 
 /// What no key of a lock begins with.
 const RESERVED: [&[u8]; 2] = [COUNTER, Fleet::MARKER.as_bytes()];
@@ -102,23 +111,24 @@ const RESERVED: [&[u8]; 2] = [COUNTER, Fleet::MARKER.as_bytes()];
 /// What the names of counters begin with.
 const COUNTER: &[u8] = b"quorlock:fence";
 
-/// Whether only a part of the key decides where it is kept: what stands between its first opening brace and the next closing one, if
-/// that is anything (Redis cluster specification, "Hash tags").
+/// Whether only a part of the key decides where it is kept: what stands between its first opening
+/// brace and the next closing one, if that is anything (Redis cluster specification, "Hash tags").
 fn has_hash_tag(key: &[u8]) -> bool {
     let behind = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
     behind.and_then(|rest| rest.iter().position(|byte| *byte == b'}')).is_some_and(|length| length > 0)
 }
 
-/// Two resources are the same if their keys are. The prefix is the same for all resources of a configuration.
+/// Two resources are the same if their keys are. The prefix is the same for all resources of a
+/// configuration.
 impl Borrow<[u8]> for Resource {
     fn borrow(&self) -> &[u8] {
-        &self.key
+        self.key()
     }
 }
 
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.key() == other.key()
     }
 }
 
@@ -132,13 +142,13 @@ impl PartialOrd for Resource {
 
 impl Ord for Resource {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key.cmp(&other.key)
+        self.key().cmp(other.key())
     }
 }
 
 impl Hash for Resource {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key.hash(state);
+        self.key().hash(state);
     }
 }
 

@@ -12,7 +12,8 @@ const UNITS: &str = "has an unknown unit: the units are ms, s, m, h and d, as in
 const TOO_LONG: &str = "is too long: a hundred years are the most";
 const OUT_OF_RANGE: &str = "is too long or too precise: use a smaller unit in place of a long fraction";
 
-/// Reads a duration. The error is the rest of a sentence that begins with the name of the option; it repeats nothing of `text`.
+/// Reads a duration. The error is the rest of a sentence that begins with the name of the option;
+/// it repeats nothing of `text`.
 pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
     // `M` would be a month, which nobody means.
     if text.contains('M') {

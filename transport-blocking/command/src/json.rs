@@ -6,8 +6,9 @@ use serde::Serialize;
 
 /// A value as one line.
 ///
-/// JSON escapes the control characters below U+0020 only. The others, DEL and the C1 controls, would still move a terminal's cursor; they
-/// are in strings only, so that they can be escaped afterwards.
+/// JSON escapes the control characters below U+0020 only. The others, DEL and the C1 controls,
+/// would still move a terminal's cursor; they are in strings only, so that they can be escaped
+/// afterwards.
 pub(crate) fn line(value: &impl Serialize) -> String {
     // Nothing here has keys that are no strings, which is all that can fail.
     let json = serde_json::to_string(value).unwrap_or_default();

@@ -36,8 +36,8 @@ pub(crate) fn pages(arguments: &ManArguments) -> u8 {
     0
 }
 
-/// The page of one command. What stands behind the options in its help are sections of their own, each line as it is: they are tables
-/// and scripts.
+/// The page of one command. What stands behind the options in its help are sections of their own,
+/// each line as it is: they are tables and scripts.
 fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;

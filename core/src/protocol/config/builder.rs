@@ -1,4 +1,4 @@
-//! The settings one by one, and the check of them all.
+//! Collects the settings one by one, and checks them all.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Config, ConfigError};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::protocol::{EvictionPolicy, Fleet, Quorum, Resource, Ttl};
 
-/// Collects settings and checks them all in [`ConfigBuilder::build`].
+/// Collects settings; [`ConfigBuilder::build`] checks them.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ConfigBuilder {
@@ -61,165 +61,195 @@ impl ConfigBuilder {
         self
     }
 
-    /// The TTL of locks that do not name their own; 10 s unless set.
+    /// Sets the TTL of locks that do not name their own. Default: 10 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long a request waits for a lock unless it says so itself; 10 s unless set.
+    /// Sets how long a request waits for a lock unless the request says so itself. Default: 10 s.
     ///
-    /// `None` is for as long as it takes, and zero is one try. More than [`Ttl::MAX`] is refused.
+    /// `None` means no limit, and zero means a single try. More than [`Ttl::MAX`] is refused.
     pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.within = limit.into();
         self
     }
 
-    /// How long after the grant renewal goes on for locks that are renewed without a bound of their own; one hour unless set.
+    /// Sets how long after the grant a lock is renewed, for locks that are renewed without a limit
+    /// of their own. Default: one hour.
     ///
-    /// A holder that hangs keeps everybody else out for so long at most, plus one TTL. `None` is for as long as the guard exists.
-    /// Zero and more than [`Ttl::MAX`] are refused: a lock that is not to be renewed is asked for without renewal.
+    /// A holder that hangs excludes all other clients for at most this time plus one TTL. `None`
+    /// means as long as the guard exists. Zero and more than [`Ttl::MAX`] are refused: for a lock
+    /// without renewal, do not request renewal.
     pub fn longest_hold(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.longest_hold = limit.into();
         self
     }
 
-    /// How long a master may take to answer before it is counted as silent; 200 ms unless set.
+    /// Sets how long a master may take to answer before it counts as silent. Default: 200 ms.
     ///
-    /// It should be well above the round trip and far below the TTL. It is never waited for while the other masters can decide, so a longer
-    /// one costs only where a majority is silent.
+    /// Choose it well above the round trip and far below the TTL. A round does not wait for it
+    /// while the other masters can decide, so a longer timeout costs time only if a majority is
+    /// silent.
     ///
-    /// The default is for hosts that are busy. Time in which this process does not get to write or to read is not counted, but a server that
-    /// waits for a processor looks like a silent one. Three servers and a client on 2 cores beside up to 16 busy loops, writers to disk, or shells that start
-    /// one program after the other: 31 of 136,000 locks and releases took longer than 50 ms, the longest 143 ms (median 0.15 ms or less).
-    /// A container that has used up its CPU quota is stopped for up to 100 ms, the period of the quota on Linux. Below 200 ms such a host makes
-    /// a release end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing is wrong.
+    /// The default is for busy hosts. Time in which this process does not get to write or read is
+    /// not counted, but a server that waits for a processor looks like a silent one. Measured with
+    /// three servers and a client on 2 cores, beside up to 16 busy loops, writers to disk, or
+    /// shells that start programs: 31 of 136,000 locks and releases took longer than 50 ms, the
+    /// longest 143 ms (median 0.15 ms or less). A container that has used up its CPU quota is
+    /// stopped for up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release
+    /// on such a host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing
+    /// is wrong.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
     }
 
-    /// How long a round waits for a connection that is being opened; 250 ms unless set. A master that is known to be down is not waited for.
+    /// Sets how long a round waits for a connection that is being opened. Default: 250 ms.
     ///
-    /// If a master's name has several addresses, the next one is tried beside those that take long after a quarter of this time.
+    /// A round does not wait for a master that is known to be down. If a master's name has several
+    /// addresses, the next one is tried after a quarter of this time, beside those before it.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
     }
 
-    /// The bounds of the random pause before another attempt where no master tells when to make it; 50 to 150 ms unless set.
+    /// Sets the bounds of the random pause before another attempt, where no master notifies this
+    /// client. Default: 50 to 150 ms.
     ///
-    /// The longest is also the longest time for which a process that has just had a lock lets others go first.
+    /// The upper bound also limits how long a process that has just had a lock lets other clients
+    /// go first. The bounds may be equal, but not zero.
     ///
-    /// "The client retries after a random delay in order to try to desynchronize multiple clients" (Redis distributed-locks page, "Retry
-    /// on failure"). The bounds may be equal, but not zero.
+    /// "The client retries after a random delay in order to try to desynchronize multiple clients"
+    /// (Redis distributed-locks page, "Retry on failure").
     pub fn retry_delay(mut self, bounds: RangeInclusive<Duration>) -> Self {
         self.retry_delay = bounds;
         self
     }
 
-    /// The shortest and the longest pause before a lost connection is opened again; 10 ms to 2 s unless set. Each
-    /// failure doubles it, and up to a quarter is added at random.
+    /// Sets the shortest and the longest pause before a lost connection is opened again. Default:
+    /// 10 ms to 2 s.
+    ///
+    /// Each failure doubles the pause, and up to a quarter is added at random.
     pub fn reconnect_delay(mut self, bounds: RangeInclusive<Duration>) -> Self {
         self.reconnect_delay = bounds;
         self
     }
 
-    /// How many requests may be on their way to one master; 16,384 unless set.
+    /// Sets how many requests may be in flight to one master. Default: 16,384.
     pub fn max_in_flight_requests(mut self, limit: usize) -> Self {
         self.max_in_flight_requests = limit;
         self
     }
 
-    /// How many bytes of requests may be on their way to one master; 8 MiB unless set.
+    /// Sets how many bytes of requests may be in flight to one master. Default: 8 MiB.
     pub fn max_in_flight_bytes(mut self, limit: usize) -> Self {
         self.max_in_flight_bytes = limit;
         self
     }
 
-    /// How many locks may be sought and held at once; a million unless set.
+    /// Sets how many locks may be requested and held at once. Default: one million.
     pub fn max_locks(mut self, limit: usize) -> Self {
         self.max_locks = limit;
         self
     }
 
-    /// The name under which the connections stand in the masters' `CLIENT LIST`; none unless set.
+    /// Sets the name of the connections in the masters' `CLIENT LIST`. Default: none.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
         self
     }
 
-    /// What the keys on the masters begin with, before the name of a resource; nothing unless set.
+    /// Sets what the keys on the masters begin with, before the name of a resource. Default:
+    /// nothing.
     ///
-    /// Applications that share masters keep their locks apart with it: with the prefix `app:`, the resource `job` is the key `app:job`.
-    /// Guards, errors, spans and events show `job`. At most 1,024 bytes.
+    /// Applications that share masters keep their locks apart with it: with the prefix `app:`, the
+    /// resource `job` is the key `app:job`. Guards, errors, spans and events show `job`. A prefix
+    /// has at most 1,024 bytes.
     ///
-    /// All clients of a resource must use the same prefix: clients with different prefixes do not exclude each other. Fencing numbers belong to the
-    /// key, so that each prefix has its own ([`Resource::counter_key`]), and a new prefix starts them again. The marker of the restart guard
-    /// ([`Fleet::MARKER`]) has no prefix: a server that loses its data loses the keys of all applications, and its clients must agree on the
-    /// longest TTL and the number of masters whatever their prefix.
+    /// All clients of a resource must use the same prefix: clients with different prefixes do not
+    /// exclude each other. Fencing tokens belong to the key ([`Resource::counter_key`]), so a new
+    /// prefix starts the numbers again. The marker of the restart guard ([`Fleet::MARKER`]) has no
+    /// prefix: a server that loses its data loses the keys of all applications. So all clients of a
+    /// server must agree on the longest TTL and the number of masters, whatever their prefix.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Keeps masters that have lost their data from voting until every lock that they may have forgotten has run out:
-    /// `longest_ttl` after their return, which is the longest TTL that any client of these masters gives a lock.
+    /// Turns the restart guard on: a master that has lost its data does not vote before every lock
+    /// that it may have forgotten has expired. Default: off.
     ///
-    /// Without it two clients may hold one lock after a master has come back empty (Redis distributed-locks page, "Performance, crash
-    /// recovery and fsync": "delayed restarts"). A master counts as new after a restart, a flush of the locks' database, and a promotion, when it gets its first
-    /// replica, and when its last one has been away for `repl-backlog-ttl`: each gives it a new replication id. It does not notice single evicted keys, nor an old snapshot that was put back with its marker.
-    /// It does not cover a split brain, a promotion while the old primary goes on: both vote then. Replicas are [`Warning::UndeclaredReplicas`](crate::Warning).
+    /// That is `longest_ttl` after the master's return: the longest TTL that any client of these
+    /// masters gives a lock. Without the guard, two clients may hold one lock after a master has
+    /// come back empty (Redis distributed-locks page, "Performance, crash recovery and fsync":
+    /// "delayed restarts").
     ///
-    /// Every client of these masters must use it with the same TTL and the same number of masters; a master whose marker
-    /// ([`Fleet::MARKER`]) says otherwise is a configuration error, and then nobody is granted anything. Masters that are new to
-    /// it do not vote for `longest_ttl` after the first connection either, unless they are told that nothing can be locked yet
+    /// A master counts as new whenever it has a new replication id: after a restart, after a flush
+    /// of the locks' database, after a promotion, when it gets its first replica, and when its last
+    /// one has been away for `repl-backlog-ttl`. The guard does not notice single evicted keys, nor
+    /// an old snapshot that was restored with its marker. It does not cover a split brain, a
+    /// promotion while the old primary goes on: then both vote. A master with replicas has the
+    /// warning [`Warning::UndeclaredReplicas`](crate::Warning).
+    ///
+    /// Every client of these masters must use the guard with the same TTL and the same number of
+    /// masters. A master whose marker ([`Fleet::MARKER`]) says otherwise is a configuration error,
+    /// and no lock is granted. Masters that are new to the guard do not vote for `longest_ttl`
+    /// after the first connection either, unless they are told that nothing can be locked yet
     /// ([`Locker::bootstrap`](crate::front::Locker::bootstrap)).
     ///
-    /// To change the TTL or the masters: end all clients, wait for the longest TTL that they used, delete the marker on every master, start
-    /// the clients with what is new. They wait for the new TTL once more.
+    /// To change the TTL or the masters: end all clients, wait for the longest TTL that they used,
+    /// delete the marker on every master, and start the clients with the new settings. They wait
+    /// for the new TTL once more.
     pub fn restart_guard(mut self, longest_ttl: Duration) -> Self {
         self.restart_guard = Some(longest_ttl);
         self
     }
 
-    /// Takes masters that may remove keys in this way when their memory is full, although the restart guard is on. It does not notice such a loss.
+    /// Accepts masters with this eviction policy although the restart guard is on. The guard does
+    /// not notice keys that are evicted.
     pub fn allow_eviction(mut self, policy: EvictionPolicy) -> Self {
         self.allowed_evictions.push(policy);
         self
     }
 
-    /// Whether masters are asked to say when a lock that is waited for becomes free; yes unless set.
+    /// Sets whether masters notify this client when a lock that it waits for becomes free. Default:
+    /// yes.
     ///
-    /// That is `CLIENT TRACKING` (Redis 6 and later, Valkey), on the connection that is there already, only while somebody waits. Without it, and
-    /// with servers or proxies that do not do it, a waiter asks again after the pause of [`Self::retry_delay`]. Behind a proxy that accepts the command and
-    /// then tells nothing it waits until the key's life is over: switch it off there.
+    /// This uses `CLIENT TRACKING` (Redis 6 and later, Valkey) on the existing connection, and only
+    /// while a request waits. Without it, and with servers or proxies that do not support it, a
+    /// waiter retries after the pause of [`Self::retry_delay`]. Turn it off behind a proxy that
+    /// accepts the command but forwards no notifications: there a waiter waits until the key
+    /// expires.
     pub fn wake_ups(mut self, wanted: bool) -> Self {
         self.wake_ups = wanted;
         self
     }
 
-    /// Whether a further attempt asks one master before all others, which is what keeps clients that try at the same time from splitting
-    /// the votes; yes unless set. For measuring what it does.
+    /// Sets whether a retry asks one master before the others, which keeps clients that try at the
+    /// same time from splitting the votes. Default: yes. For measuring what it does.
     #[cfg(feature = "internals")]
     pub(crate) fn ask_one_first(mut self, wanted: bool) -> Self {
         self.first_alone = wanted;
         self
     }
 
-    /// Whether a single try whose votes were split among clients that asked at the same instant is made again; yes unless set. For measuring
-    /// what it does, and for searches that end with the first round.
+    /// Sets whether a single try is repeated if clients that asked at the same instant split the
+    /// votes. Default: yes. For measuring what it does, and for searches that end with the first
+    /// round.
     #[cfg(feature = "internals")]
     pub(crate) fn settle_splits(mut self, wanted: bool) -> Self {
         self.settles_splits = wanted;
         self
     }
 
-    /// Checks everything.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Whatever could not work or would mislead: no master, more than 64, one master twice, an unusable URL, a span
-    /// of zero (except [`Self::within`], where it is one try) or of more than [`Ttl::MAX`], a TTL that leaves no validity.
+    /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
+    /// URL, a duration of zero (except [`Self::within`], where it means a single try) or of more
+    /// than [`Ttl::MAX`], a TTL that leaves no validity, and a prefix with which a key could be one
+    /// that Quorlock needs itself.
     pub fn build(self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
         let numbered = (1..).zip(self.masters);

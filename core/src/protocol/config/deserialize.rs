@@ -1,4 +1,4 @@
-//! A configuration out of a file, by serde. The settings are checked as the builder checks them, with its errors.
+//! Configurations from files, by serde. The builder checks the settings, so the errors are its own.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,10 +9,12 @@ use serde::{Deserialize, Deserializer};
 use super::{Config, ConfigBuilder};
 use crate::protocol::EvictionPolicy;
 
-/// With the feature `serde`: a table with `masters`, a list of URLs or one text in which commas separate them, and any of the builder's other settings under its
-/// names.
+/// With the feature `serde`: a table with `masters`, and any of the builder's other settings under
+/// their names.
 ///
-/// A duration is a text such as `"500ms"`, `"1.5s"` or `"2m"`, and a pair of bounds a list of two. `"none"` is for no limit.
+/// `masters` is a list of URLs, or one text in which commas separate them. A duration is a text
+/// such as `"500ms"`, `"1.5s"` or `"2m"`; a pair of bounds is a list of two; `"none"` means no
+/// limit.
 impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let settings = Settings::deserialize(deserializer)?;

@@ -1,4 +1,4 @@
-//! What a locker is told once: the masters, and how patient to be with them.
+//! The configuration of a locker: the masters, and how long to wait for them.
 
 mod builder;
 #[cfg(feature = "serde")]
@@ -16,7 +16,7 @@ pub use error::ConfigError;
 use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Ttl};
 use crate::endpoint::Endpoint;
 
-/// A checked configuration: whatever exists of this type can be used.
+/// A checked configuration: every value of this type can be used.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) masters: Arc<[Endpoint]>,
@@ -48,7 +48,7 @@ impl Config {
         ConfigBuilder::new(masters.into_iter().map(|url| url.as_ref().parse()).collect())
     }
 
-    /// A configuration for these masters with every other setting at its default.
+    /// Returns a configuration for these masters, with every other setting at its default.
     ///
     /// # Errors
     /// See [`ConfigBuilder::build`].
@@ -56,82 +56,82 @@ impl Config {
         Self::builder(masters).build()
     }
 
-    /// The masters, in the order in which votes are reported.
+    /// Returns the masters, in the order in which votes are reported.
     pub fn masters(&self) -> &[Endpoint] {
         &self.masters
     }
 
-    /// The numbers that masters go by, in the same order.
+    /// Returns the numbers of the masters, in the same order.
     pub fn master_ids(&self) -> impl Iterator<Item = MasterId> + use<> {
         MasterId::all(self.masters.len())
     }
 
-    /// How many votes decide.
+    /// Returns how many votes decide.
     pub fn quorum(&self) -> Quorum {
         self.quorum
     }
 
-    /// The TTL of locks that do not name their own.
+    /// Returns the TTL of locks that do not name their own.
     pub fn ttl(&self) -> Ttl {
         self.ttl
     }
 
-    /// How long a request waits for a lock unless it says so itself; `None` for no limit.
+    /// Returns how long a request waits for a lock unless it says so itself; `None` for no limit.
     pub fn within(&self) -> Option<Duration> {
         self.within
     }
 
-    /// How long renewal goes on for locks that are renewed without a bound of their own; `None` for no limit.
+    /// Returns how long locks are renewed that have no limit of their own; `None` for no limit.
     pub fn longest_hold(&self) -> Option<Duration> {
         (self.longest_hold != Duration::MAX).then_some(self.longest_hold)
     }
 
-    /// How long a master may take to answer before it is counted as silent.
+    /// Returns how long a master may take to answer before it counts as silent.
     pub fn request_timeout(&self) -> Duration {
         self.request_timeout
     }
 
-    /// How long a round waits for a connection that is being opened.
+    /// Returns how long a round waits for a connection that is being opened.
     pub fn connect_timeout(&self) -> Duration {
         self.connect_timeout
     }
 
-    /// The bounds of the random pause before another attempt where no master tells when to make it.
+    /// Returns the bounds of the random pause before another attempt.
     pub fn retry_delay(&self) -> RangeInclusive<Duration> {
         self.retry_delay.clone()
     }
 
-    /// The shortest and the longest pause before a lost connection is opened again.
+    /// Returns the shortest and the longest pause before a lost connection is opened again.
     pub fn reconnect_delay(&self) -> RangeInclusive<Duration> {
         self.reconnect_delay.clone()
     }
 
-    /// How many requests may be on their way to one master.
+    /// Returns how many requests may be in flight to one master.
     pub fn max_in_flight_requests(&self) -> usize {
         self.max_in_flight_requests
     }
 
-    /// How many bytes of requests may be on their way to one master.
+    /// Returns how many bytes of requests may be in flight to one master.
     pub fn max_in_flight_bytes(&self) -> usize {
         self.max_in_flight_bytes
     }
 
-    /// How many locks may be sought and held at once.
+    /// Returns how many locks may be requested and held at once.
     pub fn max_locks(&self) -> usize {
         self.max_locks
     }
 
-    /// The name of the connections in the masters' `CLIENT LIST`, if they have one.
+    /// Returns the name of the connections in the masters' `CLIENT LIST`, if they have one.
     pub fn client_name(&self) -> Option<&str> {
         self.client_name.as_deref()
     }
 
-    /// What the keys on the masters begin with, before the name of a resource.
+    /// Returns what the keys on the masters begin with, before the name of a resource.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The resource of this name, with the prefix of this configuration in its key.
+    /// Returns the resource of this name, with the prefix of this configuration in its key.
     ///
     /// # Errors
     /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
@@ -139,22 +139,22 @@ impl Config {
         Resource::with_prefix(&self.prefix, name.as_ref())
     }
 
-    /// The longest TTL of all clients that the restart guard was told, if it is on.
+    /// Returns the longest TTL of all clients, if the restart guard is on.
     pub fn restart_guard(&self) -> Option<Duration> {
         self.fleet.map(|fleet| fleet.longest_ttl.as_duration())
     }
 
-    /// The eviction policies that are accepted although the restart guard is on.
+    /// Returns the eviction policies that are accepted although the restart guard is on.
     pub fn allowed_evictions(&self) -> &[EvictionPolicy] {
         &self.allowed_evictions
     }
 
-    /// Whether masters are asked to notify this client when a lock that it waits for becomes free.
+    /// Returns whether masters notify this client when a lock that it waits for becomes free.
     pub fn wake_ups(&self) -> bool {
         self.wake_ups
     }
 
-    /// What all clients must agree on, if the restart guard is on.
+    /// Returns what all clients must agree on, if the restart guard is on.
     pub fn fleet(&self) -> Option<Fleet> {
         self.fleet
     }

@@ -1,4 +1,4 @@
-//! Configurations that come as text: a list of masters, and variables of the environment.
+//! Configurations from text: a list of masters, and variables of the environment.
 
 use std::ffi::OsString;
 
@@ -11,9 +11,10 @@ impl Config {
     /// The variable of the environment with the prefix of keys.
     pub const PREFIX_VARIABLE: &str = "QUORLOCK_PREFIX";
 
-    /// A configuration for the masters of a list, with every other setting at its default.
+    /// Returns a configuration for the masters of a list, with every other setting at its default.
     ///
-    /// The list is URLs separated by commas; write a comma inside of a URL as `%2C`. Spaces around a URL and empty places are ignored.
+    /// The list is URLs separated by commas. Write a comma inside of a URL as `%2C`. Spaces around
+    /// URLs and empty entries are ignored.
     ///
     /// # Errors
     /// See [`ConfigBuilder::build`].
@@ -21,14 +22,16 @@ impl Config {
         ConfigBuilder::from_list(masters).build()
     }
 
-    /// A configuration from the variables of the environment that the command `quorlock` reads too:
+    /// Returns a configuration from the variables of the environment that the command `quorlock`
+    /// reads too:
     ///
     /// | variable | |
     /// |---|---|
     /// | `QUORLOCK_MASTERS` | the masters, as in [`Config::from_list`] |
     /// | `QUORLOCK_PREFIX` | the prefix of keys, as in [`ConfigBuilder::prefix`]; none if it is not set |
     ///
-    /// This crate asks nothing of the system, so that the caller hands in what reads a variable. That is [`std::env::var_os`]:
+    /// This crate asks nothing of the system, so the caller passes the function that reads a
+    /// variable: [`std::env::var_os`].
     ///
     /// ```no_run
     /// use quorlock_core::Config;
@@ -38,7 +41,8 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// [`ConfigError::UnsetVariable`] if no masters are named, [`ConfigError::VariableNotText`], and see [`ConfigBuilder::build`].
+    /// [`ConfigError::UnsetVariable`] if no masters are named, [`ConfigError::VariableNotText`],
+    /// and those of [`ConfigBuilder::build`].
     pub fn from_env(read: impl Fn(&'static str) -> Option<OsString>) -> Result<Self, ConfigError> {
         ConfigBuilder::from_env(read)?.build()
     }
@@ -50,10 +54,11 @@ impl ConfigBuilder {
         Config::builder(masters.split(',').map(str::trim).filter(|url| !url.is_empty()))
     }
 
-    /// Starts a configuration with what the environment says, as [`Config::from_env`] does.
+    /// Starts a configuration with the settings of the environment, as [`Config::from_env`] does.
     ///
     /// # Errors
-    /// [`ConfigError::UnsetVariable`] if no masters are named, and [`ConfigError::VariableNotText`].
+    /// [`ConfigError::UnsetVariable`] if no masters are named, and
+    /// [`ConfigError::VariableNotText`].
     pub fn from_env(read: impl Fn(&'static str) -> Option<OsString>) -> Result<Self, ConfigError> {
         let text = |variable| {
             let value = read(variable).filter(|value| !value.is_empty());

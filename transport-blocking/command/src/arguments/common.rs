@@ -59,11 +59,12 @@ fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
 /// The restart guard.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Guarded {
-    /// Do not let a master that lost its data vote for this time: the longest TTL that any client of these masters
-    /// uses. All clients must give the same; see quorlock bootstrap
+    /// Do not let a master that lost its data vote for this time: the longest TTL that any client
+    /// of these masters uses. All clients must give the same; see quorlock bootstrap
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) restart_guard: Option<Duration>,
-    /// With the restart guard, accept masters with this maxmemory-policy too; repeat the option for each policy
+    /// With the restart guard, accept masters with this maxmemory-policy too; repeat the option for
+    /// each policy
     #[arg(long, value_name = "POLICY", value_parser = policy, requires = "restart_guard")]
     pub(crate) allow_eviction: Vec<EvictionPolicy>,
 }
@@ -116,10 +117,12 @@ pub(crate) struct Seek {
     /// Try once. Without -w and -n: wait until the lock is acquired
     #[arg(short, long)]
     no_wait: bool,
-    /// The exit code when another client holds the lock. With 0 that is no error: -q does not mention it
+    /// The exit code when another client holds the lock. With 0 that is no error: -q does not
+    /// mention it
     #[arg(short = 'E', long, value_name = "N", default_value = "1", value_parser = exit_code)]
     pub(crate) conflict_exit_code: u8,
-    /// Number the grant: each grant has a larger number than all before, for a store that refuses smaller ones
+    /// Number the grant: each grant has a larger number than all before, for a store that refuses
+    /// smaller ones
     #[arg(long)]
     pub(crate) fenced: bool,
     #[command(flatten)]
@@ -158,7 +161,8 @@ pub(crate) struct Resource {
     /// The name of the lock
     #[arg(value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
     name: OsString,
-    /// What the key on the masters begins with, before RESOURCE. All clients of a lock must use the same prefix
+    /// What the key on the masters begins with, before RESOURCE. All clients of a lock must use the
+    /// same prefix
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
 }

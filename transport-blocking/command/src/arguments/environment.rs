@@ -1,4 +1,5 @@
-//! The variables of the environment: where masters and proofs of locks come from, and where proofs go.
+//! The variables of the environment: where masters and proofs of locks come from, and where proofs
+//! go.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,8 +7,8 @@ use std::fmt::Write as _;
 
 use quorlock_blocking::{Config, FencingToken, Resumption, Token};
 
-/// The variables of the environment that mean something here. What proves that a lock is ours comes from them only: everybody on the
-/// machine can see a command's arguments.
+/// The variables of the environment that mean something here. What proves that a lock is ours comes
+/// from them only: everybody on the machine can see a command's arguments.
 #[derive(Default)]
 pub(crate) struct Environment {
     /// The masters when no `-m` names any.
@@ -51,8 +52,9 @@ impl Environment {
         Self { masters, prefix, proofs }
     }
 
-    /// What `variable` is called for this lock alone, so that two locks of one script do not overwrite each other's: ASCII letters
-    /// and digits of the name stay, and every other byte is written as `_` and two hexadecimal digits.
+    /// What `variable` is called for this lock alone, so that two locks of one script do not
+    /// overwrite each other's: ASCII letters and digits of the name stay, and every other byte is
+    /// written as `_` and two hexadecimal digits.
     pub(crate) fn own(variable: &str, resource: &[u8]) -> String {
         let mut name = format!("{variable}_");
         for byte in resource {
@@ -95,12 +97,14 @@ impl Environment {
         token.resumption(fence.as_ref().map(Variable::fencing_token).transpose()?)
     }
 
-    /// The token of this lock. Its number is not looked at: a release needs none, so none can be wrong.
+    /// The token of this lock. Its number is not looked at: a release needs none, so none can be
+    /// wrong.
     pub(crate) fn token(&self, resource: &[u8]) -> Result<Token, String> {
         Ok(self.proof(resource).ok_or_else(no_token)?.token.resumption(None)?.token)
     }
 
-    /// The proof of this lock: in variables of its own, or else in those of the lock that was taken last.
+    /// The proof of this lock: in variables of its own, or else in those of the lock that was taken
+    /// last.
     fn proof(&self, resource: &[u8]) -> Option<Proof> {
         let pair = |token: String, fence: String| {
             let variable = |name: String| {

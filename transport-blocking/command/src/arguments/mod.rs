@@ -24,9 +24,9 @@ pub(crate) use self::subcommands::{
 
 /// Distributed locks on independent Redis or Valkey masters
 ///
-/// A lock is held while more than half of the masters have its key. The masters are independent of each other: no
-/// replicas, no cluster. All clients of a lock use the same masters. Name each one with -m URL, or all of them in the
-/// variable QUORLOCK_MASTERS.
+/// A lock is held while more than half of the masters have its key. The masters are independent of
+/// each other: no replicas, no cluster. All clients of a lock use the same masters. Name each one
+/// with -m URL, or all of them in the variable QUORLOCK_MASTERS.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",
@@ -115,7 +115,8 @@ pub(crate) fn parse(
     line.subcommand.checked(environment).map_err(Instead::Refuse)
 }
 
-/// The whole command line as clap knows it, with the description of each subcommand in `long_about`.
+/// The whole command line as clap knows it, with the description of each subcommand in
+/// `long_about`.
 pub(crate) fn described() -> clap::Command {
     let takes_value = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     CommandLine::command().mut_subcommands(|command| {
@@ -127,7 +128,8 @@ pub(crate) fn described() -> clap::Command {
     })
 }
 
-/// The same for parsing: `-h` and `--help` print one and the same text, with the description above the options.
+/// The same for parsing: `-h` and `--help` print one and the same text, with the description above
+/// the options.
 fn command() -> clap::Command {
     let fold = |command: clap::Command| {
         let description = command.get_long_about().map(ToString::to_string).unwrap_or_default();

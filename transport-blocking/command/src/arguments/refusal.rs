@@ -1,4 +1,5 @@
-//! clap's errors as sentences of ours. clap's own repeat the value that is wrong, which may be a URL with a password, or a token.
+//! clap's errors as sentences of ours. clap's own repeat the value that is wrong, which may be a
+//! URL with a password, or a token.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -21,10 +22,7 @@ pub(super) fn sentence(error: &Error, root: &mut Command, words: &[OsString]) ->
     let concerned = option(error, ContextKind::InvalidArg);
     match error.kind() {
         ErrorKind::UnknownArgument => match concerned {
-            // Behind `--` nothing is an option.
-            Some(option) if !words.iter().any(|word| word == "--") => {
-                unknown(error, root, &subcommand, &option)
-            }
+            Some(option) if !is_behind_dashes(&option, words) => unknown(error, root, &subcommand, &option),
             _ => format!("There is an argument too many: write {usage}.{}", surplus(&name)),
         },
         ErrorKind::MissingRequiredArgument => {
@@ -61,6 +59,13 @@ pub(super) fn sentence(error: &Error, root: &mut Command, words: &[OsString]) ->
             }
         }
     }
+}
+
+/// Whether this word is behind `--`, where nothing is an option.
+fn is_behind_dashes(option: &str, words: &[OsString]) -> bool {
+    let dashes = words.iter().position(|word| word == "--");
+    let place = words.iter().position(|word| word.as_encoded_bytes().starts_with(option.as_bytes()));
+    matches!((dashes, place), (Some(dashes), Some(place)) if dashes < place)
 }
 
 /// About a command line that begins with no subcommand.
@@ -126,7 +131,8 @@ fn owners<'a>(root: &'a Command, option: &str) -> Vec<&'a str> {
     root.get_subcommands().filter(has_it).map(Command::get_name).collect()
 }
 
-/// The option that an error is about, if it has the form of one: what else is there may be a secret.
+/// The option that an error is about, if it has the form of one: what else is there may be a
+/// secret.
 fn option(error: &Error, kind: ContextKind) -> Option<String> {
     let named = strings(error, kind);
     let named = bare(named.first()?);

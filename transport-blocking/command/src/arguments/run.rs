@@ -11,12 +11,13 @@ use crate::duration;
 
 /// Run a command while holding a lock
 ///
-/// Takes the lock RESOURCE on more than half of the given Redis or Valkey masters, runs COMMAND, and releases the lock
-/// when COMMAND ends. The lock is renewed while COMMAND runs. If it is lost, COMMAND is ended before another client can
-/// hold the lock. Everything after COMMAND belongs to COMMAND.
+/// Takes the lock RESOURCE on more than half of the given Redis or Valkey masters, runs COMMAND,
+/// and releases the lock when COMMAND ends. The lock is renewed while COMMAND runs. If it is lost,
+/// COMMAND is ended before another client can hold the lock. Everything after COMMAND belongs to
+/// COMMAND.
 ///
-/// The masters are independent of each other: no replicas, no cluster. To try it without any, quorlock master serves
-/// some; see quorlock master --help.
+/// The masters are independent of each other: no replicas, no cluster. To try it without any,
+/// quorlock master serves some; see quorlock master --help.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(
     override_usage = "quorlock run [OPTIONS] RESOURCE [--] COMMAND [ARG]...",
@@ -33,8 +34,8 @@ pub(crate) struct RunArguments {
     /// Hold the lock no longer than this: then COMMAND gets TERM, and KILL when the lock runs out
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) max_hold: Option<Duration>,
-    /// How long before the lock runs out COMMAND gets TERM; it gets KILL shortly before the lock runs out. Less than
-    /// half of the TTL; by default a quarter of it or 2s, whichever is shorter
+    /// How long before the lock runs out COMMAND gets TERM; it gets KILL shortly before the lock
+    /// runs out. Less than half of the TTL; by default a quarter of it or 2s, whichever is shorter
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
     /// Let renewals put the lock back on masters that lost it

@@ -13,13 +13,13 @@ use crate::simulate::Scenario;
 
 /// Run a simulated world in which things go wrong, and draw it
 ///
-/// Runs clients, masters, clocks and a network as values in one process, in simulated time, with the same code that
-/// takes real locks. An observer that sees everything reports whether a promise was broken. No server is needed, and the
-/// same options print the same on every machine.
+/// Runs clients, masters, clocks and a network as values in one process, in simulated time, with
+/// the same code that takes real locks. An observer that sees everything reports whether a promise
+/// was broken. No server is needed, and the same options print the same on every machine.
 ///
-/// The scenarios are each run with a defence, which prevents harm. Without SCENARIO, the options describe a world:
-/// clients that each want one lock, hold it and release it. A world that breaks a promise is shrunk: what the breach does
-/// not need is left out.
+/// The scenarios are each run with a defence, which prevents harm. Without SCENARIO, the options
+/// describe a world: clients that each want one lock, hold it and release it. A world that breaks a
+/// promise is shrunk: what the breach does not need is left out.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/simulate.txt"))]
 pub(crate) struct SimulateArguments {

@@ -14,9 +14,10 @@ use crate::duration;
 
 /// Take a lock and leave it held, for a script
 ///
-/// Takes the lock RESOURCE, prints what proves it as lines for a shell, and ends. The lock is not renewed: it runs out
-/// after its TTL unless quorlock extend comes before that, and quorlock release releases it. Where one command is all
-/// that needs the lock, quorlock run is safer: it renews the lock, and ends the command in time.
+/// Takes the lock RESOURCE, prints what proves it as lines for a shell, and ends. The lock is not
+/// renewed: it runs out after its TTL unless quorlock extend comes before that, and quorlock
+/// release releases it. Where one command is all that needs the lock, quorlock run is safer: it
+/// renews the lock, and ends the command in time.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/acquire.txt"))]
 pub(crate) struct AcquireArguments {
@@ -39,9 +40,9 @@ impl AcquireArguments {
 
 /// Make a lock that quorlock acquire took last longer
 ///
-/// Makes the lock RESOURCE last for the TTL from now on, if more than half of the masters still have its key with the
-/// token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. A TTL that ends sooner than the lock does
-/// changes nothing. Every master is asked once.
+/// Makes the lock RESOURCE last for the TTL from now on, if more than half of the masters still
+/// have its key with the token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. A
+/// TTL that ends sooner than the lock does changes nothing. Every master is asked once.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/extend.txt"))]
 pub(crate) struct ExtendArguments {
@@ -67,8 +68,8 @@ impl ExtendArguments {
 
 /// Release a lock that quorlock acquire took
 ///
-/// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and reports whether the lock
-/// was held until now. Nothing is printed if it was.
+/// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and
+/// reports whether the lock was held until now. Nothing is printed if it was.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/release.txt"))]
 pub(crate) struct ReleaseArguments {
@@ -82,12 +83,14 @@ pub(crate) struct ReleaseArguments {
 
 /// Show what each master reports about a lock
 ///
-/// Asks all masters at once, and changes nothing there. The first line sums the answers up: whether one holder has the
-/// lock on a quorum of masters and for how long still, whether it is free, or why that is not known. Then follows a line
-/// for each master: what it has, whether it votes, its server and version, its role, its uptime.
+/// Asks all masters at once, and changes nothing there. The first line sums the answers up: whether
+/// one holder has the lock on a quorum of masters and for how long still, whether it is free, or
+/// why that is not known. Then follows a line for each master: what it has, whether it votes, its
+/// server and version, its role, its uptime.
 ///
-/// The holder of the lock is called holder a, another one holder b: the same letter is the same token. A key with the
-/// token in QUORLOCK_TOKEN, as run and acquire set it, is called ours. Tokens are never printed, nor are passwords.
+/// The holder of the lock is called holder a, another one holder b: the same letter is the same
+/// token. A key with the token in QUORLOCK_TOKEN, as run and acquire set it, is called ours. Tokens
+/// are never printed, nor are passwords.
 ///
 /// A master that does not answer delays nothing: the whole command takes two seconds at most.
 #[derive(Debug, PartialEq, Eq, Args)]
@@ -107,15 +110,16 @@ pub(crate) struct StatusArguments {
 
 /// Delete a lock, whoever holds it
 ///
-/// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder is known to be dead and
-/// whose TTL is long. A key that is no string is no lock, and is never deleted.
+/// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder
+/// is known to be dead and whose TTL is long. A key that is no string is no lock, and is never
+/// deleted.
 ///
-/// The holder of the lock is not notified at once: it learns of it with its next renewal. Until then it may go on as if
-/// the lock were held, while another client holds it already. Only fencing tokens keep it out of what the lock protects;
-/// see --fenced of quorlock run.
+/// The holder of the lock is not notified at once: it learns of it with its next renewal. Until
+/// then it may go on as if the lock were held, while another client holds it already. Only fencing
+/// tokens keep it out of what the lock protects; see --fenced of quorlock run.
 ///
-/// At a terminal the command shows the state of the lock, and asks for its name first. Elsewhere it needs
-/// --yes-delete-it-whoever-holds-it.
+/// At a terminal the command shows the state of the lock, and asks for its name first. Elsewhere it
+/// needs --yes-delete-it-whoever-holds-it.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/force-release.txt"))]
 pub(crate) struct ForceReleaseArguments {
@@ -132,16 +136,19 @@ pub(crate) struct ForceReleaseArguments {
 
 /// Tell new masters under the restart guard that no lock is held
 ///
-/// With --restart-guard a master that may have lost its data does not vote until all locks that it may have forgotten
-/// have run out. New masters look the same. This command tells all of them that nothing can be locked yet, so that they
-/// vote at once. If all of them vote already, nothing needs to be done.
+/// With --restart-guard a master that may have lost its data does not vote until all locks that it
+/// may have forgotten have run out. New masters look the same. This command tells all of them that
+/// nothing can be locked yet, so that they vote at once. If all of them vote already, nothing needs
+/// to be done.
 ///
-/// Call it only if that is true: for masters that no client has used before. If some of them vote already and others do
-/// not, locks may be held; then nothing is changed, and the others vote when their time is over.
+/// Call it only if that is true: for masters that no client has used before. If some of them vote
+/// already and others do not, locks may be held; then nothing is changed, and the others vote when
+/// their time is over.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/bootstrap.txt"))]
 pub(crate) struct BootstrapArguments {
-    /// The longest TTL that any client of these masters uses. All clients must give the same, and the same masters
+    /// The longest TTL that any client of these masters uses. All clients must give the same, and
+    /// the same masters
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     restart_guard: Duration,
     #[command(flatten)]
@@ -169,11 +176,12 @@ impl BootstrapArguments {
 
 /// Serve masters in this process, for tests and demonstrations
 ///
-/// Serves one master at each PORT, in this process, until it gets INT or TERM. They understand what locks need and speak
-/// to any client of Redis. Each counts as a master of its own, so three of them show what a quorum is.
+/// Serves one master at each PORT, in this process, until it gets INT or TERM. They understand what
+/// locks need and speak to any client of Redis. Each counts as a master of its own, so three of
+/// them show what a quorum is.
 ///
-/// They are no servers for production: what they hold is gone when this command ends, and they listen on the loopback
-/// only. Keep real locks on Redis or Valkey.
+/// They are no servers for production: what they hold is gone when this command ends, and they
+/// listen on the loopback only. Keep real locks on Redis or Valkey.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/master.txt"))]
 pub(crate) struct MasterArguments {
@@ -200,20 +208,22 @@ fn loopback(text: &str) -> Result<IpAddr, &'static str> {
 
 /// Show a lock on five masters while things go wrong
 ///
-/// Starts five masters in this process, on free ports of the loopback, and four workers that want one lock and count up
-/// a number in one store under it. Nothing else is needed, and nothing is left behind but the picture. In about 13
-/// seconds
+/// Starts five masters in this process, on free ports of the loopback, and four workers that want
+/// one lock and count up a number in one store under it. Nothing else is needed, and nothing is
+/// left behind but the picture. In about 13 seconds
 ///
-/// - a master hangs, and another is killed: the lock goes on from worker to worker, for three of five masters are enough;
+/// - a master hangs, and another is killed: the lock goes on from worker to worker, for three of five
+///   masters are enough;
 ///
-/// - the dead one is restarted empty: the restart guard keeps it from voting until every lock that it may have forgotten
-///   has run out;
+/// - the dead one is restarted empty: the restart guard keeps it from voting until every lock that it
+///   may have forgotten has run out;
 ///
-/// - a worker stands still while it holds the lock, for longer than the lock lives. Another one gets it, with a larger
-///   fencing token. The first one wakes up and writes as if nothing had happened, and the store refuses it.
+/// - a worker stands still while it holds the lock, for longer than the lock lives. Another one gets
+///   it, with a larger fencing token. The first one wakes up and writes as if nothing had happened, and
+///   the store refuses it.
 ///
-/// In a terminal this is shown as it happens; elsewhere each event is a line. #7 is the seventh fencing token, which is
-/// a long number.
+/// In a terminal this is shown as it happens; elsewhere each event is a line. #7 is the seventh
+/// fencing token, which is a long number.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/demo.txt"))]
 pub(crate) struct DemoArguments {
@@ -245,8 +255,8 @@ pub(crate) struct CompletionsArguments {
 
 /// Write the manual pages
 ///
-/// Writes a manual page for quorlock and for each of its subcommands into the directory DIR: quorlock.1, quorlock-run.1
-/// and so on.
+/// Writes a manual page for quorlock and for each of its subcommands into the directory DIR:
+/// quorlock.1, quorlock-run.1 and so on.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/man.txt"))]
 pub(crate) struct ManArguments {

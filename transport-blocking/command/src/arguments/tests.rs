@@ -180,6 +180,7 @@ fn what_is_wrong_is_refused_with_the_remedy() {
         (&["--json=redis://:hunter2@b", "job", "x"], "--json takes no value"),
         (&["--mastr=redis://:hunter2@b", "job", "x"], "no option --mastr; did you mean --master?"),
         (&["-x", "job", "x"], "no option -x;"),
+        (&["--frob", "job", "--", "x"], "no option --frob;"),
         (&["-nredis://:hunter2@b", "job", "x"], "no option -r;"),
         (&["-m", "", "job", "x"], "--master is empty"),
         (&["--port", "1", "job", "x"], "--port is an option of master, not of run;"),
