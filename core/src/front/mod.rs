@@ -9,15 +9,16 @@
 //! bytes, and wakers are called and dropped under none.
 
 mod bootstrap;
-mod core;
 mod dial;
-mod driver_side;
+mod driver;
+mod engine;
 mod figures;
 mod guard;
 mod host;
 mod locker;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod mailbox;
 #[cfg(feature = "tracing")]
 mod observe;
 #[cfg(not(feature = "tracing"))]
@@ -28,18 +29,21 @@ mod port;
 mod release;
 mod report;
 mod request;
+mod runtime;
 mod shared;
 mod slot;
 mod sync;
 mod wake;
-mod writer;
 
 pub use bootstrap::Bootstrap;
 pub use dial::{Addresses, Dial};
-pub use guard::{Extend, Guard, Lost, Watch};
+pub use driver::Driver;
+pub use guard::{Extending, Guard, Lost, Watch};
 pub use host::Host;
-pub use locker::Locker;
-pub use port::{Demand, Port};
+pub use locker::{Locker, OpenError};
+pub use mailbox::Demand;
+pub use port::Port;
 pub use release::{Release, ReleaseError};
 pub use report::{Acquisitions, Extensions, Latency, Losses, MasterReport, Refusals, Releases, Report};
 pub use request::{Acquiring, Request, ScopeError};
+pub use runtime::{Runtime, Socket, Timer};

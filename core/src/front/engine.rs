@@ -1,19 +1,29 @@
-//! The machine, with who waits for what in it, and the count of what has come of it.
+//! The engine: the machine behind its mutex, with who waits for what in it, and the count of what has come of it.
 
 use std::sync::Arc;
 
 use super::figures::Figures;
-use super::host::HostEntropy;
+use super::host::{Host, HostEntropy};
+use super::mailbox::Demand;
 use super::observe::{Grant, Notices, Told};
+use super::outbox::queue::Queue;
 use super::slot::Slot;
+use super::sync::{Mutex, MutexGuard, lock};
 use super::wake::Woken;
-use crate::machine::{Acquire, Event, LockId, Machine, Resumption};
-use crate::protocol::AcquireError;
+use crate::machine::{Acquire, Event, LockId, Machine, Output, Resumption};
 #[cfg(feature = "sim")]
 use crate::protocol::Resource;
+use crate::protocol::{AcquireError, Config};
 use crate::time::Instant;
 
-pub(super) struct Core {
+/// The machine, shared by all threads of a locker.
+pub(super) struct Engine {
+    host: Arc<dyn Host>,
+    running: Mutex<Running>,
+}
+
+/// The machine while the mutex is held: no system call is made but the one for random bytes, and no code of others runs.
+pub(super) struct Running {
     pub(super) machine: Machine<HostEntropy>,
     pub(super) figures: Figures,
     /// By [`LockId::index`], with the id, as an index is used again.
@@ -30,17 +40,64 @@ pub(super) struct Taken {
     pub(super) grant: Grant,
 }
 
-impl Core {
-    pub(super) fn new(machine: Machine<HostEntropy>, masters: usize) -> Self {
-        Self {
+impl Engine {
+    pub(super) fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Self {
+        let masters = config.masters.len();
+        let machine = Machine::new(config, HostEntropy(Arc::clone(&host)), host.now());
+        let running = Running {
             machine,
             figures: Figures::new(masters),
             slots: Vec::new(),
             told: Told::nothing(),
             driver_ended: false,
-        }
+        };
+        Self { host, running: Mutex::new(running) }
     }
 
+    /// Looks at the machine, or changes what brings about no outputs.
+    pub(super) fn look(&self) -> MutexGuard<'_, Running> {
+        lock(&self.running)
+    }
+
+    /// Changes the machine at this instant. What that brings about waits in it to be [collected](Self::collect).
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Running, Instant) -> R) -> R {
+        let mut running = self.look();
+        let now = self.host.now();
+        change(&mut running, now)
+    }
+
+    /// Takes every output of the machine: bytes go to the queue, events to the slots of their callers, demands to the
+    /// driver. Returns when the machine wants to be woken.
+    pub(super) fn collect(
+        &self,
+        queue: &mut Queue,
+        demands: &mut Vec<Demand>,
+        woken: &mut Woken,
+        notices: &mut Notices,
+    ) -> Option<Instant> {
+        self.change(|running, now| {
+            notices.masters(&running.machine, &mut running.told);
+            running.machine.writes_begin(now);
+            loop {
+                match running.machine.poll_output() {
+                    Output::Write { master, generation, bytes } => queue.append(master, generation, bytes),
+                    Output::Connect { master, generation } => {
+                        demands.push(Demand::Connect { master, generation });
+                        running.figures.opening(master);
+                    }
+                    Output::Close { master, generation } => {
+                        queue.close(master, generation);
+                        demands.push(Demand::Close { master, generation });
+                    }
+                    Output::Event(event) => running.deliver(event, woken, notices),
+                    Output::Wake(wake) => return wake.map(|wake| wake.at),
+                }
+            }
+        })
+    }
+}
+
+impl Running {
     /// Starts to seek a lock.
     pub(super) fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         if self.driver_ended {
@@ -62,6 +119,22 @@ impl Core {
         Some(Taken { valid_until, proof, grant: Grant::of(&self.machine, id, valid_until.since(now)) })
     }
 
+    /// Leaves a lock to whoever is given its token.
+    pub(super) fn hand_on(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
+        let handed = self.machine.hand_on(id, now)?;
+        self.forget(id);
+        self.figures.handed_on();
+        Some(handed)
+    }
+
+    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not ended before.
+    pub(super) fn cancel(&mut self, id: LockId, count: impl FnOnce(&mut Figures), now: Instant) {
+        self.machine.cancel(id, now);
+        if self.forget(id) {
+            count(&mut self.figures);
+        }
+    }
+
     /// Has a slot told what becomes of a lock.
     pub(super) fn insert(&mut self, id: LockId, slot: &Arc<Slot>) {
         if self.driver_ended {
@@ -79,13 +152,13 @@ impl Core {
         }
     }
 
-    /// Nobody is told what becomes of a lock any more. Says whether somebody was to be told.
+    /// Nobody is told what becomes of a lock any more. Returns whether its slot was to be told.
     pub(super) fn forget(&mut self, id: LockId) -> bool {
         let place = self.slots.get_mut(id.index());
         place.is_some_and(|place| place.take_if(|(other, _)| *other == id).is_some())
     }
 
-    pub(super) fn deliver(&mut self, event: Event, woken: &mut Woken, notices: &mut Notices) {
+    fn deliver(&mut self, event: Event, woken: &mut Woken, notices: &mut Notices) {
         let (lock, is_last) = (event.lock(), event.is_last());
         let place = self.slots.get_mut(lock.index());
         let place = place.filter(|place| place.as_ref().is_some_and(|(id, _)| *id == lock));
@@ -98,11 +171,6 @@ impl Core {
         if is_last {
             *place = None;
         }
-    }
-
-    /// Looks how the masters stand, for whoever is told of changes.
-    pub(super) fn observe(&mut self, notices: &mut Notices) {
-        notices.masters(&self.machine, &mut self.told);
     }
 
     pub(super) fn driver_ends(&mut self, woken: &mut Woken) {
