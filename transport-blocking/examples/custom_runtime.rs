@@ -12,8 +12,10 @@ use std::time::{Duration, Instant as Clock};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use quorlock_blocking::Config;
 use quorlock_blocking::embedded::Masters;
-use quorlock_blocking::{Address, Cause, Config, Demand, EntropyFailed, Host, Instant, MasterId, Port};
+use quorlock_core::front::{Demand, Host, Port};
+use quorlock_core::{Address, Cause, EntropyFailed, Instant, MasterId};
 
 /// What the system lends to the locks.
 struct System {

@@ -8,7 +8,7 @@
 //!     # let urls = masters.urls();
 //!     smol::block_on(async {
 //!         // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
-//!         let locker = quorlock_smol::open(Config::new(urls)?);
+//!         let locker = quorlock_smol::open(Config::new(urls)?)?;
 //!         let guard = locker.lock("invoice:42").await?;
 //!         guard.release().await?;
 //!         Ok(())
@@ -26,23 +26,34 @@
 //! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
 //! events (`core/docs/observability.md` names them).
 //!
-//! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
+//! What a program rarely names, such as the parts of errors and of reports, is in [`quorlock_core`], which is re-exported
+//! under its own name: no other crate is needed.
 
-mod driver;
-mod socket;
-mod system;
+mod runtime;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-pub use driver::Driver;
-pub use quorlock_core::front::*;
-pub use quorlock_core::*;
+pub use quorlock_core;
+pub use quorlock_core::front::{
+    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, ScopeError, Watch,
+};
+pub use quorlock_core::{
+    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
+    MasterState, Resumption, Token,
+};
+
+use crate::runtime::Runtime;
 
 /// Opens a locker whose driver runs on smol's global executor.
-pub fn open(config: Config) -> Locker {
+///
+/// # Errors
+/// None at present: it is an [`OpenError`] as in the other transports.
+pub fn open(config: Config) -> Result<Locker, OpenError> {
     let (locker, driver) = open_with_driver(config);
     smol::spawn(driver).detach();
-    locker
+    Ok(locker)
 }
 
 /// A locker, and the driver that must be polled for it, on whatever executor suits: sockets and timers belong to async-io, which
@@ -50,7 +61,5 @@ pub fn open(config: Config) -> Locker {
 ///
 /// With the driver on the same executor as the code that locks, no answer has to change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
-    let (locker, port) = Port::new(config, Arc::new(system::System::new()));
-    let driver = Driver::new(port, locker.config());
-    (locker, driver)
+    Driver::open(config, Arc::new(quorlock_host::System::new()), Runtime)
 }

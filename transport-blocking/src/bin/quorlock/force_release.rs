@@ -2,7 +2,9 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use quorlock_blocking::{Cause, Config};
+use quorlock_blocking::Config;
+
+use quorlock_core::Cause;
 
 use crate::arguments::ForceReleaseArguments;
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};

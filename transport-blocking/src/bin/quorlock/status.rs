@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::{Cause, Endpoint};
+use quorlock_core::{Cause, Endpoint};
 
 use crate::arguments::StatusArguments;
 use crate::duration::spoken;

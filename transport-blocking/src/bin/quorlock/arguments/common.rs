@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
 use lexopt::Parser;
-use quorlock_blocking::EvictionPolicy;
+use quorlock_core::EvictionPolicy;
 
 use super::options::{Collected, Word};
 use super::{Environment, Hidden, Request, Subcommand};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::sim::{Fault, Keep, When};
+use quorlock_core::sim::{Fault, Keep, When};
 
 use crate::duration;
 

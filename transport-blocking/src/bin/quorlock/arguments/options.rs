@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser};
-use quorlock_blocking::EvictionPolicy;
-use quorlock_blocking::sim::{Fault, When};
+use quorlock_core::EvictionPolicy;
+use quorlock_core::sim::{Fault, When};
 
 use super::Subcommand::{
     self, Acquire, Bootstrap, Demo, Extend, ForceRelease, Master, Release, Run, Simulate, Status,

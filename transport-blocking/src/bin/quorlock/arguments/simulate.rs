@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::Parser;
-use quorlock_blocking::sim::{Fault, When};
+use quorlock_core::sim::{Fault, When};
 
 use super::common::{Plain, plain};
 use super::options::Collected;

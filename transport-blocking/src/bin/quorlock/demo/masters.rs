@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use quorlock_blocking::Fleet;
 use quorlock_blocking::embedded::{Keep, Master, Masters, now};
+use quorlock_core::Fleet;
 
 use super::RESOURCE;
 use super::event::{Change, Event};

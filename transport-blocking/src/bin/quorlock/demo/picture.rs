@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::sim::picture::{
+use quorlock_core::sim::picture::{
     Exchange, Lane, LaneKind, Mark, MarkKind, Outcome, Picture, Span, SpanKind, Thing, Verdict,
 };
 

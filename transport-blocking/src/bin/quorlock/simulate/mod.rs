@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use quorlock_blocking::sim::Timeline;
-use quorlock_blocking::sim::picture::Verdict;
+use quorlock_core::sim::Timeline;
+use quorlock_core::sim::picture::Verdict;
 
 pub(crate) use self::scenarios::Scenario;
 use crate::arguments::{SimulateArguments, Simulated, Told};

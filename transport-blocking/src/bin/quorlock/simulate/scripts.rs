@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock_blocking::sim::{Client, Failure, Fault, Keep, Store, When, World};
 use quorlock_blocking::{AcquireError, Guard};
+use quorlock_core::sim::{Client, Failure, Fault, Keep, Store, When, World};
 
 use super::{Outcome, Scenario};
 

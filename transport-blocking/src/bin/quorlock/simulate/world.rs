@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use quorlock_blocking::sim::{ClientPlan, Fault, Plan, Step};
+use quorlock_core::sim::{ClientPlan, Fault, Plan, Step};
 
 use super::Outcome;
 use crate::arguments::WorldOptions;
