@@ -28,7 +28,7 @@ async fn within<T>(runtime: &impl Runtime, limit: Duration, future: impl Future<
 }
 
 async fn open<R: Runtime>(runtime: &R, dial: Dial) -> Result<R::Socket, Cause> {
-    dial.race(|address| runtime.connect(address), |span| runtime.sleep(span)).await
+    dial.race(|address| runtime.clone().connect(address), |span| runtime.sleep(span)).await
 }
 
 pub(crate) async fn a_name_is_reached_whose_first_address_swallows_packets(runtime: impl Runtime) {

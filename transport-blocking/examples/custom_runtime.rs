@@ -3,6 +3,7 @@
 //! machine below that. On embedded masters.
 #![allow(clippy::print_stdout)]
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::error::Error;
 use std::future::{Future, poll_fn};
@@ -107,7 +108,7 @@ impl Wake for Ready {
 fn run(
     reactor: &Reactor,
     mut poll: mio::Poll,
-    tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>,
+    tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>,
 ) -> io::Result<()> {
     let interrupt = Arc::new(mio::Waker::new(poll.registry(), INTERRUPT)?);
     let ready = || Arc::new(Ready(AtomicBool::new(true), Arc::clone(&interrupt)));
@@ -139,26 +140,19 @@ impl Runtime for Own {
     }
 
     /// Embedded masters have numbers as addresses, which need no looking up. Names are to be asked for on another thread.
-    fn resolve(
-        &self,
-        host: String,
-        port: u16,
-    ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static {
-        async move { Ok((host.as_str(), port).to_socket_addrs()?.collect()) }
+    async fn resolve(self, host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok((host.as_str(), port).to_socket_addrs()?.collect())
     }
 
-    fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Stream>> + Send + 'static {
-        let Self(reactor) = self.clone();
-        async move {
-            let mut stream = TcpStream::connect(to)?;
-            let readiness = reactor.register(&mut stream)?;
-            poll_fn(|cx| poll_event(&readiness, cx, |readiness| &mut readiness.is_writable)).await;
-            if let Some(error) = stream.take_error()? {
-                return Err(error);
-            }
-            stream.set_nodelay(true)?;
-            Ok(Stream { direct: Sink::new(stream), readiness })
+    async fn connect(self, to: SocketAddr) -> io::Result<Stream> {
+        let mut stream = TcpStream::connect(to)?;
+        let readiness = self.0.register(&mut stream)?;
+        poll_fn(|cx| poll_event(&readiness, cx, |readiness| &mut readiness.is_writable)).await;
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
         }
+        stream.set_nodelay(true)?;
+        Ok(Stream { direct: Sink::new(stream), readiness })
     }
 }
 
@@ -258,8 +252,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Own(Arc::clone(&reactor));
     // The clock, random bytes and the check for forks are those of the other transports.
     let (locker, driver) = Driver::open(masters.config()?, Arc::new(System::new()), runtime.clone());
-    let outcome = Arc::new(Mutex::new(None));
-    let told = Arc::clone(&outcome);
+    let outcome = Cell::new(None);
     let work = async move {
         let guard = locker.lock("invoice:42").ttl(Duration::from_millis(600)).renew().await?;
         println!("held for {:?}", guard.remaining());
@@ -271,8 +264,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok::<(), Box<dyn Error>>(())
     };
     // The driver ends when the locker, which `work` has, is gone.
-    run(&reactor, poll, vec![Box::pin(driver), Box::pin(async move { *lock(&told) = Some(work.await) })])?;
+    run(&reactor, poll, vec![Box::pin(driver), Box::pin(async { outcome.set(Some(work.await)) })])?;
     println!("the driver has ended");
-    let outcome = lock(&outcome).take();
-    outcome.unwrap_or_else(|| Err("the work has not ended".into()))
+    outcome.into_inner().unwrap_or_else(|| Err("the work has not ended".into()))
 }

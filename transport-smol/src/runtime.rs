@@ -25,30 +25,22 @@ impl front::Runtime for Runtime {
         Timer(async_io::Timer::after(span))
     }
 
-    fn resolve(
-        &self,
-        host: String,
-        port: u16,
-    ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static {
-        smol::net::resolve((host, port))
+    async fn resolve(self, host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+        smol::net::resolve((host, port)).await
     }
 
-    fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Socket>> + Send + 'static {
-        async move {
-            let stream = Async::<TcpStream>::connect(to).await?;
-            stream.get_ref().set_nodelay(true)?;
-            let direct = Sink::new(stream.get_ref().try_clone()?);
-            Ok(Socket { events: Box::new(stream), direct })
-        }
+    async fn connect(self, to: SocketAddr) -> io::Result<Socket> {
+        let stream = Async::<TcpStream>::connect(to).await?;
+        stream.get_ref().set_nodelay(true)?;
+        let direct = Sink::new(stream.get_ref().try_clone()?);
+        Ok(Socket { events: Box::new(stream), direct })
     }
 
     #[cfg(unix)]
-    fn connect_unix(&self, path: PathBuf) -> impl Future<Output = io::Result<Socket>> + Send + 'static {
-        async move {
-            let stream = Async::<std::os::unix::net::UnixStream>::connect(path).await?;
-            let direct = Sink::new(stream.get_ref().try_clone()?);
-            Ok(Socket { events: Box::new(stream), direct })
-        }
+    async fn connect_unix(self, path: PathBuf) -> io::Result<Socket> {
+        let stream = Async::<std::os::unix::net::UnixStream>::connect(path).await?;
+        let direct = Sink::new(stream.get_ref().try_clone()?);
+        Ok(Socket { events: Box::new(stream), direct })
     }
 }
 

@@ -29,30 +29,22 @@ impl front::Runtime for Runtime {
         Timer(Box::pin(sleep(span)))
     }
 
-    fn resolve(
-        &self,
-        host: String,
-        port: u16,
-    ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static {
-        async move { Ok(lookup_host((host.as_str(), port)).await?.collect()) }
+    async fn resolve(self, host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(lookup_host((host.as_str(), port)).await?.collect())
     }
 
-    fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Socket>> + Send + 'static {
-        async move {
-            let stream = TcpStream::connect(to).await?.into_std()?;
-            stream.set_nodelay(true)?;
-            let direct = Sink::new(stream.try_clone()?);
-            Ok(Socket { stream: Box::new(TcpStream::from_std(stream)?), direct })
-        }
+    async fn connect(self, to: SocketAddr) -> io::Result<Socket> {
+        let stream = TcpStream::connect(to).await?.into_std()?;
+        stream.set_nodelay(true)?;
+        let direct = Sink::new(stream.try_clone()?);
+        Ok(Socket { stream: Box::new(TcpStream::from_std(stream)?), direct })
     }
 
     #[cfg(unix)]
-    fn connect_unix(&self, path: PathBuf) -> impl Future<Output = io::Result<Socket>> + Send + 'static {
-        async move {
-            let stream = tokio::net::UnixStream::connect(path).await?.into_std()?;
-            let direct = Sink::new(stream.try_clone()?);
-            Ok(Socket { stream: Box::new(tokio::net::UnixStream::from_std(stream)?), direct })
-        }
+    async fn connect_unix(self, path: PathBuf) -> io::Result<Socket> {
+        let stream = tokio::net::UnixStream::connect(path).await?.into_std()?;
+        let direct = Sink::new(stream.try_clone()?);
+        Ok(Socket { stream: Box::new(tokio::net::UnixStream::from_std(stream)?), direct })
     }
 }
 

@@ -254,9 +254,9 @@ impl<R: Runtime> Master<R> {
 async fn open<R: Runtime>(runtime: R, address: Address, addresses: Addresses) -> Result<R::Socket, Cause> {
     match address {
         Address::Tcp { host, port } => {
-            let resolved = runtime.resolve(host, port).await.map_err(|_| Cause::UnknownHost)?;
+            let resolved = runtime.clone().resolve(host, port).await.map_err(|_| Cause::UnknownHost)?;
             let dial = addresses.dial(resolved);
-            dial.race(|address| runtime.connect(address), |span| runtime.sleep(span)).await
+            dial.race(|address| runtime.clone().connect(address), |span| runtime.sleep(span)).await
         }
         Address::Unix(path) => runtime.connect_unix(path).await.map_err(|error| Cause::from(&error)),
     }

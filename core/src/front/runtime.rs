@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// An async runtime, as the [`Driver`](super::Driver) uses it: it opens sockets and makes timers.
 ///
-/// It is a value, so that a runtime that is no global can be reached through it.
+/// It is a value, so that a runtime that is no global can be reached through it: a handle, cheap to clone. The three futures
+/// take a clone each, and may be written as `async fn`.
 pub trait Runtime: Clone + Send + Sync + 'static {
     /// A connection.
     type Socket: Socket;
@@ -27,7 +28,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// The addresses of a name or of an IP address, without blocking the thread.
     fn resolve(
-        &self,
+        self,
         host: String,
         port: u16,
     ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static;
@@ -35,10 +36,10 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Connects over TCP, and switches Nagle's algorithm off: requests are small and do not wait for more.
     ///
     /// Dropping the future gives the attempt up.
-    fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static;
+    fn connect(self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static;
 
     /// Connects to a Unix domain socket. A runtime without them need not implement this.
-    fn connect_unix(&self, path: PathBuf) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static {
+    fn connect_unix(self, path: PathBuf) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static {
         let _ = path;
         std::future::ready(Err(io::ErrorKind::Unsupported.into()))
     }
