@@ -26,7 +26,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// The runtime. Whoever has one already begins with the traits below it.
+// The runtime. A program that has one begins with the traits below it.
 
 /// What wakes tasks: events of sockets, and the time.
 struct Reactor {
@@ -37,7 +37,7 @@ struct Reactor {
     numbers: Mutex<usize>,
 }
 
-/// What has happened on a socket since its task last looked, and who is to be told of more. One task has each socket.
+/// What has happened on a socket since its task last looked, and the task that has the socket.
 #[derive(Default)]
 struct Readiness {
     is_readable: bool,
@@ -176,7 +176,7 @@ fn poll_event(
 }
 
 impl Socket for Stream {
-    /// Whoever asks for a lock writes his request himself, on his own thread.
+    /// A caller writes its request itself, on its own thread.
     fn sink(&self) -> impl Write + Send + 'static {
         self.direct.clone()
     }

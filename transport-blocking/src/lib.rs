@@ -20,7 +20,7 @@
 //! and [`Guard::release`] is the way to be sure.
 //!
 //! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the tree, but
-//! everything that has a `wait` is a future too, for whoever has an executor of his own.
+//! everything that has a `wait` is a future too, for programs with an executor of their own.
 //!
 //! With the feature `embedded` the module `embedded` has masters inside of your process, for tests and examples.
 //!
@@ -53,7 +53,7 @@ pub use quorlock_core::{
 use crate::lead::Lead;
 use crate::reactor::Reactor;
 
-/// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the background serves what nobody waits for.
+/// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the background serves what no caller waits for.
 ///
 /// # Errors
 /// [`OpenError::System`] where the system gives no poll or no thread.

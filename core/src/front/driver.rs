@@ -27,7 +27,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The future that moves a locker's bytes. It ends when the last clone, guard and future of the locker is gone.
 ///
-/// *Cancel safety*: dropping it ends the locker, and all who wait for a lock are told so.
+/// *Cancel safety*: dropping it ends the locker, and all callers that wait for a lock are told so.
 #[must_use = "a locker without its driver gets no answers"]
 pub struct Driver(Box<dyn Turn>);
 

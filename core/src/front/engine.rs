@@ -1,4 +1,5 @@
-//! The engine: the machine behind its mutex, with who waits for what in it, and the count of what has come of it.
+//! The engine: the machine behind its mutex, with the slots of the callers that wait for its events, and the counts
+//! for reports.
 
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ impl Running {
         Some(Taken { valid_until, proof, grant: Grant::of(&self.machine, id, valid_until.since(now)) })
     }
 
-    /// Leaves a lock to whoever is given its token.
+    /// Leaves a lock to the process that is given its token.
     pub(super) fn hand_on(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.machine.hand_on(id, now)?;
         self.forget(id);
@@ -152,7 +153,7 @@ impl Running {
         }
     }
 
-    /// Nobody is told what becomes of a lock any more. Returns whether its slot was to be told.
+    /// From now on no slot is told of this lock. Returns whether one was to be told.
     pub(super) fn forget(&mut self, id: LockId) -> bool {
         let place = self.slots.get_mut(id.index());
         place.is_some_and(|place| place.take_if(|(other, _)| *other == id).is_some())

@@ -32,7 +32,7 @@ pub enum Demand {
 
 /// What the driver learns the next time that it looks, and how it is made to look.
 ///
-/// The driver registers its waker first, then looks at everything else, then sleeps. All who change something here take
+/// The driver registers its waker first, then looks at everything else, then sleeps. A thread that changes something here takes
 /// the waker afterwards, so no change falls between the driver's look and its sleep.
 #[derive(Default)]
 pub(super) struct Mailbox {

@@ -45,7 +45,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     }
 }
 
-/// A connection to one master. The driver reads it, and whoever has a request writes it through its [`sink`](Self::sink).
+/// A connection to one master. The driver reads it, and callers write their requests through its
+/// [`sink`](Self::sink).
 pub trait Socket: Send + 'static {
     /// The write side: takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`]. Any thread may use it, also
     /// before the runtime has looked at the socket for the first time: best a clone of the standard library's socket.

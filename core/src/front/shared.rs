@@ -102,7 +102,7 @@ impl Shared {
         self.flush_now();
     }
 
-    /// Leaves a lock to whoever is given its token.
+    /// Leaves a lock to the process that is given its token.
     pub(super) fn hand_on(&self, id: LockId) -> Option<Resumption> {
         let handed = self.engine.change(|running, now| running.hand_on(id, now));
         self.flush();

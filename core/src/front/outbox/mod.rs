@@ -31,7 +31,7 @@ pub(super) trait Outputs {
 /// A thread that has changed the machine calls [`Outbox::flush`]. It carries the outputs out itself, unless another
 /// thread has the queue (which then does it for both) or the driver is gathering (which does it at the end of its turn).
 ///
-/// Nothing is left behind, because every thread marks the box *before* looking who is at it, and looks for the mark
+/// Nothing is left behind, because every thread marks the box *before* it looks for another one, and looks for the mark
 /// *after* letting go:
 ///
 /// | a thread that flushes | the thread that has the queue | the driver that gathers |
