@@ -1,6 +1,7 @@
-//! Locks on an async runtime of your own: a hand-written executor and reactor, and the three small traits through which the driver of
-//! `quorlock-core` uses them. `core/docs/driving.md` has a transport below these traits, and `core/examples/by_hand.rs` the
-//! machine below that. On embedded masters.
+//! Locks on an async runtime of your own: a hand-written executor and reactor, and the three small
+//! traits through which the driver of `quorlock-core` uses them. `core/docs/driving.md` has a
+//! transport below these traits, and `core/examples/by_hand.rs` the machine below that. On embedded
+//! masters.
 #![allow(clippy::print_stdout)]
 
 use std::cell::Cell;
@@ -139,7 +140,8 @@ impl Runtime for Own {
         Alarm { reactor: Arc::clone(&self.0), number: self.0.number(), at: Instant::now() + span }
     }
 
-    /// Embedded masters have numbers as addresses, which need no looking up. Names are to be asked for on another thread.
+    /// Embedded masters have numbers as addresses, which need no looking up. Names are to be asked
+    /// for on another thread.
     async fn resolve(self, host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok((host.as_str(), port).to_socket_addrs()?.collect())
     }
@@ -181,7 +183,8 @@ impl Socket for Stream {
         self.direct.clone()
     }
 
-    /// The waker is registered before the socket is looked at, so that nothing falls between the two.
+    /// The waker is registered before the socket is looked at, so that nothing falls between the
+    /// two.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], _: bool) -> Poll<io::Result<usize>> {
         loop {
             let is_registered = self.poll_readable(cx).is_pending();

@@ -14,21 +14,24 @@
 //! }
 //! ```
 //!
-//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
-//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
-//! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
-//! and [`Guard::release`] is the way to be sure.
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to
+//! get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock,
+//! [`Guard::lost`] tells. Dropping it releases the lock without waiting, and tries to write that at
+//! once, also as the last statement of `main`; what a master does not get to read any more expires
+//! with the TTL, and [`Guard::release`] is the way to be sure.
 //!
-//! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the tree, but
-//! everything that has a `wait` is a future too, for programs with an executor of their own.
+//! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the
+//! tree, but everything that has a `wait` is a future too, for programs with an executor of their
+//! own.
 //!
-//! With the feature `embedded` the module `embedded` has masters inside of your process, for tests and examples.
+//! With the feature `embedded` the module `embedded` has masters inside of your process, for tests
+//! and examples.
 //!
-//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
-//! events (`core/docs/observability.md` names them).
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans,
+//! and losses and masters that come and go are events (`core/docs/observability.md` names them).
 //!
-//! What a program rarely names, such as the parts of errors and of reports, is in [`quorlock_core`], which is re-exported
-//! under its own name: no other crate is needed.
+//! What a program rarely names, such as the parts of errors and of reports, is in
+//! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
 mod connect;
 #[cfg(feature = "embedded")]
@@ -53,7 +56,8 @@ pub use quorlock_core::{
 use crate::lead::Lead;
 use crate::reactor::Reactor;
 
-/// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the background serves what no caller waits for.
+/// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the
+/// background serves what no caller waits for.
 ///
 /// # Errors
 /// [`OpenError::System`] where the system gives no poll or no thread.
@@ -72,8 +76,8 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
     Ok(locker)
 }
 
-/// The event loop, for the threads that wait and for the front, which wakes it. The loop owns the other end of the locker,
-/// so it is not owned from here.
+/// The event loop, for the threads that wait and for the front, which wakes it. The loop owns the
+/// other end of the locker, so it is not owned from here.
 #[derive(Default)]
 struct Leading(OnceLock<Weak<Lead>>);
 

@@ -16,18 +16,19 @@
 //! }
 //! ```
 //!
-//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
-//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
-//! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
-//! and [`Guard::release`] is the way to be sure.
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to
+//! get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock,
+//! [`Guard::lost`] tells. Dropping it releases the lock without waiting, and tries to write that at
+//! once, also as the last statement of `main`; what a master does not get to read any more expires
+//! with the TTL, and [`Guard::release`] is the way to be sure.
 //!
 //! The driver runs on smol's global executor or on yours; see [`open`] and [`open_with_driver`].
 //!
-//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
-//! events (`core/docs/observability.md` names them).
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans,
+//! and losses and masters that come and go are events (`core/docs/observability.md` names them).
 //!
-//! What a program rarely names, such as the parts of errors and of reports, is in [`quorlock_core`], which is re-exported
-//! under its own name: no other crate is needed.
+//! What a program rarely names, such as the parts of errors and of reports, is in
+//! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
 mod runtime;
 #[cfg(test)]
@@ -56,8 +57,8 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
     Ok(locker)
 }
 
-/// A locker, and the driver that must be polled for it, on whatever executor suits: sockets and timers belong to async-io, which
-/// serves them all.
+/// A locker, and the driver that must be polled for it, on whatever executor suits: sockets and
+/// timers belong to async-io, which serves them all.
 ///
 /// With the driver on the same executor as the code that locks, no answer has to change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {

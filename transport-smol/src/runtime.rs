@@ -50,8 +50,8 @@ pub(crate) struct Socket {
     direct: Sink,
 }
 
-/// What the reactor tells of a socket. Ready once something has happened since the last call that was pending, which
-/// need not be something to read or room to write.
+/// What the reactor tells of a socket. Ready once something has happened since the last call that
+/// was pending, which need not be something to read or room to write.
 trait Events: Send {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -72,8 +72,9 @@ impl front::Socket for Socket {
         self.direct.clone()
     }
 
-    /// The waker is registered first and the socket looked at after that, so that what comes in between is not missed. It
-    /// always looks: the reactor may not have run for as long as the executor was busy, and one answer brings the others.
+    /// The waker is registered first and the socket looked at after that, so that what comes in
+    /// between is not missed. It always looks: the reactor may not have run for as long as the
+    /// executor was busy, and one answer brings the others.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], _: bool) -> Poll<io::Result<usize>> {
         loop {
             let is_registered = self.events.poll_readable(cx)?.is_pending();

@@ -15,21 +15,23 @@
 //! }
 //! ```
 //!
-//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
-//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
-//! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
-//! and [`Guard::release`] is the way to be sure.
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to
+//! get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock,
+//! [`Guard::lost`] tells. Dropping it releases the lock without waiting, and tries to write that at
+//! once, also as the last statement of `main`; what a master does not get to read any more expires
+//! with the TTL, and [`Guard::release`] is the way to be sure.
 //!
-//! In code that is not async, everything that can be awaited has a `wait`. Inside of async code `wait` panics, as tokio's own `block_on`
-//! does, because the thread would wait for itself: use `.await`, or wait in `tokio::task::spawn_blocking`.
+//! In code that is not async, everything that can be awaited has a `wait`. Inside of async code
+//! `wait` panics, as tokio's own `block_on` does, because the thread would wait for itself: use
+//! `.await`, or wait in `tokio::task::spawn_blocking`.
 //!
 //! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
 //!
-//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
-//! events (`core/docs/observability.md` names them).
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans,
+//! and losses and masters that come and go are events (`core/docs/observability.md` names them).
 //!
-//! What a program rarely names, such as the parts of errors and of reports, is in [`quorlock_core`], which is re-exported
-//! under its own name: no other crate is needed.
+//! What a program rarely names, such as the parts of errors and of reports, is in
+//! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
 mod runtime;
 #[cfg(test)]
@@ -61,7 +63,8 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
 
 /// A locker, and the driver that must be polled for it, on whatever task or runtime suits.
 ///
-/// With the driver on the same single-threaded executor as the code that locks, no answer has to change threads.
+/// With the driver on the same single-threaded executor as the code that locks, no answer has to
+/// change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
     let system = quorlock_host::System::waiting_by(OutsideOfAsync);
     Driver::open(config, Arc::new(system), Runtime)

@@ -48,8 +48,8 @@ impl front::Runtime for Runtime {
     }
 }
 
-/// A socket as tokio's reactor has it, and a second handle past the reactor, which would call the socket full until it
-/// has run once.
+/// A socket as tokio's reactor has it, and a second handle past the reactor, which would call the
+/// socket full until it has run once.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
     direct: Sink,
@@ -137,8 +137,9 @@ impl front::Timer for Timer {
 pub(crate) struct OutsideOfAsync;
 
 impl Wait for OutsideOfAsync {
-    /// Only tokio knows whether this thread runs async code, and it tells by a panic: `Handle::block_on` refuses there, and is allowed
-    /// outside of runtimes, in `spawn_blocking` and in `block_in_place`.
+    /// Only tokio knows whether this thread runs async code, and it tells by a panic:
+    /// `Handle::block_on` refuses there, and is allowed outside of runtimes, in `spawn_blocking`
+    /// and in `block_in_place`.
     fn may_wait(&self) -> bool {
         let Ok(runtime) = Handle::try_current() else { return true };
         catch_unwind(|| runtime.block_on(ready(()))).is_ok()

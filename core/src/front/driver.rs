@@ -17,15 +17,16 @@ use crate::endpoint::Address;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
 
-/// Reads from one socket in one turn, so that a flood from one master does not starve the others. Larger: the others
-/// wait longer. Smaller: a busy connection needs more turns.
+/// Reads from one socket in one turn, so that a flood from one master does not starve the others.
+/// Larger: the others wait longer. Smaller: a busy connection needs more turns.
 const READS_PER_TURN: usize = 16;
 
-/// Bytes of one read. Replies are short: a larger buffer would hardly ever be filled, and a smaller one needs more
-/// system calls when many locks are settled at once.
+/// Bytes of one read. Replies are short: a larger buffer would hardly ever be filled, and a smaller
+/// one needs more system calls when many locks are settled at once.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// The future that moves a locker's bytes. It ends when the last clone, guard and future of the locker is gone.
+/// The future that moves a locker's bytes. It ends when the last clone, guard and future of the
+/// locker is gone.
 ///
 /// *Cancel safety*: dropping it ends the locker, and all callers that wait for a lock are told so.
 #[must_use = "a locker without its driver gets no answers"]
@@ -131,8 +132,9 @@ impl<R: Runtime> Turn for Turns<R> {
             return Poll::Ready(());
         }
         self.port.register(cx.waker());
-        // The callers that the last turn woke have run, and what they asked for is on its way. If nothing else has
-        // happened there is nothing to do; above all the time must not be told, since nothing has been read.
+        // The callers that the last turn woke have run, and what they asked for is on its way. If
+        // nothing else has happened there is nothing to do; above all the time must not be told,
+        // since nothing has been read.
         let may_rest = mem::take(&mut self.has_woken);
         if may_rest && !self.masters.iter_mut().any(|master| master.is_ready(&self.port, cx)) {
             if self.poll_timer(cx).is_ready() {
@@ -155,7 +157,8 @@ impl<R: Runtime> Turn for Turns<R> {
         if self.port.is_finished() {
             return Poll::Ready(());
         }
-        // The callers that were woken run first, if this thread is theirs: what they ask for goes out in one write.
+        // The callers that were woken run first, if this thread is theirs: what they ask for goes
+        // out in one write.
         if again || self.has_woken || self.poll_timer(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -196,7 +199,8 @@ impl<R: Runtime> Master<R> {
                 Ok(0) => Cause::Closed,
                 Ok(bytes) => {
                     port.received(self.id, *generation, buffer.get(..bytes).unwrap_or_default());
-                    // It gave all that it had: what comes later wakes the driver, and another read would find nothing.
+                    // It gave all that it had: what comes later wakes the driver, and another read
+                    // would find nothing.
                     if bytes < buffer.len() {
                         ready!(socket.poll_readable(cx));
                     }
@@ -234,7 +238,8 @@ impl<R: Runtime> Master<R> {
                 if !port.has_served(self.id) {
                     self.addresses.avoid_last();
                 }
-                // What was under way is dropped first, so that its addresses are known to take too long.
+                // What was under way is dropped first, so that its addresses are known to take too
+                // long.
                 self.link = Link::None;
                 let opening = open(runtime.clone(), self.address.clone(), self.addresses.clone());
                 self.link = Link::Opening(generation, Box::pin(opening));
@@ -263,8 +268,8 @@ async fn open<R: Runtime>(runtime: R, address: Address, addresses: Addresses) ->
 }
 
 impl<R: Runtime> Drop for Turns<R> {
-    /// In a forked child, sockets and timer are left alone: dropping them would take them out of the reactor that the
-    /// parent uses.
+    /// In a forked child, sockets and timer are left alone: dropping them would take them out of
+    /// the reactor that the parent uses.
     fn drop(&mut self) {
         if self.port.is_forked() {
             mem::forget(mem::take(&mut self.masters));

@@ -1,5 +1,5 @@
-//! The engine: the machine behind its mutex, with the slots of the callers that wait for its events, and the counts
-//! for reports.
+//! The engine: the machine behind its mutex, with the slots of the callers that wait for its
+//! events, and the counts for reports.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ pub(super) struct Engine {
     running: Mutex<Running>,
 }
 
-/// The machine while the mutex is held: no system call is made but the one for random bytes, and no code of others runs.
+/// The machine while the mutex is held: no system call is made but the one for random bytes, and no
+/// code of others runs.
 pub(super) struct Running {
     pub(super) machine: Machine<HostEntropy>,
     pub(super) figures: Figures,
@@ -60,15 +61,16 @@ impl Engine {
         lock(&self.running)
     }
 
-    /// Changes the machine at this instant. What that brings about waits in it to be [collected](Self::collect).
+    /// Changes the machine at this instant. What that brings about waits in it to be
+    /// [collected](Self::collect).
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Running, Instant) -> R) -> R {
         let mut running = self.look();
         let now = self.host.now();
         change(&mut running, now)
     }
 
-    /// Takes every output of the machine: bytes go to the queue, events to the slots of their callers, demands to the
-    /// driver. Returns when the machine wants to be woken.
+    /// Takes every output of the machine: bytes go to the queue, events to the slots of their
+    /// callers, demands to the driver. Returns when the machine wants to be woken.
     pub(super) fn collect(
         &self,
         queue: &mut Queue,
@@ -128,7 +130,8 @@ impl Running {
         Some(handed)
     }
 
-    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not ended before.
+    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not
+    /// ended before.
     pub(super) fn cancel(&mut self, id: LockId, count: impl FnOnce(&mut Figures), now: Instant) {
         self.machine.cancel(id, now);
         if self.forget(id) {
@@ -143,7 +146,8 @@ impl Running {
         }
         if self.slots.len() <= id.index() {
             if self.slots.capacity() <= id.index() {
-                // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
+                // By a quarter: what tens of thousands of locks leave unused would be theirs to
+                // pay.
                 self.slots.reserve_exact(16 + self.slots.len() / 4);
             }
             self.slots.resize(id.index() + 1, None);

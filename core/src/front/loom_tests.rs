@@ -1,8 +1,8 @@
-//! Explores with loom the interleavings of callers and their driver over all parts of the front at once, and has what the
-//! parts' own models share: `.ci/loom`, and `tests/PROOFS.md`.
+//! Explores with loom the interleavings of callers and their driver over all parts of the front at
+//! once, and has what the parts' own models share: `.ci/loom`, and `tests/PROOFS.md`.
 //!
-//! loom runs a model again and again, each time in another order and with other values where an atomic may return an old one. A
-//! lost wake-up is a deadlock there: a thread that sleeps for ever.
+//! loom runs a model again and again, each time in another order and with other values where an
+//! atomic may return an old one. A lost wake-up is a deadlock there: a thread that sleeps for ever.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -23,8 +23,8 @@ use super::wake::Woken;
 use crate::protocol::{LossCause, MasterId};
 use crate::time::Instant;
 
-/// Runs `model` in every order with at most `preemptions` switches away from a thread that could go on (`None`: any number).
-/// `LOOM_MAX_PREEMPTIONS` takes its place.
+/// Runs `model` in every order with at most `preemptions` switches away from a thread that could go
+/// on (`None`: any number). `LOOM_MAX_PREEMPTIONS` takes its place.
 pub(super) fn explore(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let executions = Arc::new(Count::new(0));
     let counted = Arc::clone(&executions);
@@ -73,7 +73,8 @@ impl Wake for Sleeper {
     }
 }
 
-/// A machine that must have a connection opened by the driver before it grants what a caller asks for.
+/// A machine that must have a connection opened by the driver before it grants what a caller asks
+/// for.
 struct World {
     machine: Mutex<Machine>,
     outbox: Outbox,
@@ -143,7 +144,8 @@ impl World {
         self.mailbox.remove_user();
     }
 
-    /// The driver's turns in the order of `Port`'s documentation, until nobody uses the locker any more.
+    /// The driver's turns in the order of `Port`'s documentation, until nobody uses the locker any
+    /// more.
     fn drive(&self) {
         let sleeper = Arc::new(Sleeper::default());
         let waker = Waker::from(Arc::clone(&sleeper));

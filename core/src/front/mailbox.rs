@@ -1,4 +1,5 @@
-//! The mailbox of the driver: what it is to do with connections, when it is to look again, and how it is woken.
+//! The mailbox of the driver: what it is to do with connections, when it is to look again, and how
+//! it is woken.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -14,7 +15,8 @@ mod loom_tests;
 /// What a driver is to do with its connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Demand {
-    /// Open a connection, then call [`Port::opened`](super::Port::opened) or [`Port::closed`](super::Port::closed).
+    /// Open a connection, then call [`Port::opened`](super::Port::opened) or
+    /// [`Port::closed`](super::Port::closed).
     Connect {
         /// To which master.
         master: MasterId,
@@ -32,8 +34,9 @@ pub enum Demand {
 
 /// What the driver learns the next time that it looks, and how it is made to look.
 ///
-/// The driver registers its waker first, then looks at everything else, then sleeps. A thread that changes something here takes
-/// the waker afterwards, so no change falls between the driver's look and its sleep.
+/// The driver registers its waker first, then looks at everything else, then sleeps. A thread that
+/// changes something here takes the waker afterwards, so no change falls between the driver's look
+/// and its sleep.
 #[derive(Default)]
 pub(super) struct Mailbox {
     state: Mutex<State>,
@@ -56,8 +59,8 @@ struct State {
 impl Mailbox {
     // The front's side.
 
-    /// Tells the driver what it has to do and when the machine wants to be woken. It is woken if it sleeps for longer
-    /// than that, or if a socket `became_full`.
+    /// Tells the driver what it has to do and when the machine wants to be woken. It is woken if it
+    /// sleeps for longer than that, or if a socket `became_full`.
     pub(super) fn post(
         &self,
         demands: &mut Vec<Demand>,
@@ -98,7 +101,8 @@ impl Mailbox {
         }
         let replaced = state.waker.replace(waker.clone());
         drop(state);
-        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a locker.
+        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a
+        // locker.
         drop(replaced);
     }
 
@@ -120,11 +124,13 @@ impl Mailbox {
         lock(&self.state).demands.pop_front()
     }
 
-    /// When the driver is to look again: now if there are demands, else at the machine's deadline, or at an earlier time
-    /// that it has set its timer for already. From here on it counts as having set its timer for that.
+    /// When the driver is to look again: now if there are demands, else at the machine's deadline,
+    /// or at an earlier time that it has set its timer for already. From here on it counts as
+    /// having set its timer for that.
     ///
-    /// The earlier one stays although it has lost its meaning: one needless wake-up costs less than a wake-up for each
-    /// request, whose deadline would be sooner than that of the lock which was granted last.
+    /// The earlier one stays although it has lost its meaning: one needless wake-up costs less than
+    /// a wake-up for each request, whose deadline would be sooner than that of the lock which was
+    /// granted last.
     pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         let ahead = state.armed.filter(|armed| *armed > now);

@@ -18,17 +18,21 @@ use crate::protocol::Resource;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
 
-/// A sleep while a lock is held is no longer than this. Timers of most systems stand still while the machine sleeps, and a holder must
-/// learn soon after that its lock has run out.
+/// A sleep while a lock is held is no longer than this. Timers of most systems stand still while
+/// the machine sleeps, and a holder must learn soon after that its lock has run out.
 const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 
 /// The I/O loop's end of a locker.
 ///
-/// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket that has something and
-/// hand it in with [`received`](Self::received) and [`closed`](Self::closed); [`tick`](Self::tick); carry out every
-/// [`next_demand`](Self::next_demand); let those run whom the tick has woken, if they can only run when the loop does not; sleep until a socket is readable, one that [`is_blocked`](Self::is_blocked) is writable (then
-/// [`retry_write`](Self::retry_write)), the waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
-/// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait in a socket would count as silence.
+/// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket
+/// that has something and hand it in with [`received`](Self::received) and
+/// [`closed`](Self::closed); [`tick`](Self::tick); carry out every
+/// [`next_demand`](Self::next_demand); let those run whom the tick has woken, if they can only run
+/// when the loop does not; sleep until a socket is readable, one that
+/// [`is_blocked`](Self::is_blocked) is writable (then [`retry_write`](Self::retry_write)), the
+/// waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
+/// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait
+/// in a socket would count as silence.
 ///
 /// The page `docs/driving.md` in this crate's folder tells why it is so, with a whole transport.
 ///
@@ -47,9 +51,11 @@ impl Port {
         (locker, Self { shared, finishing_since: None })
     }
 
-    /// Begins a turn, and has this waker woken when there is a demand, a full socket or an earlier deadline.
+    /// Begins a turn, and has this waker woken when there is a demand, a full socket or an earlier
+    /// deadline.
     ///
-    /// A master is silent only up to this instant: what comes in later may miss this turn's reading.
+    /// A master is silent only up to this instant: what comes in later may miss this turn's
+    /// reading.
     pub fn register(&self, waker: &Waker) {
         self.end_turn();
         self.shared.mailbox.register(waker, self.shared.host.now());
@@ -72,38 +78,43 @@ impl Port {
 
     /// A connection ended, or could not be opened.
     ///
-    /// It may be called anywhere in a turn: what follows is carried out by the next [`tick`](Self::tick), or by [`sleep`](Self::sleep), which
-    /// then asks for another turn if that brought demands.
+    /// It may be called anywhere in a turn: what follows is carried out by the next
+    /// [`tick`](Self::tick), or by [`sleep`](Self::sleep), which then asks for another turn if that
+    /// brought demands.
     pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
         self.shared.outbox.close(master, generation, &*self.shared);
         self.shared.engine.change(|running, now| running.machine.closed(master, generation, cause, now));
         self.shared.outbox.changed_in_turn();
     }
 
-    /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that what waits in the sockets must be read before it, by
-    /// whatever means: a runtime's reactor may not have run since it came.
+    /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that
+    /// what waits in the sockets must be read before it, by whatever means: a runtime's reactor may
+    /// not have run since it came.
     pub fn is_due(&self) -> bool {
         self.shared.mailbox.is_due()
     }
 
-    /// Whether the last connection to this master came to be used for requests. If not, another address of its name may do better:
-    /// [`Addresses::avoid_last`](super::Addresses::avoid_last).
+    /// Whether the last connection to this master came to be used for requests. If not, another
+    /// address of its name may do better: [`Addresses::avoid_last`](super::Addresses::avoid_last).
     pub fn has_served(&self, master: MasterId) -> bool {
         let running = self.shared.engine.look();
         running.machine.connections().any(|(id, connection)| id == master && connection.has_served())
     }
 
-    /// Tells the machine the time, and carries out what has come about since the last turn. Returns whether that woke callers.
+    /// Tells the machine the time, and carries out what has come about since the last turn. Returns
+    /// whether that woke callers.
     ///
-    /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn, and goes out in one write for each master.
-    /// So a loop that shares its thread with the callers that it has woken lets them run first.
+    /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn,
+    /// and goes out in one write for each master. So a loop that shares its thread with the callers
+    /// that it has woken lets them run first.
     pub fn tick(&self) -> bool {
         let looked = self.shared.mailbox.turn_began();
         self.shared.engine.change(|running, now| running.machine.time_passed_since_look(looked, now));
         self.shared.outbox.begin_gathering(&*self.shared)
     }
 
-    /// Ends what [`tick`](Self::tick) has begun, where neither [`sleep`](Self::sleep) nor another turn follows soon.
+    /// Ends what [`tick`](Self::tick) has begun, where neither [`sleep`](Self::sleep) nor another
+    /// turn follows soon.
     pub fn end_turn(&self) {
         self.shared.outbox.end_gathering(&*self.shared);
     }
@@ -123,7 +134,8 @@ impl Port {
         self.shared.outbox.retry(master, &*self.shared)
     }
 
-    /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a turn.
+    /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a
+    /// turn.
     pub fn sleep(&self) -> Option<Duration> {
         let (now, wake_at) = self.wake_at();
         wake_at.map(|at| at.since(now))
@@ -145,13 +157,15 @@ impl Port {
         self.shared.engine.look().each_guard(&mut look);
     }
 
-    /// Whether this process is a forked child of the one that opened the locker. A driver that finds itself there must touch neither
-    /// its sockets nor this port any more: they are the parent's.
+    /// Whether this process is a forked child of the one that opened the locker. A driver that
+    /// finds itself there must touch neither its sockets nor this port any more: they are the
+    /// parent's.
     pub fn is_forked(&self) -> bool {
         self.shared.is_forked()
     }
 
-    /// Whether the locker has no users any more, and what was sent has been answered or waited for long enough.
+    /// Whether the locker has no users any more, and what was sent has been answered or waited for
+    /// long enough.
     pub fn is_finished(&mut self) -> bool {
         if self.shared.mailbox.has_users() {
             return false;

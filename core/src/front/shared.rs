@@ -1,5 +1,5 @@
-//! What all handles of a locker and its driver share: the engine, the outbox and the mailbox, and the flush between
-//! them.
+//! What all handles of a locker and its driver share: the engine, the outbox and the mailbox, and
+//! the flush between them.
 
 use std::mem;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ use crate::machine::{LockId, Machine, Resumption};
 use crate::protocol::Config;
 use crate::time::Instant;
 
-/// The parts of the front. Commands change the engine; the outbox carries out what that brought about, and tells the
-/// mailbox what only the driver can do.
+/// The parts of the front. Commands change the engine; the outbox carries out what that brought
+/// about, and tells the mailbox what only the driver can do.
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
     pub(super) engine: Engine,
@@ -28,7 +28,8 @@ pub(super) struct Shared {
     pub(super) mailbox: Mailbox,
 }
 
-/// What remains of the machine's outputs once they are collected: code of others is called under no mutex.
+/// What remains of the machine's outputs once they are collected: code of others is called under no
+/// mutex.
 pub(super) struct Rest {
     demands: Vec<Demand>,
     deadline: Option<Instant>,
@@ -92,7 +93,8 @@ impl Shared {
         result
     }
 
-    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not ended before.
+    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not
+    /// ended before.
     pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
         if self.is_forked() {
             return;
@@ -160,10 +162,12 @@ impl Handle {
         Self(Arc::clone(shared))
     }
 
-    /// Keeps the calling thread until a future is ready, in the way of the transport; `None` if that gave up first.
+    /// Keeps the calling thread until a future is ready, in the way of the transport; `None` if
+    /// that gave up first.
     ///
     /// # Panics
-    /// In a thread that runs async code for the runtime that drives the locker: it would wait for itself.
+    /// In a thread that runs async code for the runtime that drives the locker: it would wait for
+    /// itself.
     #[track_caller]
     pub(super) fn wait<F: Future + Unpin>(&self, mut future: F) -> Option<F::Output> {
         let shared = &self.0;
@@ -196,7 +200,8 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.0.is_forked() {
-            // The sockets are the parent's, too: closing the child's copies may take them out of the parent's reactor.
+            // The sockets are the parent's, too: closing the child's copies may take them out of
+            // the parent's reactor.
             mem::forget(Arc::clone(&self.0));
         } else {
             self.0.mailbox.remove_user();

@@ -1,4 +1,5 @@
-//! The async driver on a runtime whose sockets and timers are values, with model masters behind them.
+//! The async driver on a runtime whose sockets and timers are values, with model masters behind
+//! them.
 
 use std::future::{Future, IntoFuture};
 use std::io::{self, ErrorKind, Write};

@@ -1,6 +1,7 @@
-//! What the transports of Quorlock ask of the operating system, and what `quorlock-core`, which makes no system
-//! calls, must not ask itself: a clock that runs while the machine sleeps, random bytes, whether this process is a
-//! forked child, a way for a thread to wait, and the second handle of a socket.
+//! What the transports of Quorlock ask of the operating system, and what `quorlock-core`, which
+//! makes no system calls, must not ask itself: a clock that runs while the machine sleeps, random
+//! bytes, whether this process is a forked child, a way for a thread to wait, and the second handle
+//! of a socket.
 //!
 //! A transport for a further runtime hands [`System`] to the driver of `quorlock-core`:
 //!

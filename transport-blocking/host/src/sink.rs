@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// A socket that is read and written through a shared reference, as `TcpStream` and `UnixStream` of the standard
-/// library are.
+/// A socket that is read and written through a shared reference, as `TcpStream` and `UnixStream` of
+/// the standard library are.
 pub trait Direct: Send + Sync + 'static {
     /// Reads what is there.
     ///
@@ -35,8 +35,8 @@ where
     }
 }
 
-/// A second handle of a non-blocking socket, past the reactor of a runtime, which would call the socket full or empty
-/// until it has looked. Clones share it.
+/// A second handle of a non-blocking socket, past the reactor of a runtime, which would call the
+/// socket full or empty until it has looked. Clones share it.
 #[derive(Clone)]
 pub struct Sink(Arc<dyn Direct>);
 

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// A transport's way of waiting: the two methods of a [`Host`](quorlock_core::front::Host) in which transports differ.
+/// A transport's way of waiting: the two methods of a [`Host`](quorlock_core::front::Host) in which
+/// transports differ.
 pub trait Wait: Send + Sync + 'static {
-    /// Whether the calling thread may be kept waiting: [`Host::may_wait`](quorlock_core::front::Host::may_wait).
+    /// Whether the calling thread may be kept waiting:
+    /// [`Host::may_wait`](quorlock_core::front::Host::may_wait).
     fn may_wait(&self) -> bool {
         true
     }
 
-    /// Keeps the calling thread until `poll` is ready: [`Host::block_on`](quorlock_core::front::Host::block_on).
+    /// Keeps the calling thread until `poll` is ready:
+    /// [`Host::block_on`](quorlock_core::front::Host::block_on).
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
         park(poll);
     }
@@ -33,7 +36,8 @@ pub struct Park;
 
 impl Wait for Park {}
 
-/// Parks the calling thread until `poll` is ready. It is called once at first, and again after each wake-up.
+/// Parks the calling thread until `poll` is ready. It is called once at first, and again after each
+/// wake-up.
 pub fn park(poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -1,4 +1,5 @@
-//! The outbox: what the machine has brought about waits here until one thread carries it out for all.
+//! The outbox: what the machine has brought about waits here until one thread carries it out for
+//! all.
 
 use std::cell::Cell;
 use std::ptr;
@@ -19,7 +20,8 @@ pub(super) trait Outputs {
     /// Takes every output that there is. Bytes go into the queue.
     fn collect(&self, queue: &mut Queue, rest: &mut Self::Rest);
 
-    /// The bytes are written, as far as the sockets took them; `became_full` if one of them has no more room.
+    /// The bytes are written, as far as the sockets took them; `became_full` if one of them has no
+    /// more room.
     fn written(&self, became_full: bool, rest: &mut Self::Rest);
 
     /// Does what remains, under no mutex. Returns whether callers were woken. It must not panic.
@@ -28,11 +30,12 @@ pub(super) trait Outputs {
 
 /// Outputs wait here until they are carried out.
 ///
-/// A thread that has changed the machine calls [`Outbox::flush`]. It carries the outputs out itself, unless another
-/// thread has the queue (which then does it for both) or the driver is gathering (which does it at the end of its turn).
+/// A thread that has changed the machine calls [`Outbox::flush`]. It carries the outputs out
+/// itself, unless another thread has the queue (which then does it for both) or the driver is
+/// gathering (which does it at the end of its turn).
 ///
-/// Nothing is left behind, because every thread marks the box *before* it looks for another one, and looks for the mark
-/// *after* letting go:
+/// Nothing is left behind, because every thread marks the box *before* it looks for another one,
+/// and looks for the mark *after* letting go:
 ///
 /// | a thread that flushes | the thread that has the queue | the driver that gathers |
 /// |---|---|---|
@@ -40,8 +43,8 @@ pub(super) trait Outputs {
 /// | fence | fence | fence |
 /// | reads `gathers`, tries `queue` | reads `dirty` | reads `dirty` |
 ///
-/// Of two fences one is first, so at least one side sees what the other has written. `loom_tests.rs` checks it for all
-/// interleavings of two and three threads.
+/// Of two fences one is first, so at least one side sees what the other has written.
+/// `loom_tests.rs` checks it for all interleavings of two and three threads.
 pub(super) struct Outbox {
     queue: TryMutex<Queue>,
     /// There may be outputs that no thread has begun to carry out.
@@ -54,7 +57,8 @@ pub(super) struct Outbox {
 
 #[cfg(not(all(test, loom)))]
 std::thread_local! {
-    /// The outbox that this thread is going to carry out, if any: see [`Outbox::gathered`]. Nothing is ever read through it.
+    /// The outbox that this thread is going to carry out, if any: see [`Outbox::gathered`]. Nothing
+    /// is ever read through it.
     static GATHERS_HERE: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 #[cfg(all(test, loom))]
@@ -98,7 +102,8 @@ impl Outbox {
         })
     }
 
-    /// Waits for the queue and uses it. A thread that finds it taken meanwhile leaves its outputs to this one.
+    /// Waits for the queue and uses it. A thread that finds it taken meanwhile leaves its outputs
+    /// to this one.
     fn with_queue<R>(&self, outputs: &impl Outputs, act: impl FnOnce(&mut Queue) -> R) -> R {
         let result = {
             let mut queue = self.queue.lock();
@@ -113,8 +118,8 @@ impl Outbox {
 
     // Flushing.
 
-    /// Has the outputs carried out: by the calling thread at once, unless another one is going to do that anyway. Then
-    /// what many ask for goes out in one write.
+    /// Has the outputs carried out: by the calling thread at once, unless another one is going to
+    /// do that anyway. Then what many ask for goes out in one write.
     pub(super) fn flush(&self, outputs: &impl Outputs) {
         self.mark();
         if !self.gathers.load(Ordering::Acquire) && GATHERS_HERE.with(Cell::get) != self.id() {
@@ -130,8 +135,9 @@ impl Outbox {
 
     // Gathering: many outputs in one write.
 
-    /// The driver carries out, and the callers that it wakes are to run before it does so again, at the latest with
-    /// [`Outbox::end_gathering`]. Returns whether there are any; if not, nothing is gathered.
+    /// The driver carries out, and the callers that it wakes are to run before it does so again, at
+    /// the latest with [`Outbox::end_gathering`]. Returns whether there are any; if not, nothing is
+    /// gathered.
     pub(super) fn begin_gathering(&self, outputs: &impl Outputs) -> bool {
         self.gathers.store(true, Ordering::Release);
         let has_woken = self.flush_now(outputs);
@@ -148,8 +154,8 @@ impl Outbox {
         }
     }
 
-    /// The driver has changed the machine in its turn. The outputs are carried out with its tick or, if that has been,
-    /// with [`Outbox::end_gathering`], which it calls before it sleeps.
+    /// The driver has changed the machine in its turn. The outputs are carried out with its tick
+    /// or, if that has been, with [`Outbox::end_gathering`], which it calls before it sleeps.
     pub(super) fn changed_in_turn(&self) {
         self.mark();
         self.gathers.store(true, Ordering::Release);
@@ -177,12 +183,14 @@ impl Outbox {
     }
 
     fn mark(&self) {
-        // Not a store, of which loom does not know that it cannot come between what another thread's `swap` reads and writes.
+        // Not a store, of which loom does not know that it cannot come between what another
+        // thread's `swap` reads and writes.
         self.dirty.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
 
-    /// If another thread has the queue, it carries out for us too: it looks for the mark again after it has let go.
+    /// If another thread has the queue, it carries out for us too: it looks for the mark again
+    /// after it has let go.
     fn carry_out<O: Outputs>(&self, outputs: &O) -> bool {
         let mut has_woken = false;
         while self.dirty.load(Ordering::Acquire) {

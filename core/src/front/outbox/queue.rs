@@ -1,11 +1,12 @@
-//! The bytes on their way to the sockets. The thread that has the queue writes them, without waiting.
+//! The bytes on their way to the sockets. The thread that has the queue writes them, without
+//! waiting.
 
 use std::io::{self, Write};
 
 use crate::protocol::{MasterId, MasterSet};
 
-/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken after a burst. Smaller:
-/// a busy connection allocates for each burst.
+/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken
+/// after a burst. Smaller: a busy connection allocates for each burst.
 const KEPT_BACKLOG_BYTES: usize = 16 * 1024;
 
 /// A socket that takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`].
@@ -82,7 +83,8 @@ impl Queue {
 
     /// Writes what the sockets take. Returns whether one of them has become full.
     ///
-    /// An error is not handled here: the driver's read side learns of it too, and tells the machine in order.
+    /// An error is not handled here: the driver's read side learns of it too, and tells the machine
+    /// in order.
     pub(super) fn write(&mut self) -> bool {
         let mut became_full = false;
         while let Some(master) = self.pending.pop() {
