@@ -48,8 +48,9 @@
 //! # Ok::<(), quorlock_core::ConfigError>(())
 //! ```
 //!
-//! A driver that shares locker, request and guard with those of this project is written around a [`front::Port`]: the page `docs/driving.md` in this
-//! crate's folder has the contract step by step, and a whole one on sockets of the standard library.
+//! Locker, request and guard are shared by all drivers. On an async runtime, implement [`front::Runtime`] for [`front::Driver`]; an event loop of
+//! your own serves a [`front::Port`]: the page `docs/driving.md` in this crate's folder has the contract step by step, and a whole loop on sockets of
+//! the standard library.
 //!
 //! # The rooms
 //!

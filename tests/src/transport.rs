@@ -64,7 +64,7 @@ impl Transport {
                 let _inside = runtime.enter();
                 quorlock_tokio::open(config).expect("this is inside the runtime")
             }
-            Self::Smol => quorlock_smol::open(config),
+            Self::Smol => quorlock_smol::open(config).expect("its executor starts by itself"),
             Self::Blocking => quorlock_blocking::open(config).expect("a poll and a thread are left"),
         }
     }

@@ -1,220 +1,273 @@
-//! Locks on an event loop of your own: what a `Port` and a `Host` ask of it, here with non-blocking sockets in one `mio::Poll`. The transports of
-//! this project are the same thing with more comfort; `core/examples/by_hand.rs` drives the machine below this. On embedded masters.
+//! Locks on an async runtime of your own: a hand-written executor and reactor, and the three small
+//! traits through which the driver of `quorlock-core` uses them. `core/docs/driving.md` has a
+//! transport below these traits, and `core/examples/by_hand.rs` the machine below that. On embedded
+//! masters.
 #![allow(clippy::print_stdout)]
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::error::Error;
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::task::{Context, Poll as Polled, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant as Clock};
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind, Read, Write};
+use std::mem;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
-use quorlock_blocking::{Address, Cause, Config, Demand, EntropyFailed, Host, Instant, MasterId, Port};
+use mio::{Events, Interest, Registry, Token};
+use quorlock_core::front::{Driver, Runtime, Socket, Timer};
 use quorlock_embedded::Masters;
+use quorlock_host::{Sink, System};
 
-/// What the system lends to the locks.
-struct System {
-    origin: Clock,
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Host for System {
-    /// Monotonic. Better one that goes on in suspend (CLOCK_BOOTTIME on Linux), as keys expire meanwhile; the transports take that.
-    fn now(&self) -> Instant {
-        Instant::ORIGIN + self.origin.elapsed()
+// The runtime. A program that has one begins with the traits below it.
+
+/// What wakes tasks: events of sockets, and the time.
+struct Reactor {
+    registry: Registry,
+    sockets: Mutex<HashMap<Token, Weak<Mutex<Readiness>>>>,
+    /// By the number of the timer.
+    timers: Mutex<HashMap<usize, (Instant, Waker)>>,
+    numbers: Mutex<usize>,
+}
+
+/// What has happened on a socket since its task last looked, and the task that has the socket.
+#[derive(Default)]
+struct Readiness {
+    is_readable: bool,
+    is_writable: bool,
+    waker: Option<Waker>,
+}
+
+const INTERRUPT: Token = Token(0);
+
+impl Reactor {
+    fn number(&self) -> usize {
+        let mut last = lock(&self.numbers);
+        *last += 1;
+        *last
     }
 
-    /// Of the operating system, anew each time: whoever can guess a token can release a lock.
-    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
-        getrandom::fill(bytes).map_err(|_| EntropyFailed)
+    fn register(&self, stream: &mut TcpStream) -> io::Result<Arc<Mutex<Readiness>>> {
+        let (token, readiness) = (Token(self.number()), Arc::default());
+        self.registry.register(stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        let mut sockets = lock(&self.sockets);
+        sockets.retain(|_, readiness| readiness.strong_count() > 0);
+        sockets.insert(token, Arc::downgrade(&readiness));
+        Ok(readiness)
     }
 
-    /// Only for callers that are not async (`wait()`): poll once, and again after each wake-up. The loop runs on another thread here, so this one may
-    /// sleep. A loop that shares the thread with its callers would take its turns in here.
-    fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Polled<()>) {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        while poll(&mut Context::from_waker(&waker)).is_pending() {
-            thread::park();
+    /// Sleeps until something happens, and wakes the tasks that it concerns.
+    fn turn(&self, poll: &mut mio::Poll, events: &mut Events, is_busy: bool) -> io::Result<()> {
+        let next = lock(&self.timers).values().map(|(at, _)| *at).min();
+        let until_next = next.map(|at| at.saturating_duration_since(Instant::now()));
+        match poll.poll(events, if is_busy { Some(Duration::ZERO) } else { until_next }) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
         }
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Ends the sleep of the loop from any thread.
-struct Interrupt(mio::Waker);
-
-impl Wake for Interrupt {
-    fn wake(self: Arc<Self>) {
-        // It fails only where the poll is gone.
-        let _ = self.0.wake();
-    }
-}
-
-/// The write side of a socket. Whoever asks for a lock writes his request himself, on his own thread, so it must take bytes without waiting, or
-/// say `WouldBlock`. The two sides share the socket, which is closed when both are gone.
-struct Sink(Arc<TcpStream>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
+        let mut woken = Vec::new();
+        for event in events.iter() {
+            let readiness = lock(&self.sockets).get(&event.token()).and_then(Weak::upgrade);
+            let Some(readiness) = readiness else { continue };
+            let mut readiness = lock(&readiness);
+            readiness.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+            readiness.is_writable |= event.is_writable() || event.is_error();
+            woken.extend(readiness.waker.take());
+        }
+        let now = Instant::now();
+        lock(&self.timers).retain(|_, (at, waker)| {
+            if *at <= now {
+                woken.push(waker.clone());
+            }
+            *at > now
+        });
+        woken.into_iter().for_each(Waker::wake);
         Ok(())
     }
 }
 
-/// A master's connection. Each demand to open one has a number, the generation; what is said of an older one is not listened to.
-struct Link {
-    generation: u32,
-    socket: Arc<TcpStream>,
-    is_open: bool,
-}
+/// A task that may go on.
+struct Ready(AtomicBool, Arc<mio::Waker>);
 
-struct Loop {
-    port: Port,
-    poll: Poll,
-    masters: Vec<(MasterId, Option<SocketAddr>, Option<Link>)>,
-}
-
-const INTERRUPT: Token = Token(usize::MAX);
-
-impl Loop {
-    fn new(port: Port, config: &Config) -> io::Result<Self> {
-        // Embedded masters have numbers as addresses. Names are to be resolved without holding up the loop: on a thread, or by a resolver that is async.
-        let address = |address: &Address| match address {
-            Address::Tcp { host, port } => host.parse().ok().map(|ip| SocketAddr::new(ip, *port)),
-            Address::Unix(_) => None,
-        };
-        let masters = config.master_ids().zip(config.masters());
-        let masters = masters.map(|(id, endpoint)| (id, address(endpoint.address()), None)).collect();
-        Ok(Self { port, poll: Poll::new()?, masters })
-    }
-
-    /// Turn after turn, until the last locker, guard and future is gone.
-    fn run(mut self) -> io::Result<()> {
-        let interrupt = Waker::from(Arc::new(Interrupt(mio::Waker::new(self.poll.registry(), INTERRUPT)?)));
-        let mut events = Events::with_capacity(64);
-        loop {
-            // 1. Before anything is looked at, so that nothing falls between looking and sleeping.
-            self.port.register(&interrupt);
-            if self.port.is_finished() {
-                return Ok(());
-            }
-            // 2. Sleep until a socket has something, the waker is woken, or the time is over. `sleep` is called last before it: what was asked for since
-            //    `tick` is written here.
-            let span = self.port.sleep();
-            match self.poll.poll(&mut events, span) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
-            // 3. Hand in everything that has come, and only then tell the time: an answer that still lies in a socket would count as silence.
-            for event in events.iter().filter(|event| event.token() != INTERRUPT) {
-                self.serve(event.token().0, event.is_writable());
-            }
-            // 4. Now it happens: votes are counted, callers woken, requests written.
-            self.port.tick();
-            // 5. And what the locks want of the loop is carried out.
-            while let Some(demand) = self.port.next_demand() {
-                self.carry_out(demand);
-            }
+impl Wake for Ready {
+    fn wake(self: Arc<Self>) {
+        if !self.0.swap(true, Ordering::AcqRel) {
+            // It fails only where the poll is gone.
+            let _ = self.1.wake();
         }
     }
+}
 
-    fn carry_out(&mut self, demand: Demand) {
-        let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
-        let Some((_, address, link)) = self.masters.get_mut(master.index()) else { return };
-        match demand {
-            Demand::Connect { generation, .. } => {
-                let opening = address.ok_or(io::ErrorKind::InvalidInput.into()).and_then(TcpStream::connect);
-                let opening = opening.and_then(|mut socket| {
-                    let both = Interest::READABLE | Interest::WRITABLE;
-                    self.poll.registry().register(&mut socket, Token(master.index()), both)?;
-                    Ok(Link { generation, socket: Arc::new(socket), is_open: false })
-                });
-                // Every `Connect` is answered, with `opened` or with `closed`; how often to try again is for the machine to say.
-                match opening {
-                    Ok(opening) => *link = Some(opening),
-                    Err(error) => {
-                        *link = None;
-                        self.port.closed(master, generation, Cause::from(&error));
+/// Runs tasks on this thread until all of them have ended.
+fn run(
+    reactor: &Reactor,
+    mut poll: mio::Poll,
+    tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>,
+) -> io::Result<()> {
+    let interrupt = Arc::new(mio::Waker::new(poll.registry(), INTERRUPT)?);
+    let ready = || Arc::new(Ready(AtomicBool::new(true), Arc::clone(&interrupt)));
+    let mut tasks: Vec<_> = tasks.into_iter().map(|task| (task, ready())).collect();
+    let mut events = Events::with_capacity(64);
+    while !tasks.is_empty() {
+        tasks.retain_mut(|(task, ready)| {
+            let waker = Waker::from(Arc::clone(ready));
+            !ready.0.swap(false, Ordering::AcqRel)
+                || task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
+        });
+        let is_busy = tasks.iter().any(|(_, ready)| ready.0.load(Ordering::Acquire));
+        reactor.turn(&mut poll, &mut events, is_busy)?;
+    }
+    Ok(())
+}
+
+// What a locker needs of it.
+
+#[derive(Clone)]
+struct Own(Arc<Reactor>);
+
+impl Runtime for Own {
+    type Socket = Stream;
+    type Timer = Alarm;
+
+    fn timer(&self, span: Duration) -> Alarm {
+        Alarm { reactor: Arc::clone(&self.0), number: self.0.number(), at: Instant::now() + span }
+    }
+
+    /// Embedded masters have numbers as addresses, which need no looking up. Names are to be asked
+    /// for on another thread.
+    async fn resolve(self, host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok((host.as_str(), port).to_socket_addrs()?.collect())
+    }
+
+    async fn connect(self, to: SocketAddr) -> io::Result<Stream> {
+        let mut stream = TcpStream::connect(to)?;
+        let readiness = self.0.register(&mut stream)?;
+        poll_fn(|cx| poll_event(&readiness, cx, |readiness| &mut readiness.is_writable)).await;
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        stream.set_nodelay(true)?;
+        Ok(Stream { direct: Sink::new(stream), readiness })
+    }
+}
+
+struct Stream {
+    direct: Sink,
+    readiness: Arc<Mutex<Readiness>>,
+}
+
+/// Ready if this has happened since the last call that was ready.
+fn poll_event(
+    readiness: &Mutex<Readiness>,
+    cx: &mut Context<'_>,
+    event: fn(&mut Readiness) -> &mut bool,
+) -> Poll<()> {
+    let mut readiness = lock(readiness);
+    if mem::take(event(&mut readiness)) {
+        return Poll::Ready(());
+    }
+    readiness.waker = Some(cx.waker().clone());
+    Poll::Pending
+}
+
+impl Socket for Stream {
+    /// A caller writes its request itself, on its own thread.
+    fn sink(&self) -> impl Write + Send + 'static {
+        self.direct.clone()
+    }
+
+    /// The waker is registered before the socket is looked at, so that nothing falls between the
+    /// two.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], _: bool) -> Poll<io::Result<usize>> {
+        loop {
+            let is_registered = self.poll_readable(cx).is_pending();
+            match self.direct.read(buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if is_registered {
+                        return Poll::Pending;
                     }
                 }
+                read => return Poll::Ready(read),
             }
-            // An older connection than the present one has been dropped already.
-            Demand::Close { generation, .. } => drop(link.take_if(|link| link.generation == generation)),
         }
     }
 
-    /// Something has happened on a master's socket.
-    fn serve(&mut self, place: usize, is_writable: bool) {
-        let Some((id, _, link)) = self.masters.get_mut(place) else { return };
-        let Some(Link { generation, socket, is_open }) = link else { return };
-        let generation = *generation;
-        let ended = if *is_open {
-            if is_writable && self.port.is_blocked(*id) {
-                self.port.retry_write(*id);
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        poll_event(&self.readiness, cx, |readiness| &mut readiness.is_readable)
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, write: &mut dyn FnMut() -> bool) -> Poll<()> {
+        loop {
+            let polled = poll_event(&self.readiness, cx, |readiness| &mut readiness.is_writable);
+            if write() {
+                return Poll::Ready(());
             }
-            read(&self.port, *id, generation, socket)
-        } else {
-            match (socket.take_error(), socket.peer_addr()) {
-                (Ok(Some(error)) | Err(error), _) => Err(Cause::from(&error)),
-                (Ok(None), Ok(_)) => {
-                    *is_open = true;
-                    // Small requests must not wait for company.
-                    let _ = socket.set_nodelay(true);
-                    self.port.opened(*id, generation, Sink(Arc::clone(socket)));
-                    Ok(())
-                }
-                (Ok(None), Err(_)) => return,
+            if polled.is_pending() {
+                return Poll::Pending;
             }
-        };
-        if let Err(cause) = ended {
-            *link = None;
-            self.port.closed(*id, generation, cause);
         }
     }
 }
 
-/// Until there is nothing more, as this poll tells only of what is new. A loop with many other things to do stops after a while and comes back.
-fn read(port: &Port, id: MasterId, generation: u32, mut socket: &TcpStream) -> Result<(), Cause> {
-    let mut buffer = [0; 4096];
-    loop {
-        match socket.read(&mut buffer) {
-            Ok(0) => return Err(Cause::Closed),
-            Ok(length) => port.received(id, generation, buffer.get(..length).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Cause::from(&error)),
+struct Alarm {
+    reactor: Arc<Reactor>,
+    number: usize,
+    at: Instant,
+}
+
+impl Timer for Alarm {
+    fn reset(&mut self, span: Duration) {
+        self.at = Instant::now() + span;
+    }
+
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.at {
+            return Poll::Ready(());
         }
+        lock(&self.reactor.timers).insert(self.number, (self.at, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        lock(&self.reactor.timers).remove(&self.number);
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let masters = Masters::start(3)?;
-    let (locker, port) = Port::new(masters.config()?, Arc::new(System { origin: Clock::now() }));
-    let events = Loop::new(port, locker.config())?;
-    let running = thread::spawn(|| events.run());
-
-    let guard = locker.lock("invoice:42").ttl(Duration::from_millis(600)).renew().wait()?;
-    println!("held for {:?}", guard.remaining());
-    masters.iter().take(1).for_each(|master| master.stop());
-    thread::sleep(Duration::from_secs(1));
-    println!("one master is dead, renewal goes on: held for {:?}", guard.remaining());
-    guard.release().wait()?;
-    println!("released");
-    // The loop ends when nobody can ask for anything any more.
-    drop(locker);
-    running.join().map_err(|_| "the loop has panicked")??;
-    println!("the loop has ended");
-    Ok(())
+    let poll = mio::Poll::new()?;
+    let reactor = Arc::new(Reactor {
+        registry: poll.registry().try_clone()?,
+        sockets: Mutex::default(),
+        timers: Mutex::default(),
+        numbers: Mutex::default(),
+    });
+    let runtime = Own(Arc::clone(&reactor));
+    // The clock, random bytes and the check for forks are those of the other transports.
+    let (locker, driver) = Driver::open(masters.config()?, Arc::new(System::new()), runtime.clone());
+    let outcome = Cell::new(None);
+    let work = async move {
+        let guard = locker.lock("invoice:42").ttl(Duration::from_millis(600)).renew().await?;
+        println!("held for {:?}", guard.remaining());
+        masters.iter().take(1).for_each(|master| master.stop());
+        runtime.sleep(Duration::from_secs(1)).await;
+        println!("one master is dead, renewal goes on: held for {:?}", guard.remaining());
+        guard.release().await?;
+        println!("released");
+        Ok::<(), Box<dyn Error>>(())
+    };
+    // The driver ends when the locker, which `work` has, is gone.
+    run(&reactor, poll, vec![Box::pin(driver), Box::pin(async { outcome.set(Some(work.await)) })])?;
+    println!("the driver has ended");
+    outcome.into_inner().unwrap_or_else(|| Err("the work has not ended".into()))
 }

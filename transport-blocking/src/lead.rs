@@ -310,20 +310,3 @@ impl Wake for Caller {
         }
     }
 }
-
-/// Keeps the calling thread until `poll` is ready. Another thread serves the sockets, or none does.
-pub(crate) fn wait_without_leading(poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
-    let waker = Waker::from(Arc::new(Unpark(current())));
-    let mut context = Context::from_waker(&waker);
-    while poll(&mut context).is_pending() {
-        park();
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}

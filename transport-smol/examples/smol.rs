@@ -7,7 +7,7 @@ use quorlock_smol::Config;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let masters: Vec<String> = std::env::args().skip(1).collect();
-    let locker = quorlock_smol::open(Config::new(masters)?);
+    let locker = quorlock_smol::open(Config::new(masters)?)?;
 
     smol::block_on(async {
         let guard = locker.lock("invoice:42").ttl(Duration::from_secs(5)).await?;

@@ -8,7 +8,7 @@
 //!     # let urls = masters.urls();
 //!     smol::block_on(async {
 //!         // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
-//!         let locker = quorlock_smol::open(Config::new(urls)?);
+//!         let locker = quorlock_smol::open(Config::new(urls)?)?;
 //!         let guard = locker.lock("invoice:42").await?;
 //!         guard.release().await?;
 //!         Ok(())
@@ -16,41 +16,51 @@
 //! }
 //! ```
 //!
-//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
-//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
-//! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
-//! and [`Guard::release`] is the way to be sure.
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to
+//! get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock,
+//! [`Guard::lost`] tells. Dropping it releases the lock without waiting, and tries to write that at
+//! once, also as the last statement of `main`; what a master does not get to read any more expires
+//! with the TTL, and [`Guard::release`] is the way to be sure.
 //!
 //! The driver runs on smol's global executor or on yours; see [`open`] and [`open_with_driver`].
 //!
-//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
-//! events (`core/docs/observability.md` names them).
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans,
+//! and losses and masters that come and go are events (`core/docs/observability.md` names them).
 //!
-//! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
+//! What a program rarely names, such as the parts of errors and of reports, is in
+//! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
-mod driver;
-mod socket;
-mod system;
+mod runtime;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-pub use driver::Driver;
-pub use quorlock_core::front::*;
-pub use quorlock_core::*;
+pub use quorlock_core;
+pub use quorlock_core::front::{
+    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, ScopeError, Watch,
+};
+pub use quorlock_core::{
+    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
+    MasterState, Resumption, Token,
+};
+
+use crate::runtime::Runtime;
 
 /// Opens a locker whose driver runs on smol's global executor.
-pub fn open(config: Config) -> Locker {
+///
+/// # Errors
+/// None at present: it is an [`OpenError`] as in the other transports.
+pub fn open(config: Config) -> Result<Locker, OpenError> {
     let (locker, driver) = open_with_driver(config);
     smol::spawn(driver).detach();
-    locker
+    Ok(locker)
 }
 
-/// A locker, and the driver that must be polled for it, on whatever executor suits: sockets and timers belong to async-io, which
-/// serves them all.
+/// A locker, and the driver that must be polled for it, on whatever executor suits: sockets and
+/// timers belong to async-io, which serves them all.
 ///
 /// With the driver on the same executor as the code that locks, no answer has to change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
-    let (locker, port) = Port::new(config, Arc::new(system::System::new()));
-    let driver = Driver::new(port, locker.config());
-    (locker, driver)
+    Driver::open(config, Arc::new(quorlock_host::System::new()), Runtime)
 }

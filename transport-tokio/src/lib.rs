@@ -15,39 +15,47 @@
 //! }
 //! ```
 //!
-//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to get it, less the drift:
-//! [`Guard::is_valid`] and [`Guard::check`] look at the clock, [`Guard::lost`] tells. Dropping it releases the lock without waiting, and
-//! tries to write that at once, also as the last statement of `main`; what a master does not get to read any more expires with the TTL,
-//! and [`Guard::release`] is the way to be sure.
+//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to
+//! get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock,
+//! [`Guard::lost`] tells. Dropping it releases the lock without waiting, and tries to write that at
+//! once, also as the last statement of `main`; what a master does not get to read any more expires
+//! with the TTL, and [`Guard::release`] is the way to be sure.
 //!
-//! In code that is not async, everything that can be awaited has a `wait`. Inside of async code `wait` panics, as tokio's own `block_on`
-//! does, because the thread would wait for itself: use `.await`, or wait in `tokio::task::spawn_blocking`.
+//! In code that is not async, everything that can be awaited has a `wait`. Inside of async code
+//! `wait` panics, as tokio's own `block_on` does, because the thread would wait for itself: use
+//! `.await`, or wait in `tokio::task::spawn_blocking`.
 //!
 //! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
 //!
-//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans, and losses and masters that come and go are
-//! events (`core/docs/observability.md` names them).
+//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans,
+//! and losses and masters that come and go are events (`core/docs/observability.md` names them).
 //!
-//! Everything else is re-exported from `quorlock-core`, so that no other crate is needed.
+//! What a program rarely names, such as the parts of errors and of reports, is in
+//! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
-mod driver;
-mod socket;
-mod system;
+mod runtime;
+#[cfg(test)]
+mod tests;
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
-pub use driver::Driver;
-pub use quorlock_core::front::*;
-pub use quorlock_core::*;
+pub use quorlock_core;
+pub use quorlock_core::front::{
+    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, ScopeError, Watch,
+};
+pub use quorlock_core::{
+    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
+    MasterState, Resumption, Token,
+};
+
+use crate::runtime::{OutsideOfAsync, Runtime};
 
 /// Opens a locker whose driver runs as a task of the present runtime.
 ///
 /// # Errors
-/// [`NoRuntime`] outside a tokio runtime.
-pub fn open(config: Config) -> Result<Locker, NoRuntime> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(|_| NoRuntime)?;
+/// [`OpenError::NoRuntime`] outside a tokio runtime.
+pub fn open(config: Config) -> Result<Locker, OpenError> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
     let (locker, driver) = open_with_driver(config);
     runtime.spawn(driver);
     Ok(locker)
@@ -55,21 +63,9 @@ pub fn open(config: Config) -> Result<Locker, NoRuntime> {
 
 /// A locker, and the driver that must be polled for it, on whatever task or runtime suits.
 ///
-/// With the driver on the same single-threaded executor as the code that locks, no answer has to change threads.
+/// With the driver on the same single-threaded executor as the code that locks, no answer has to
+/// change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
-    let (locker, port) = Port::new(config, Arc::new(system::System::new()));
-    let driver = Driver::new(port, locker.config());
-    (locker, driver)
+    let system = quorlock_host::System::waiting_by(OutsideOfAsync);
+    Driver::open(config, Arc::new(system), Runtime)
 }
-
-/// There is no tokio runtime to spawn the driver on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoRuntime;
-
-impl fmt::Display for NoRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no tokio runtime here; call `open` inside one, or use `open_with_driver`")
-    }
-}
-
-impl Error for NoRuntime {}

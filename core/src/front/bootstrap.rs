@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::observe::Subject;
-use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use crate::protocol::{BootstrapError, RequestError};
@@ -36,7 +35,7 @@ impl Bootstrap {
     #[track_caller]
     pub fn wait(self) -> Result<(), BootstrapError> {
         let handle = self.handle.clone();
-        wait(&handle, self).unwrap_or(Err(BootstrapError::DriverEnded))
+        handle.wait(self).unwrap_or(Err(BootstrapError::DriverEnded))
     }
 }
 
@@ -48,7 +47,7 @@ impl Future for Bootstrap {
             return Poll::Ready(Err(BootstrapError::Request(RequestError::Forked)));
         }
         if self.slot.is_none() {
-            match self.handle.0.begin(Subject::none(), |core, now| core.machine.bootstrap(now)) {
+            match self.handle.0.begin(Subject::none(), |running, now| running.machine.bootstrap(now)) {
                 Ok((_, slot)) => self.slot = Some(slot),
                 Err(error) => return Poll::Ready(Err(error)),
             }

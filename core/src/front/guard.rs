@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::figures::Figures;
 use super::release::Release;
-use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use super::wake::Woken;
@@ -75,7 +74,7 @@ impl Guard {
     /// What another process needs to extend or release the lock meanwhile; [`Guard::hand_on`] gives it away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
-        let latest = if shared.is_forked() { None } else { shared.core().machine.resumption(self.id) };
+        let latest = if shared.is_forked() { None } else { shared.engine.look().machine.resumption(self.id) };
         latest.unwrap_or(self.proof)
     }
 
@@ -131,8 +130,8 @@ impl Guard {
     /// a TTL that ends before the present validity leaves that as it is.
     ///
     /// *Cancel safety*: dropped after its first poll, the extension may happen all the same; the guard knows if it did.
-    pub fn extend(&self, ttl: Duration) -> Extend<'_> {
-        Extend { guard: self, state: ExtendState::Start(Ttl::new(ttl)) }
+    pub fn extend(&self, ttl: Duration) -> Extending<'_> {
+        Extending { guard: self, state: ExtendingState::Start(Ttl::new(ttl)) }
     }
 
     /// Ends the renewal in the background. The lock stays valid for what remains, and can still be extended by hand.
@@ -252,7 +251,7 @@ impl Lost {
     #[track_caller]
     pub fn wait(self) -> LossCause {
         let handle = self.watch.handle.clone();
-        wait(&handle, self).unwrap_or(LossCause::DriverEnded)
+        handle.wait(self).unwrap_or(LossCause::DriverEnded)
     }
 }
 
@@ -295,18 +294,18 @@ impl fmt::Debug for Lost {
 
 /// The future of [`Guard::extend`].
 #[must_use = "futures do nothing until they are polled"]
-pub struct Extend<'a> {
+pub struct Extending<'a> {
     guard: &'a Guard,
-    state: ExtendState,
+    state: ExtendingState,
 }
 
-enum ExtendState {
+enum ExtendingState {
     Start(Result<Ttl, ConfigError>),
     Waiting(ExtensionId),
     Done,
 }
 
-impl Extend<'_> {
+impl Extending<'_> {
     /// Keeps the calling thread until the extension is settled.
     ///
     /// # Errors
@@ -317,11 +316,11 @@ impl Extend<'_> {
     #[track_caller]
     pub fn wait(self) -> Result<Duration, ExtendError> {
         let handle = self.guard.watch.handle.clone();
-        wait(&handle, self).unwrap_or(Err(ExtendError::Lost(LossCause::DriverEnded)))
+        handle.wait(self).unwrap_or(Err(ExtendError::Lost(LossCause::DriverEnded)))
     }
 }
 
-impl Future for Extend<'_> {
+impl Future for Extending<'_> {
     /// How long the lock is valid from now on.
     type Output = Result<Duration, ExtendError>;
 
@@ -330,7 +329,7 @@ impl Future for Extend<'_> {
         if watch.is_forked() {
             return Poll::Ready(Err(ExtendError::Lost(LossCause::Forked)));
         }
-        if let ExtendState::Start(ttl) = &self.state {
+        if let ExtendingState::Start(ttl) = &self.state {
             let started = match ttl.clone() {
                 Ok(ttl) => watch.handle.0.command(|machine, now| {
                     machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
@@ -338,9 +337,9 @@ impl Future for Extend<'_> {
                 Err(error) => Err(RequestError::Invalid(error)),
             };
             match started {
-                Ok(extension) => self.state = ExtendState::Waiting(extension),
+                Ok(extension) => self.state = ExtendingState::Waiting(extension),
                 Err(error) => {
-                    self.state = ExtendState::Done;
+                    self.state = ExtendingState::Done;
                     return Poll::Ready(Err(match (watch.slot.loss(), error) {
                         (Some(cause), RequestError::UnknownLock) => ExtendError::Lost(cause),
                         (_, error) => ExtendError::Request(error),
@@ -348,24 +347,24 @@ impl Future for Extend<'_> {
                 }
             }
         }
-        let ExtendState::Waiting(extension) = self.state else { return Poll::Pending };
+        let ExtendingState::Waiting(extension) = self.state else { return Poll::Pending };
         watch.slot.poll_extended(extension, cx).map(|result| {
-            self.state = ExtendState::Done;
+            self.state = ExtendingState::Done;
             result.map(|_| watch.remaining())
         })
     }
 }
 
-impl Drop for Extend<'_> {
+impl Drop for Extending<'_> {
     fn drop(&mut self) {
-        if let (ExtendState::Waiting(extension), false) = (&self.state, self.guard.watch.is_forked()) {
+        if let (ExtendingState::Waiting(extension), false) = (&self.state, self.guard.watch.is_forked()) {
             self.guard.watch.slot.forget_extension(*extension);
         }
     }
 }
 
-impl fmt::Debug for Extend<'_> {
+impl fmt::Debug for Extending<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extend").finish_non_exhaustive()
+        f.debug_struct("Extending").finish_non_exhaustive()
     }
 }

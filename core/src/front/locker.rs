@@ -1,7 +1,9 @@
 //! Where locks come from.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use super::bootstrap::Bootstrap;
 use super::observe::Subject;
 use super::release::Release;
 use super::report::Report;
-use super::request::{Request, wait};
+use super::request::Request;
 use super::shared::Handle;
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
@@ -62,10 +64,9 @@ impl Locker {
         if self.handle.0.is_forked() {
             return Err(RequestError::Forked);
         }
-        let (id, slot) = self
-            .handle
-            .0
-            .begin(Subject::of(&resource), |core, now| core.machine.release_token(&resource, token, now))?;
+        let (id, slot) = self.handle.0.begin(Subject::of(&resource), |running, now| {
+            running.machine.release_token(&resource, token, now)
+        })?;
         Ok(Release::new(self.handle.clone(), slot, id, None))
     }
 
@@ -102,13 +103,13 @@ impl Locker {
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
-        wait(&self.handle, pin!(future))
+        self.handle.wait(pin!(future))
     }
 
     /// How each master stands.
     pub fn masters(&self) -> Vec<(Endpoint, MasterState)> {
-        let core = self.handle.0.core();
-        self.config.masters.iter().cloned().zip(core.machine.masters().map(|(_, state)| state)).collect()
+        let running = self.handle.0.engine.look();
+        self.config.masters.iter().cloned().zip(running.machine.masters().map(|(_, state)| state)).collect()
     }
 
     /// What this locker and its clones have done since it was opened, in numbers, and how it stands: for metrics.
@@ -116,8 +117,8 @@ impl Locker {
     /// Counting costs next to nothing and is always on. A report allocates the list of the masters, and holds up other callers for as long as it takes to copy it.
     pub fn report(&self) -> Report {
         let shared = &self.handle.0;
-        let core = shared.core();
-        core.figures.report(&self.config, &core.machine, shared.host.now())
+        let running = shared.engine.look();
+        running.figures.report(&self.config, &running.machine, shared.host.now())
     }
 
     /// The configuration.
@@ -129,5 +130,43 @@ impl Locker {
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locker").field("masters", &self.config.masters).finish_non_exhaustive()
+    }
+}
+
+/// Why a transport could not open a locker.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no async runtime to run the driver on.
+    NoRuntime,
+    /// The operating system gave no thread, or no way to wait for sockets.
+    System(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRuntime => f.write_str(
+                "there is no async runtime here; call `open` inside of one, or use `open_with_driver`",
+            ),
+            Self::System(error) => {
+                write!(f, "the system gave no thread, or no way to wait for sockets: {error}")
+            }
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoRuntime => None,
+            Self::System(error) => Some(error),
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
     }
 }

@@ -1,23 +1,27 @@
 //! What users hold and what transports drive: locker, request, guard, and the futures between them.
 //!
-//! Everything here rests on [`std::task::Waker`] alone, so it exists once for every runtime. A transport is an I/O
-//! loop around a [`Port`] and a [`Host`]; it re-exports the rest.
+//! Everything here rests on [`std::task::Waker`] alone, so it exists once for every runtime. A
+//! transport is an I/O loop around a [`Port`] and a [`Host`]; for async runtimes the loop is here,
+//! too, as [`Driver`] over the sockets and timers of a [`Runtime`].
 //!
-//! Rules of this room: it decides nothing about locks. It keeps one machine behind a mutex, and whoever has given it a
-//! command also writes what the command brought about, unless somebody else is writing already. The order of the
-//! mutexes is writer, then machine, then slot; under the machine's mutex no system call is made but the one for random
-//! bytes, and wakers are called and dropped under none.
+//! Rules of this room: it decides nothing about locks. A command changes the *engine*, which is the
+//! machine behind its mutex. The thread that gave it also carries out what came of it through the
+//! *outbox*, unless another thread is at it already. What only the driver can do goes into its
+//! *mailbox*. The order of the mutexes is the outbox's queue, then the engine, then slot or
+//! mailbox; under the engine's mutex no system call is made but the one for random bytes, and
+//! wakers are called and dropped under none.
 
 mod bootstrap;
-mod core;
 mod dial;
-mod driver_side;
+mod driver;
+mod engine;
 mod figures;
 mod guard;
 mod host;
 mod locker;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod mailbox;
 #[cfg(feature = "tracing")]
 mod observe;
 #[cfg(not(feature = "tracing"))]
@@ -28,18 +32,21 @@ mod port;
 mod release;
 mod report;
 mod request;
+mod runtime;
 mod shared;
 mod slot;
 mod sync;
 mod wake;
-mod writer;
 
 pub use bootstrap::Bootstrap;
 pub use dial::{Addresses, Dial};
-pub use guard::{Extend, Guard, Lost, Watch};
+pub use driver::Driver;
+pub use guard::{Extending, Guard, Lost, Watch};
 pub use host::Host;
-pub use locker::Locker;
-pub use port::{Demand, Port};
+pub use locker::{Locker, OpenError};
+pub use mailbox::Demand;
+pub use port::Port;
 pub use release::{Release, ReleaseError};
 pub use report::{Acquisitions, Extensions, Latency, Losses, MasterReport, Refusals, Releases, Report};
 pub use request::{Acquiring, Request, ScopeError};
+pub use runtime::{Runtime, Socket, Timer};

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::request::wait;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use crate::protocol::{Ballot, LockId, LossCause, ReleaseOutcome};
@@ -39,7 +38,7 @@ impl Release {
     #[track_caller]
     pub fn wait(self) -> Result<(), ReleaseError> {
         let handle = self.handle.clone();
-        wait(&handle, self).unwrap_or(Err(ReleaseError::DriverEnded))
+        handle.wait(self).unwrap_or(Err(ReleaseError::DriverEnded))
     }
 }
 
@@ -67,7 +66,7 @@ impl Future for Release {
 impl Drop for Release {
     fn drop(&mut self) {
         if !self.is_done && !self.handle.0.is_forked() {
-            self.handle.0.core().forget(self.id);
+            self.handle.0.engine.look().forget(self.id);
             self.slot.forget(Waiter::Holder);
             // The process may end with this.
             self.handle.0.flush_now();

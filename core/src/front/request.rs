@@ -5,13 +5,13 @@ use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::core::Taken;
+use super::engine::Taken;
 use super::figures::Figures;
 use super::guard::{Guard, Watch};
-use super::observe::Acquisition;
+use super::observe::{Acquisition, Subject};
 use super::shared::{Handle, Shared};
 use super::slot::Slot;
 use crate::protocol::{
@@ -121,7 +121,7 @@ impl Request {
     #[track_caller]
     pub fn wait(self) -> Result<Guard, AcquireError> {
         let handle = self.handle.clone();
-        wait(&handle, self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
+        handle.wait(self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
     }
 
     /// Runs `body` under the lock, with renewal, and releases it. Renewal goes on for the configuration's longest hold unless
@@ -230,10 +230,10 @@ impl Future for Acquiring {
             return Poll::Ready(Err(RequestError::Forked.into()));
         }
         if let State::Start(wanted) = &this.state {
-            match wanted.as_ref().map_err(invalid).and_then(|wanted| this.handle.0.seek(wanted)) {
+            match wanted.as_ref().map_err(invalid).and_then(|wanted| State::seek(&this.handle.0, wanted)) {
                 Ok(seeking) => this.state = seeking,
                 Err(error) => {
-                    this.handle.0.core().figures.refused_at_once(&error);
+                    this.handle.0.engine.look().figures.refused_at_once(&error);
                     this.state = State::Done;
                     return Poll::Ready(Err(error));
                 }
@@ -256,12 +256,10 @@ impl Future for Acquiring {
                 Poll::Ready(Ok(())) => {}
             }
             // Validity is looked at once more now that the caller takes the lock.
-            let taken = {
-                let mut core = this.handle.0.core();
-                let now = this.handle.0.host.now();
+            let taken = this.handle.0.engine.change(|running, now| {
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                core.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
-            };
+                running.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
+            });
             if let Some(Taken { proof, grant, .. }) = taken {
                 seen.granted(&grant);
                 let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), proof);
@@ -277,11 +275,17 @@ fn invalid(error: &ConfigError) -> AcquireError {
     AcquireError::Request(RequestError::Invalid(error.clone()))
 }
 
-impl Shared {
-    fn seek(&self, wanted: &Acquire) -> Result<State, AcquireError> {
+impl State {
+    /// Starts to seek a lock.
+    fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
         let mut seen = Acquisition::begin(wanted);
-        let (id, slot, since) = self.acquire(wanted).inspect_err(|error| seen.refused(error))?;
-        Ok(State::Seeking { id, slot, resource: wanted.resource.clone(), since, seen })
+        let mut since = Instant::ORIGIN;
+        let started = shared.begin(Subject::of(&wanted.resource), |running, now| {
+            since = now;
+            running.acquire(wanted, now)
+        });
+        let (id, slot) = started.inspect_err(|error| seen.refused(error))?;
+        Ok(Self::Seeking { id, slot, resource: wanted.resource.clone(), since, seen })
     }
 }
 
@@ -324,29 +328,4 @@ impl Error for ScopeError {
             Self::Lost(cause) => Some(cause),
         }
     }
-}
-
-/// Keeps the calling thread until a future is ready, in the way of the transport; `None` if that gave up first.
-///
-/// # Panics
-/// In a thread that runs async code for the runtime that drives the locker: it would wait for itself.
-#[track_caller]
-pub(super) fn wait<F: Future + Unpin>(handle: &Handle, mut future: F) -> Option<F::Output> {
-    let mut output = None;
-    let shared = &handle.0;
-    if shared.is_forked() {
-        // Nothing in the child could wake it.
-        return match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(ready) => Some(ready),
-            Poll::Pending => None,
-        };
-    }
-    assert!(
-        shared.host.may_wait(),
-        "this thread runs async code, which cannot go on while the thread waits: use `.await` instead of `wait()`, \
-         or wait on a thread for blocking work (`spawn_blocking`)"
-    );
-    let mut poll = |cx: &mut Context<'_>| Pin::new(&mut future).poll(cx).map(|ready| output = Some(ready));
-    shared.host.block_on(&mut |cx| shared.gathered(|| poll(cx)));
-    output
 }

@@ -1,34 +1,38 @@
-//! The machine behind its mutex, and the flush that carries its outputs out.
+//! What all handles of a locker and its driver share: the engine, the outbox and the mailbox, and
+//! the flush between them.
 
 use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use super::core::Core;
-use super::driver_side::DriverSide;
+use super::engine::{Engine, Running};
 use super::figures::Figures;
 use super::host::{Host, HostEntropy};
+use super::mailbox::{Demand, Mailbox};
 use super::observe::{Notices, Subject};
+use super::outbox::queue::Queue;
 use super::outbox::{Outbox, Outputs};
-use super::port::Demand;
 use super::slot::Slot;
-use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use super::wake::Woken;
-use super::writer::Writer;
-use crate::machine::{Machine, Output};
-use crate::protocol::{Acquire, AcquireError, Config, LockId, MasterId, MasterSet, Resumption};
+use crate::machine::Machine;
+use crate::protocol::{Config, LockId, Resumption};
 use crate::time::Instant;
 
+/// The parts of the front. Commands change the engine; the outbox carries out what that brought
+/// about, and tells the mailbox what only the driver can do.
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
-    core: Mutex<Core>,
-    outbox: Outbox<Writer>,
-    /// Masters whose sockets are full, one bit each.
-    blocked: AtomicU64,
-    pub(super) driver: DriverSide,
+    pub(super) engine: Engine,
+    pub(super) outbox: Outbox,
+    pub(super) mailbox: Mailbox,
 }
 
-/// What remains of the machine's outputs once the bytes are written: code of others is called under no mutex.
+/// What remains of the machine's outputs once they are collected: code of others is called under no
+/// mutex.
 pub(super) struct Rest {
+    demands: Vec<Demand>,
+    deadline: Option<Instant>,
     woken: Woken,
     has_woken_callers: bool,
     notices: Notices,
@@ -36,21 +40,24 @@ pub(super) struct Rest {
 
 impl Default for Rest {
     fn default() -> Self {
-        Self { woken: Woken::default(), has_woken_callers: false, notices: Notices::gather() }
+        Self {
+            demands: Vec::new(),
+            deadline: None,
+            woken: Woken::default(),
+            has_woken_callers: false,
+            notices: Notices::gather(),
+        }
     }
 }
 
 impl Shared {
     pub(super) fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Arc<Self> {
         let masters = config.masters.len();
-        let machine = Machine::new(config, HostEntropy(Arc::clone(&host)), host.now());
-        let core = Core::new(machine, masters);
         let shared = Arc::new(Self {
+            engine: Engine::new(config, Arc::clone(&host)),
             host,
-            core: Mutex::new(core),
-            outbox: Outbox::new(Writer::new(masters)),
-            blocked: AtomicU64::new(0),
-            driver: DriverSide::default(),
+            outbox: Outbox::new(masters),
+            mailbox: Mailbox::default(),
         });
         shared.flush_now();
         shared
@@ -61,163 +68,82 @@ impl Shared {
         self.host.is_forked()
     }
 
-    pub(super) fn core(&self) -> MutexGuard<'_, Core> {
-        lock(&self.core)
-    }
-
-    /// Looks into the write side.
-    pub(super) fn with_writer<R>(&self, look: impl FnOnce(&mut Writer) -> R) -> R {
-        self.outbox.with_writer(self, |writer| {
-            let result = look(writer);
-            self.blocked.store(writer.blocked(), Ordering::SeqCst);
-            result
-        })
-    }
-
-    /// Whether bytes wait for room in this master's socket.
-    pub(super) fn is_blocked(&self, master: MasterId) -> bool {
-        MasterSet::from_bits(self.blocked.load(Ordering::SeqCst)).contains(master)
-    }
-
-    /// Starts to seek a lock, and tells since when.
-    pub(super) fn acquire(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>, Instant), AcquireError> {
-        let mut since = Instant::ORIGIN;
-        let sought = self.begin(Subject::of(&wanted.resource), |core, now| {
-            since = now;
-            core.acquire(wanted, now)
-        });
-        sought.map(|(id, slot)| (id, slot, since))
-    }
+    // Commands.
 
     /// Starts what ends with an event.
     pub(super) fn begin<E>(
         &self,
         subject: Subject,
-        start: impl FnOnce(&mut Core, Instant) -> Result<LockId, E>,
+        start: impl FnOnce(&mut Running, Instant) -> Result<LockId, E>,
     ) -> Result<(LockId, Arc<Slot>), E> {
         let slot = Arc::new(Slot::new(subject));
-        let id = {
-            let mut core = self.core();
-            let id = start(&mut core, self.host.now())?;
-            core.insert(id, &slot);
-            id
-        };
+        let id = self.engine.change(|running, now| {
+            let id = start(running, now)?;
+            running.insert(id, &slot);
+            Ok(id)
+        })?;
         self.flush();
         Ok((id, slot))
     }
 
-    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not ended before.
-    pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
-        if self.is_forked() {
-            return;
-        }
-        {
-            let mut core = self.core();
-            let now = self.host.now();
-            core.machine.cancel(id, now);
-            if core.forget(id) {
-                count(&mut core.figures);
-            }
-        }
-        // The process may end with this.
-        self.flush_now();
-    }
-
-    /// Leaves a lock to whoever is given its token.
-    pub(super) fn hand_on(&self, id: LockId) -> Option<Resumption> {
-        let handed = {
-            let mut core = self.core();
-            let now = self.host.now();
-            let handed = core.machine.hand_on(id, now);
-            if handed.is_some() {
-                core.forget(id);
-                core.figures.handed_on();
-            }
-            handed
-        };
-        self.flush();
-        handed
-    }
-
     /// Changes the machine, then carries out what that brought about.
     pub(super) fn command<R>(&self, change: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> R) -> R {
-        let result = change(&mut self.core().machine, self.host.now());
+        let result = self.engine.change(|running, now| change(&mut running.machine, now));
         self.flush();
         result
     }
 
-    /// Has the machine's outputs carried out, by the calling thread or by another one that is at it: [`Outbox::flush`].
+    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not
+    /// ended before.
+    pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
+        if self.is_forked() {
+            return;
+        }
+        self.engine.change(|running, now| running.cancel(id, count, now));
+        // The process may end with this.
+        self.flush_now();
+    }
+
+    /// Leaves a lock to the process that is given its token.
+    pub(super) fn hand_on(&self, id: LockId) -> Option<Resumption> {
+        let handed = self.engine.change(|running, now| running.hand_on(id, now));
+        self.flush();
+        handed
+    }
+
+    /// The driver is gone: nothing is read any more, so all that wait are told.
+    pub(super) fn driver_ended(&self) {
+        self.outbox.end_gathering(self);
+        let mut woken = Woken::default();
+        self.engine.look().driver_ends(&mut woken);
+        woken.wake();
+    }
+
+    // Flushing.
+
+    /// See [`Outbox::flush`].
     pub(super) fn flush(&self) {
         self.outbox.flush(self);
     }
 
-    /// Carries the machine's outputs out. Returns whether callers were woken.
+    /// See [`Outbox::flush_now`].
     pub(super) fn flush_now(&self) -> bool {
         self.outbox.flush_now(self)
-    }
-
-    /// See [`Outbox::begin_gathering`].
-    pub(super) fn begin_gathering(&self) -> bool {
-        self.outbox.begin_gathering(self)
-    }
-
-    /// See [`Outbox::end_gathering`].
-    pub(super) fn end_gathering(&self) {
-        self.outbox.end_gathering(self);
-    }
-
-    /// See [`Outbox::changed_in_turn`].
-    pub(super) fn changed_in_turn(&self) {
-        self.outbox.changed_in_turn();
-    }
-
-    /// See [`Outbox::gathered`].
-    pub(super) fn gathered<R>(&self, act: impl FnOnce() -> R) -> R {
-        self.outbox.gathered(self, act)
-    }
-
-    /// The driver is gone: nobody reads any more, so all that wait are told.
-    pub(super) fn driver_ended(&self) {
-        self.end_gathering();
-        let mut woken = Woken::default();
-        self.core().driver_ends(&mut woken);
-        woken.wake();
     }
 }
 
 impl Outputs for Shared {
-    type Writer = Writer;
     type Rest = Rest;
 
-    /// Bytes go to sockets, events to callers, demands to the driver.
-    fn drain(&self, writer: &mut Writer, rest: &mut Rest) {
-        let Rest { woken, has_woken_callers, notices } = rest;
+    fn collect(&self, queue: &mut Queue, rest: &mut Rest) {
+        let Rest { demands, deadline, woken, has_woken_callers, notices } = rest;
         let before = woken.len();
-        let mut demands = Vec::new();
-        let deadline = {
-            let mut core = self.core();
-            core.observe(notices);
-            core.machine.writes_begin(self.host.now());
-            loop {
-                match core.machine.poll_output() {
-                    Output::Write { master, generation, bytes } => writer.append(master, generation, bytes),
-                    Output::Connect { master, generation } => {
-                        demands.push(Demand::Connect { master, generation });
-                        core.figures.opening(master);
-                    }
-                    Output::Close { master, generation } => {
-                        writer.close(master, generation);
-                        demands.push(Demand::Close { master, generation });
-                    }
-                    Output::Event(event) => core.deliver(event, woken, notices),
-                    Output::Wake(wake) => break wake.map(|wake| wake.at),
-                }
-            }
-        };
+        *deadline = self.engine.collect(queue, demands, woken, notices);
         *has_woken_callers |= woken.len() > before;
-        let became_blocked = writer.write();
-        self.blocked.store(writer.blocked(), Ordering::SeqCst);
-        self.driver.tell(demands, deadline, became_blocked, woken);
+    }
+
+    fn written(&self, became_full: bool, rest: &mut Rest) {
+        self.mailbox.post(&mut rest.demands, rest.deadline, became_full, &mut rest.woken);
     }
 
     fn finish(&self, rest: Rest) -> bool {
@@ -232,8 +158,36 @@ pub(super) struct Handle(pub(super) Arc<Shared>);
 
 impl Handle {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        shared.driver.add_user();
+        shared.mailbox.add_user();
         Self(Arc::clone(shared))
+    }
+
+    /// Keeps the calling thread until a future is ready, in the way of the transport; `None` if
+    /// that gave up first.
+    ///
+    /// # Panics
+    /// In a thread that runs async code for the runtime that drives the locker: it would wait for
+    /// itself.
+    #[track_caller]
+    pub(super) fn wait<F: Future + Unpin>(&self, mut future: F) -> Option<F::Output> {
+        let shared = &self.0;
+        if shared.is_forked() {
+            // Nothing in the child could wake it.
+            return match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(ready) => Some(ready),
+                Poll::Pending => None,
+            };
+        }
+        assert!(
+            shared.host.may_wait(),
+            "this thread runs async code, which cannot go on while the thread waits: use `.await` instead of `wait()`, \
+             or wait on a thread for blocking work (`spawn_blocking`)"
+        );
+        let mut output = None;
+        let mut poll =
+            |cx: &mut Context<'_>| Pin::new(&mut future).poll(cx).map(|ready| output = Some(ready));
+        shared.host.block_on(&mut |cx| shared.outbox.gathered(&**shared, || poll(cx)));
+        output
     }
 }
 
@@ -246,10 +200,11 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.0.is_forked() {
-            // The sockets are the parent's, too: closing the child's copies may take them out of the parent's reactor.
+            // The sockets are the parent's, too: closing the child's copies may take them out of
+            // the parent's reactor.
             mem::forget(Arc::clone(&self.0));
         } else {
-            self.0.driver.remove_user();
+            self.0.mailbox.remove_user();
         }
     }
 }

@@ -249,6 +249,9 @@ impl Slot {
     }
 }
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

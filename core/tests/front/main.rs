@@ -7,6 +7,7 @@ mod ending;
 mod forking;
 mod gathering;
 mod lateness;
+mod on_a_runtime;
 mod panicking;
 mod pauses;
 mod reporting;

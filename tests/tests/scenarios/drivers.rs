@@ -113,7 +113,7 @@ drivers!(on_smol: quorlock_smol::open_with_driver, |future: Pin<Box<dyn Future<O
 #[test]
 fn tokio_says_that_there_is_no_runtime() {
     let error = quorlock_tokio::open(Config::new(["redis://127.0.0.1:1"]).unwrap()).unwrap_err();
-    assert!(error.to_string().contains("no tokio runtime"), "{error}");
+    assert!(error.to_string().contains("no async runtime"), "{error}");
 }
 
 /// A runtime that is shut down takes the driver with it.

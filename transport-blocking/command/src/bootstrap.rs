@@ -1,6 +1,8 @@
 //! `quorlock bootstrap`: tell new masters that nothing can be locked yet.
 
-use quorlock_blocking::{BootstrapError, Locker, MasterState, Vote, Warning};
+use quorlock_blocking::{BootstrapError, Locker, MasterState};
+
+use quorlock_core::{Vote, Warning};
 
 use crate::arguments::BootstrapArguments;
 use crate::ending::Refusal;

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use quorlock_blocking::{Cause, Config, Resource};
+use quorlock_blocking::Config;
+use quorlock_core::{Cause, Resource};
 
 use crate::arguments::{ForceReleaseArguments, Terms};
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};

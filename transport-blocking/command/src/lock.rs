@@ -8,9 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
-    AcquireError, Acquiring, Ballot, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, Lost,
-    MasterState, ReleaseError, Resource, Vote,
+    AcquireError, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, MasterState, ReleaseError,
 };
+
+use quorlock_core::front::{Acquiring, Lost};
+use quorlock_core::{Ballot, Resource, Vote};
 
 use crate::arguments::{Seek, Terms, Wait};
 use crate::ending::Refusal;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::{Cause, Endpoint, Token};
+use quorlock_core::{Cause, Endpoint, Token};
 use serde::Serialize;
 
 use crate::arguments::{StatusArguments, Terms};

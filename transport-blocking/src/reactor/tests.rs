@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use quorlock_core::MasterState;
 use quorlock_core::front::Locker;
 use quorlock_embedded::Masters;
+use quorlock_host::System;
 
 use super::black_hole::BlackHole;
 use super::*;
 use crate::connect::Dialing;
-use crate::system::System;
 
 const LONG: Duration = Duration::from_secs(30);
 

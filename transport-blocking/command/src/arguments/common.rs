@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use quorlock_blocking::EvictionPolicy;
+use quorlock_core::EvictionPolicy;
 
 use super::Environment;
 use crate::duration;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::ValueHint;
 use clap_complete::Shell;
-use quorlock_blocking::EvictionPolicy;
+use quorlock_core::EvictionPolicy;
 
 use super::common::{Guarded, Masters, Resource, Seek, Speech, Terms, policy};
 use crate::duration;

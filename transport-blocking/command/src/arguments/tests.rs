@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorlock_blocking::EvictionPolicy;
+use quorlock_core::EvictionPolicy;
 
 use super::*;
 

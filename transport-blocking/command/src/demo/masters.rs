@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use quorlock_blocking::Fleet;
+use quorlock_core::Fleet;
 use quorlock_embedded::{Keep, Master, Masters, now};
 
 use super::RESOURCE;

@@ -8,7 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::{Address, Cause, Endpoint, ServerError, WireFault};
+use quorlock_core::{Address, Cause, Endpoint, ServerError, WireFault};
 
 /// How long a connection may take to come about.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(1);

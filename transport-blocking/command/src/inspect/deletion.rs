@@ -1,6 +1,6 @@
 //! Deleting a lock's key, whoever holds it.
 
-use quorlock_blocking::{Cause, Endpoint, RELEASE_SCRIPT, ServerError};
+use quorlock_core::{Cause, Endpoint, RELEASE_SCRIPT, ServerError};
 
 use super::conversation::{Conversation, Reply};
 use super::{Answer, each};

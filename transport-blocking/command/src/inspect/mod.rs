@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::{Cause, Endpoint};
+use quorlock_core::{Cause, Endpoint};
 
 use self::conversation::{ANSWER_WITHIN, CONNECT_WITHIN};
 pub(crate) use self::deletion::{Deletion, delete};

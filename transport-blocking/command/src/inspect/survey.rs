@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::{Cause, Endpoint, Fleet, ServerError, Token};
+use quorlock_blocking::Token;
+
+use quorlock_core::{Cause, Endpoint, Fleet, ServerError};
 
 use super::conversation::{Conversation, Reply};
 use super::{Answer, each};

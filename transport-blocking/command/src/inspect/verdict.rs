@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::Quorum;
+use quorlock_core::Quorum;
 
 use super::{Answer, Key, Said, Standing};
 
@@ -86,7 +86,8 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use quorlock_blocking::{Cause, Config};
+    use quorlock_blocking::Config;
+    use quorlock_core::Cause;
 
     use super::*;
 

@@ -1,11 +1,23 @@
-//! The sockets' write side. Whoever has something to say writes it himself, without waiting.
+//! The bytes on their way to the sockets. The thread that has the queue writes them, without
+//! waiting.
 
 use std::io::{self, Write};
 
 use crate::protocol::{MasterId, MasterSet};
 
+/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken
+/// after a burst. Smaller: a busy connection allocates for each burst.
+const KEPT_BACKLOG_BYTES: usize = 16 * 1024;
+
 /// A socket that takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`].
-pub(super) type Sink = Box<dyn Write + Send>;
+pub(in crate::front) type Sink = Box<dyn Write + Send>;
+
+/// The bytes on their way to every master.
+pub(in crate::front) struct Queue {
+    outlets: Vec<Outlet>,
+    /// Masters with something to write or to close.
+    pending: Vec<MasterId>,
+}
 
 /// The bytes on their way to one master.
 #[derive(Default)]
@@ -16,39 +28,32 @@ struct Outlet {
     /// The connection is to be closed behind what the socket still takes.
     closing: bool,
     /// The socket took less than there was; the driver waits for room.
-    blocked: bool,
+    is_full: bool,
 }
 
-/// The bytes on their way to every master.
-pub(super) struct Writer {
-    outlets: Vec<Outlet>,
-    /// Masters with something to write or to close.
-    pending: Vec<MasterId>,
-}
-
-impl Writer {
+impl Queue {
     pub(super) fn new(masters: usize) -> Self {
         Self { outlets: (0..masters).map(|_| Outlet::default()).collect(), pending: Vec::new() }
     }
 
-    pub(super) fn open(&mut self, master: MasterId, generation: u32, sink: Sink) {
+    pub(in crate::front) fn open(&mut self, master: MasterId, generation: u32, sink: Sink) {
         if let Some(outlet) = self.outlets.get_mut(master.index()) {
             *outlet = Outlet { generation, sink: Some(sink), ..Outlet::default() };
         }
     }
 
-    pub(super) fn append(&mut self, master: MasterId, generation: u32, bytes: &[u8]) {
+    pub(in crate::front) fn append(&mut self, master: MasterId, generation: u32, bytes: &[u8]) {
         let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
         if outlet.generation == generation && outlet.sink.is_some() {
             outlet.backlog.extend_from_slice(bytes);
             // A full socket is tried again when the driver finds room in it.
-            if !outlet.blocked {
+            if !outlet.is_full {
                 self.pending.push(master);
             }
         }
     }
 
-    pub(super) fn close(&mut self, master: MasterId, generation: u32) {
+    pub(in crate::front) fn close(&mut self, master: MasterId, generation: u32) {
         let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
         if outlet.generation == generation && outlet.sink.is_some() {
             outlet.closing = true;
@@ -56,44 +61,45 @@ impl Writer {
         }
     }
 
-    pub(super) fn is_blocked(&self, master: MasterId) -> bool {
-        self.outlets.get(master.index()).is_some_and(|outlet| outlet.blocked)
+    pub(super) fn is_full(&self, master: MasterId) -> bool {
+        self.outlets.get(master.index()).is_some_and(|outlet| outlet.is_full)
     }
 
-    /// Masters whose sockets are full, one bit each.
-    pub(super) fn blocked(&self) -> u64 {
-        let mut blocked = MasterSet::EMPTY;
+    /// Masters whose sockets are full.
+    pub(super) fn full(&self) -> MasterSet {
+        let mut full = MasterSet::EMPTY;
         for (master, outlet) in MasterId::all(self.outlets.len()).zip(&self.outlets) {
-            if outlet.blocked {
-                blocked.insert(master);
+            if outlet.is_full {
+                full.insert(master);
             }
         }
-        blocked.bits()
+        full
     }
 
-    /// Has the next [`Writer::write`] try a socket again that took less than there was.
+    /// Has the next [`Queue::write`] try a socket again that took less than there was.
     pub(super) fn retry(&mut self, master: MasterId) {
         self.pending.push(master);
     }
 
     /// Writes what the sockets take. Returns whether one of them has become full.
     ///
-    /// An error is not handled here: the driver's read side learns of it too, and tells the machine in order.
+    /// An error is not handled here: the driver's read side learns of it too, and tells the machine
+    /// in order.
     pub(super) fn write(&mut self) -> bool {
-        let mut became_blocked = false;
+        let mut became_full = false;
         while let Some(master) = self.pending.pop() {
             let Some(outlet) = self.outlets.get_mut(master.index()) else { continue };
-            let was_blocked = outlet.blocked;
+            let was_full = outlet.is_full;
             outlet.write();
-            became_blocked |= outlet.blocked && !was_blocked;
+            became_full |= outlet.is_full && !was_full;
         }
-        became_blocked
+        became_full
     }
 }
 
 impl Outlet {
     fn write(&mut self) {
-        self.blocked = false;
+        self.is_full = false;
         let Some(sink) = &mut self.sink else { return };
         let mut written = 0;
         while let Some(rest) = self.backlog.get(written..).filter(|rest| !rest.is_empty()) {
@@ -102,7 +108,7 @@ impl Outlet {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked = !self.closing;
+                    self.is_full = !self.closing;
                     break;
                 }
                 Err(_) => {
@@ -122,6 +128,3 @@ impl Outlet {
         }
     }
 }
-
-/// A backlog buffer larger than this is given back once it is empty.
-const KEPT_BACKLOG_BYTES: usize = 16 * 1024;

@@ -1,19 +1,44 @@
-//! What the front and its driver tell each other.
+//! The mailbox of the driver: what it is to do with connections, when it is to look again, and how
+//! it is woken.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use super::port::Demand;
 use super::sync::{AtomicUsize, Mutex, Ordering, lock};
 use super::wake::Woken;
+use crate::protocol::MasterId;
 use crate::time::Instant;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+/// What a driver is to do with its connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Demand {
+    /// Open a connection, then call [`Port::opened`](super::Port::opened) or
+    /// [`Port::closed`](super::Port::closed).
+    Connect {
+        /// To which master.
+        master: MasterId,
+        /// The number of the connection to be.
+        generation: u32,
+    },
+    /// Close a connection, or give up opening it.
+    Close {
+        /// To which master.
+        master: MasterId,
+        /// The connection's number.
+        generation: u32,
+    },
+}
 
 /// What the driver learns the next time that it looks, and how it is made to look.
 ///
-/// The driver registers its waker first, then looks at everything else, then sleeps. Everyone who changes something here takes
-/// the waker afterwards, so no change falls between the driver's look and its sleep.
+/// The driver registers its waker first, then looks at everything else, then sleeps. A thread that
+/// changes something here takes the waker afterwards, so no change falls between the driver's look
+/// and its sleep.
 #[derive(Default)]
-pub(super) struct DriverSide {
+pub(super) struct Mailbox {
     state: Mutex<State>,
     /// Lockers, guards and futures; without any the driver ends.
     users: AtomicUsize,
@@ -31,23 +56,23 @@ struct State {
     turn_began: Instant,
 }
 
-impl DriverSide {
+impl Mailbox {
     // The front's side.
 
-    /// Tells the driver what it has to do and when the machine wants to be woken. It is woken if it sleeps for longer than that, or
-    /// if a socket `became_blocked`.
-    pub(super) fn tell(
+    /// Tells the driver what it has to do and when the machine wants to be woken. It is woken if it
+    /// sleeps for longer than that, or if a socket `became_full`.
+    pub(super) fn post(
         &self,
-        demands: Vec<Demand>,
+        demands: &mut Vec<Demand>,
         deadline: Option<Instant>,
-        became_blocked: bool,
+        became_full: bool,
         woken: &mut Woken,
     ) {
         let mut state = lock(&self.state);
         state.deadline = deadline;
         let sooner = deadline.is_some_and(|at| state.armed.is_none_or(|armed| at < armed));
-        if became_blocked || sooner || !demands.is_empty() {
-            state.demands.extend(demands);
+        if became_full || sooner || !demands.is_empty() {
+            state.demands.extend(demands.drain(..));
             woken.push(state.waker.take());
         }
     }
@@ -76,12 +101,19 @@ impl DriverSide {
         }
         let replaced = state.waker.replace(waker.clone());
         drop(state);
-        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a locker.
+        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a
+        // locker.
         drop(replaced);
     }
 
     pub(super) fn turn_began(&self) -> Instant {
         lock(&self.state).turn_began
+    }
+
+    /// Whether the machine wanted to be woken by the beginning of this turn.
+    pub(super) fn is_due(&self) -> bool {
+        let state = lock(&self.state);
+        state.deadline.is_some_and(|at| at <= state.turn_began)
     }
 
     pub(super) fn has_users(&self) -> bool {
@@ -92,23 +124,17 @@ impl DriverSide {
         lock(&self.state).demands.pop_front()
     }
 
-    pub(super) fn has_demands(&self) -> bool {
-        !lock(&self.state).demands.is_empty()
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        lock(&self.state).deadline
-    }
-
-    /// When the driver is to look again: at the machine's deadline, or at an earlier time that it has set its timer for already.
-    /// From here on it counts as having set its timer for that.
+    /// When the driver is to look again: now if there are demands, else at the machine's deadline,
+    /// or at an earlier time that it has set its timer for already. From here on it counts as
+    /// having set its timer for that.
     ///
-    /// The earlier one stays although it has lost its meaning: one needless wake-up costs less than a wake-up for each request,
-    /// whose deadline would be sooner than that of the lock which was granted last.
+    /// The earlier one stays although it has lost its meaning: one needless wake-up costs less than
+    /// a wake-up for each request, whose deadline would be sooner than that of the lock which was
+    /// granted last.
     pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         let ahead = state.armed.filter(|armed| *armed > now);
         state.armed = state.deadline.into_iter().chain(ahead).min();
-        state.armed
+        if state.demands.is_empty() { state.armed } else { Some(now) }
     }
 }

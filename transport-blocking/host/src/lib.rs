@@ -1,0 +1,31 @@
+//! What the transports of Quorlock ask of the operating system, and what `quorlock-core`, which
+//! makes no system calls, must not ask itself: a clock that runs while the machine sleeps, random
+//! bytes, whether this process is a forked child, a way for a thread to wait, and the second handle
+//! of a socket.
+//!
+//! A transport for a further runtime hands [`System`] to the driver of `quorlock-core`:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use quorlock_core::Config;
+//! use quorlock_core::front::Port;
+//! use quorlock_host::System;
+//!
+//! # fn main() -> Result<(), quorlock_core::ConfigError> {
+//! let config = Config::new(["redis://a", "redis://b", "redis://c"])?;
+//! let (locker, port) = Port::new(config, Arc::new(System::new()));
+//! # drop((locker, port));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is no runtime in its tree.
+
+mod sink;
+mod system;
+mod wait;
+
+pub use sink::{Direct, Sink};
+pub use system::System;
+pub use wait::{Park, Wait, park};

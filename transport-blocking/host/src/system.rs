@@ -1,0 +1,100 @@
+//! The clock, the entropy and the fork check.
+
+use std::fmt;
+use std::task::{Context, Poll};
+
+use quorlock_core::front::Host;
+use quorlock_core::{EntropyFailed, Instant};
+
+use crate::wait::{Park, Wait};
+
+/// The operating system as a [`Host`], with a transport's way of waiting.
+pub struct System<W = Park> {
+    /// Made when the locker is opened: it detects forks since then.
+    forks: forkguard::Guard,
+    wait: W,
+    #[cfg(not(target_os = "linux"))]
+    origin: std::time::Instant,
+}
+
+impl System {
+    /// A system whose waiting threads are parked.
+    pub fn new() -> Self {
+        Self::waiting_by(Park)
+    }
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: Wait> System<W> {
+    /// A system whose threads wait in this way.
+    pub fn waiting_by(wait: W) -> Self {
+        Self {
+            forks: forkguard::new(),
+            wait,
+            #[cfg(not(target_os = "linux"))]
+            origin: std::time::Instant::now(),
+        }
+    }
+}
+
+impl<W: Wait> Host for System<W> {
+    /// CLOCK_BOOTTIME: `std::time::Instant` stands still on Linux while the machine sleeps.
+    #[cfg(target_os = "linux")]
+    fn now(&self) -> Instant {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Instant::from_nanos(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn now(&self) -> Instant {
+        Instant::ORIGIN + self.origin.elapsed()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        getrandom::fill(bytes).map_err(|_| EntropyFailed)
+    }
+
+    /// Compares a number with one that `pthread_atfork` counts up in each child: no system call.
+    fn is_forked(&self) -> bool {
+        self.forks.clone().detected_fork()
+    }
+
+    fn may_wait(&self) -> bool {
+        self.wait.may_wait()
+    }
+
+    fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        self.wait.block_on(poll);
+    }
+}
+
+impl<W> fmt::Debug for System<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("System").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_advances_and_random_bytes_differ() {
+        let system = System::new();
+        let before = system.now();
+        let mut tokens = [[0; 20]; 2];
+        for token in &mut tokens {
+            assert_eq!(system.fill_random(token), Ok(()));
+        }
+        assert_ne!(tokens[0], tokens[1]);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(system.now() > before);
+        assert!(!system.is_forked() && system.may_wait());
+    }
+}
