@@ -170,13 +170,6 @@ impl Lock {
         &self.base.resource
     }
 
-    fn phase(&self) -> Option<&Phase> {
-        match &self.stage {
-            Stage::Asked(_, phase) => Some(phase),
-            Stage::Queued | Stage::Told | Stage::Over => None,
-        }
-    }
-
     /// How it stands with the lock, as far as others need to know.
     pub(crate) fn state(&self) -> State {
         match &self.stage {
@@ -235,8 +228,8 @@ impl Lock {
     /// Votes for the grant that have come, while the lock is held.
     #[cfg(feature = "tracing")]
     pub(crate) fn votes_granted(&self) -> usize {
-        match self.phase() {
-            Some(Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
+        match &self.stage {
+            Stage::Asked(_, Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
             _ => 0,
         }
     }
