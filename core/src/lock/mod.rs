@@ -273,7 +273,7 @@ impl Lock {
         if matches!(next, Next::Stay) { Report::Nothing } else { self.go_on(next, effects) }
     }
 
-    /// The time is `now`.
+    /// Time has passed.
     pub(crate) fn time_passed(&mut self, effects: &mut Effects<'_>) -> Report {
         let now = effects.now;
         let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
@@ -301,10 +301,6 @@ impl Lock {
             debug_assert!(matches!(next, Next::Stay), "a lock that asks nobody goes on");
             return Report::Nothing;
         };
-        let mut clear = |lost_round, effects| {
-            let mut cx = Context { base: &mut self.base, keys, effects };
-            Phase::Clearing(Clearing::behind(lost_round, &mut cx))
-        };
         match next {
             Next::Stay => {}
             Next::Held(held) => {
@@ -319,11 +315,11 @@ impl Lock {
                 effects.events.push_back(Event::Released { lock, outcome });
             }
             Next::Lost(lost) => {
-                *phase = clear(lost.round, effects);
+                *phase = Phase::Clearing(Clearing::behind(lost.round, &mut self.base));
                 return Report::Lost(lost);
             }
             Next::Refused(refused) => {
-                *phase = clear(refused.round, effects);
+                *phase = Phase::Clearing(Clearing::behind(refused.round, &mut self.base));
                 keys.reached = MasterSet::EMPTY;
                 return Report::Refused(refused);
             }

@@ -207,8 +207,7 @@ impl Book {
         let after = match (before, input) {
             (None, Input::Begin { attempts, .. }) => {
                 let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
-                let first = LockId { index: 0, generation: 0 };
-                let mut lock = Lock::queued(first, &wanted, at);
+                let mut lock = Lock::queued(LockId::FIRST, &wanted, at);
                 lock.attempt(Attempt::default(), &mut effects).expect("tokens are there");
                 Some(Sought { lock, bid: None })
             }
@@ -224,7 +223,7 @@ impl Book {
                     Input::Wake => report = lock.time_passed(&mut effects),
                     Input::HandOver => (handed, report) = lock.hand_over(&mut effects),
                     Input::Extend { number, ttl } => {
-                        let id = ExtensionId(u64::from(number));
+                        let id = ExtensionId::numbered(u64::from(number));
                         // A lock that is not held any more refuses, and nothing happens.
                         let _ = lock.extend(id, ttl_of(ttl), &mut effects);
                     }
