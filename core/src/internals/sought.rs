@@ -60,7 +60,7 @@ impl Sought {
         now: Instant,
         around: &mut Around<'_, E>,
     ) -> Result<Self, RequestError> {
-        let mut lock = Lock::queued(LockId { index: 0, generation: 0 }, wanted, now);
+        let mut lock = Lock::queued(LockId::FIRST, wanted, now);
         lock.attempt(Attempt::default(), &mut around.effects(now))?;
         Ok(Self { lock, bid: None })
     }
@@ -110,7 +110,7 @@ impl Sought {
         now: Instant,
         around: &mut Around<'_, E>,
     ) -> Result<(), RequestError> {
-        self.lock.extend(ExtensionId(number), ttl, &mut around.effects(now))
+        self.lock.extend(ExtensionId::numbered(number), ttl, &mut around.effects(now))
     }
 
     /// The caller releases it.

@@ -2,7 +2,7 @@
 //! lock is told.
 
 use super::Next;
-use super::shared::Context;
+use super::shared::{Base, Context};
 use crate::protocol::{Answer, Cause, Decision, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 
@@ -14,8 +14,8 @@ pub(super) struct Clearing {
 }
 
 impl Clearing {
-    pub(super) fn behind(lost_round: u32, cx: &mut Context<'_, '_>) -> Self {
-        Self { lost_round, read_round: cx.base.next_round() }
+    pub(super) fn behind(lost_round: u32, base: &mut Base) -> Self {
+        Self { lost_round, read_round: base.next_round() }
     }
 
     pub(super) fn answer(&self, master: MasterId, round: u32, answer: Answer) -> Next {

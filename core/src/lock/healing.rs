@@ -1,7 +1,7 @@
 //! Healing: keys are put back on masters that lost them, or never had them, while a quorum still holds the lock.
 //!
 //! A key that was put back counts from the next round of extensions on. So every end of validity rests on masters that held the
-//! token before its round began, and whoever acquires the lock later meets one of them.
+//! token before its round began, and every client that acquires the lock later meets one of them.
 
 use super::holding::Held;
 use super::shared::Context;
@@ -34,7 +34,7 @@ impl Held {
             // One that was not sent says nothing about an earlier one, which may have put the key back before its answer was lost.
             Answer::Failed { fate: Fate::NotSent, .. } => {}
             Answer::Failed { .. } => cx.keys.note_fate(master, answer),
-            // Somebody's key stands there. It may be ours, from a request whose answer was lost, so that it is to be released; but it may as
+            // A key is there. It may be ours, from a request whose answer was lost, so that it is to be released; but it may as
             // well be another master's (one server behind two addresses), so that it must not be counted.
             _ => {}
         }

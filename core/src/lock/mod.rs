@@ -171,13 +171,6 @@ impl Lock {
         &self.base.resource
     }
 
-    fn phase(&self) -> Option<&Phase> {
-        match &self.stage {
-            Stage::Asked(_, phase) => Some(phase),
-            Stage::Queued | Stage::Told | Stage::Over => None,
-        }
-    }
-
     /// How it stands with the lock, as far as others need to know.
     pub(crate) fn state(&self) -> State {
         match &self.stage {
@@ -236,8 +229,8 @@ impl Lock {
     /// Votes for the grant that have come, while the lock is held.
     #[cfg(feature = "tracing")]
     pub(crate) fn votes_granted(&self) -> usize {
-        match self.phase() {
-            Some(Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
+        match &self.stage {
+            Stage::Asked(_, Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
             _ => 0,
         }
     }
@@ -281,7 +274,7 @@ impl Lock {
         if matches!(next, Next::Stay) { Report::Nothing } else { self.go_on(next, effects) }
     }
 
-    /// The time is `now`.
+    /// Time has passed.
     pub(crate) fn time_passed(&mut self, effects: &mut Effects<'_>) -> Report {
         let now = effects.now;
         let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
@@ -309,10 +302,6 @@ impl Lock {
             debug_assert!(matches!(next, Next::Stay), "a lock that asks nobody goes on");
             return Report::Nothing;
         };
-        let mut clear = |lost_round, effects| {
-            let mut cx = Context { base: &mut self.base, keys, effects };
-            Phase::Clearing(Clearing::behind(lost_round, &mut cx))
-        };
         match next {
             Next::Stay => {}
             Next::Held(held) => {
@@ -327,11 +316,11 @@ impl Lock {
                 effects.events.push_back(Event::Released { lock, outcome });
             }
             Next::Lost(lost) => {
-                *phase = clear(lost.round, effects);
+                *phase = Phase::Clearing(Clearing::behind(lost.round, &mut self.base));
                 return Report::Lost(lost);
             }
             Next::Refused(refused) => {
-                *phase = clear(refused.round, effects);
+                *phase = Phase::Clearing(Clearing::behind(refused.round, &mut self.base));
                 keys.reached = MasterSet::EMPTY;
                 return Report::Refused(refused);
             }

@@ -53,10 +53,9 @@ impl Lock {
     ) -> Result<(), RequestError> {
         if self.state() == State::Queued {
             // The script compares a token, and this one is nowhere.
-            let mut keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
+            let keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
             let lost_round = self.base.next_round();
-            let mut cx = Context { base: &mut self.base, keys: &mut keys, effects };
-            let clearing = Clearing::behind(lost_round, &mut cx);
+            let clearing = Clearing::behind(lost_round, &mut self.base);
             self.stage = Stage::Asked(keys, Phase::Clearing(clearing));
         } else if let Some((clearing, cx)) = self.clearing(effects) {
             clearing.read_round = cx.base.next_round();

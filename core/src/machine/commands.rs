@@ -13,8 +13,8 @@ use crate::waiting::Entry;
 impl<E: Entropy> Machine<E> {
     /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired).
     ///
-    /// Who asks for a resource that another lock of this machine holds or seeks stands in line behind it, and no master is asked before it is his
-    /// turn. When the lock in front lets go, the next one's request follows its releases in the same write.
+    /// A lock whose resource another lock of this machine holds or seeks waits in the queue behind that, and asks no master before it comes to the
+    /// front. When the lock in front lets go, the next one's request follows its releases in the same write.
     ///
     /// # Errors
     /// [`RequestError`], and nothing was sent.
@@ -113,7 +113,7 @@ impl<E: Entropy> Machine<E> {
         self.settle(now);
     }
 
-    /// Leaves a held lock to whoever is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
+    /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
     /// is not held any more.
     pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {

@@ -91,9 +91,9 @@ impl<E: Entropy> Machine<E> {
             _ => {}
         }
         let has_left = match slot.place {
-            Place::Front { .. } => state >= State::LetGo,
+            Place::Front { .. } | Place::Outside(_) => state >= State::LetGo,
             Place::Behind(_) => state != State::Queued,
-            Place::Outside(_) | Place::Gone => state == State::Over,
+            Place::Gone => state == State::Over,
         };
         if has_left {
             self.leave(id);

@@ -14,6 +14,10 @@ impl LockId {
     pub const fn index(self) -> usize {
         self.index as usize
     }
+
+    /// The first lock of a machine, for a search that drives a lock without one.
+    #[cfg(feature = "internals")]
+    pub(crate) const FIRST: Self = Self { index: 0, generation: 0 };
 }
 
 impl fmt::Debug for LockId {
@@ -25,3 +29,11 @@ impl fmt::Debug for LockId {
 /// One extension that a caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExtensionId(pub(crate) u64);
+
+#[cfg(feature = "internals")]
+impl ExtensionId {
+    /// The extension of this number, for a search that drives a lock without a machine.
+    pub(crate) const fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+}

@@ -27,7 +27,7 @@ pub(crate) struct Bid {
     pub(super) patient_until: Instant,
     /// When another was last found to hold the lock.
     pub(super) met_others: Option<Instant>,
-    /// Who held it when it was last refused, and how many others have held it before.
+    /// The holder when it was last refused, and how many others have held it before.
     pub(super) holder: Option<u64>,
     pub(super) passed_over: u32,
     /// When all masters are to be asked, whatever the first one says.

@@ -109,6 +109,19 @@ fn a_split_that_stays_is_held_by_another_when_the_time_to_settle_it_is_over() {
 }
 
 #[test]
+fn a_split_that_a_holder_of_the_same_process_has_part_in_is_settled_until_the_callers_time_is_over() {
+    let mut world = World::of(4);
+    world.hold(&wanted(ms(10_000)));
+    (0..2).for_each(|master| world.masters[master].hold_by_another(KEY, None));
+    let start = world.now;
+    world.acquire(&Acquire { within: Some(ms(30)), attempts: Some(1), ..wanted(ms(10_000)) });
+    assert!(is_held_by_another(&world.refusal()));
+    assert_eq!(world.now.since(start), ms(30));
+    // It wants nothing more, although the next round was planned.
+    world.pass(ms(1_000));
+}
+
+#[test]
 fn a_lock_that_another_holds_is_refused_in_one_round() {
     let mut world = World::of(3);
     (0..2).for_each(|master| world.masters[master].hold_by_another(KEY, None));

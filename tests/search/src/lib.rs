@@ -10,8 +10,8 @@
 //!
 //! # What is the shipped code, and what is a model
 //!
-//! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`, with the tally and the
-//! arithmetic of `protocol`, and what it orders and tells is what happens next. A lock is deterministic, so each of its steps is run
+//! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`, what that reports into the bid of `waiting`, with the tally
+//! and the arithmetic of `protocol`, and what they order and tell is what happens next. A lock is deterministic, so each of its steps is run
 //! once and remembered. Connections are a model, request by request and without bytes, that follows `connection` function by function
 //! (`links.rs`). Masters are a model of `SET NX PX` and of the scripts in `wire` (`masters.rs`).
 //!
