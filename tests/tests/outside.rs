@@ -1,4 +1,5 @@
-//! A crate outside of this workspace tests its own code on simulated masters, as the README tells.
+//! Crates outside of this workspace: one tests its own code on simulated masters, as the README
+//! shows, and each of the others depends on one crate of this workspace and on nothing else.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -16,44 +17,23 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// A package of that name with nothing but a test of that name, which resolves to the versions that the workspace has.
-fn package(name: &str, test: &str) -> TempDir {
+/// A package of that name with these sections of a manifest and these files. It resolves to the
+/// versions that the workspace has.
+fn package(name: &str, sections: &str, files: &[(&str, &str)]) -> TempDir {
     let package = TempDir::new().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = package.path().join(name);
+    let manifest = format!("[package]\nname = {name:?}\nedition = \"2024\"\n\n{sections}");
+    for (file, text) in [("Cargo.toml", manifest.as_str())].iter().chain(files) {
+        let path = package.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
-    };
-    let sim = workspace().join("core/sim");
-    write(
-        "Cargo.toml",
-        &format!(
-            "[package]\n\
-             name = {name:?}\n\
-             edition = \"2024\"\n\
-             \n\
-             [dev-dependencies]\n\
-             proptest = {{ version = \"1\", default-features = false, features = [\"std\"] }}\n\
-             quorlock-sim = {{ path = {sim:?}, features = [\"proptest\"] }}\n\
-             \n\
-             [profile.dev]\n\
-             debug = false\n\
-             \n\
-             [profile.dev.package.quorlock-core]\n\
-             opt-level = 1\n\
-             [profile.dev.package.quorlock-sim]\n\
-             opt-level = 1\n"
-        ),
-    );
-    write("src/lib.rs", "");
-    write(&format!("tests/{name}.rs"), test);
+    }
     fs::copy(workspace().join("Cargo.lock"), package.path().join("Cargo.lock")).unwrap();
     package
 }
 
-/// Runs the test in a package of that name, with so many cases. What it depends on is built once for all runs.
-fn cargo_test(name: &str, test: &str, cases: u32) -> Output {
-    let package = package(name, test);
+/// Runs a command of cargo in a package of that name, with so many cases of its properties. What the
+/// package depends on is built once for all packages.
+fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
     let cargo = |arguments: &[&str]| {
         Command::new(env!("CARGO"))
             .current_dir(package.path())
@@ -63,14 +43,35 @@ fn cargo_test(name: &str, test: &str, cases: u32) -> Output {
             .output()
             .unwrap()
     };
-    let mut output = cargo(&["test", "--offline"]);
+    let mut output = cargo(&[command, "--offline"]);
     if String::from_utf8_lossy(&output.stderr).contains("--offline") {
-        // Whoever builds only this crate has not downloaded what the other one needs.
-        output = cargo(&["test"]);
+        // If only this crate was built, what the other package needs has not been downloaded yet.
+        output = cargo(&[command]);
     }
     // The next run has another directory and could not use it.
     cargo(&["clean", "--offline", "--package", name]);
     output
+}
+
+/// Runs the test in a package of that name, with so many cases.
+fn cargo_test(name: &str, test: &str, cases: u32) -> Output {
+    let sim = workspace().join("core/sim");
+    let sections = format!(
+        "[dev-dependencies]\n\
+         proptest = {{ version = \"1\", default-features = false, features = [\"std\"] }}\n\
+         quorlock-sim = {{ path = {sim:?}, features = [\"proptest\"] }}\n\
+         \n\
+         [profile.dev]\n\
+         debug = false\n\
+         \n\
+         [profile.dev.package.quorlock-core]\n\
+         opt-level = 1\n\
+         \n\
+         [profile.dev.package.quorlock-sim]\n\
+         opt-level = 1\n"
+    );
+    let files = [("src/lib.rs", ""), (&format!("tests/{name}.rs"), test)];
+    cargo(&package(name, &sections, &files), name, "test", cases)
 }
 
 fn printed(output: &Output) -> String {
@@ -109,4 +110,25 @@ fn the_example_in_the_documentation_is_the_one_that_runs() {
     let (title, code) = EXAMPLE.split_once('\n').unwrap();
     assert!(title.starts_with("//! "), "{title}");
     assert!(documentation.contains(&format!("```no_run\n{code}```\n")), "{documentation}");
+}
+
+#[test]
+fn a_program_whose_only_dependency_is_quorlock_tokio_builds_and_runs() {
+    let main = "fn main() { quorlock_tokio::Config::new([\"redis://a\"]).unwrap(); }";
+    runs_with_only("quorlock-tokio", "transport-tokio", main);
+}
+
+#[test]
+fn a_program_whose_only_dependency_is_quorlock_embedded_builds_and_runs() {
+    let main = "fn main() { quorlock_embedded::Masters::start(3).unwrap().config().unwrap(); }";
+    runs_with_only("quorlock-embedded", "transport-blocking/embedded", main);
+}
+
+#[track_caller]
+fn runs_with_only(dependency: &str, folder: &str, main: &str) {
+    let name = format!("only-{dependency}");
+    let path = workspace().join(folder);
+    let sections = format!("[dependencies]\n{dependency} = {{ path = {path:?} }}\n");
+    let output = cargo(&package(&name, &sections, &[("src/main.rs", main)]), &name, "run", 0);
+    assert!(output.status.success(), "{}", printed(&output));
 }
