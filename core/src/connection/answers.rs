@@ -20,6 +20,7 @@ pub(crate) enum Upward {
 }
 
 impl Answers {
+    #[inline]
     pub(super) fn answer(&mut self, master: MasterId, ticket: Ticket, answer: Answer) {
         self.0.push_back((master, Upward::Answer(ticket, answer)));
     }
@@ -36,6 +37,7 @@ impl Answers {
         self.0.push_back((master, Upward::News(news)));
     }
 
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
         let next = self.0.pop_front();
         if next.is_none() {

@@ -68,6 +68,7 @@ impl Flight {
 
     /// The driver is about to be given the bytes of all requests: answers to those that it has not had yet are awaited from `now` on. What is sent
     /// once more has been awaited for longer.
+    #[inline]
     pub(crate) fn leaves(&mut self, now: Instant) {
         let first = self.sent.len().saturating_sub(self.unwritten);
         for (place, sent) in self.sent.iter_mut().enumerate().skip(first) {

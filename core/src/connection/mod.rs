@@ -261,6 +261,7 @@ impl Connection {
     }
 
     /// The driver is about to be given what is to be written. Until now nobody could answer it.
+    #[inline]
     pub(crate) fn leaves(&mut self, now: Instant) {
         self.flight.leaves(now);
     }
@@ -293,6 +294,7 @@ impl Connection {
 
     /// The next thing for the driver to do. A write is for the present connection, or for the one that is to be
     /// closed next; its bytes are moved to `bytes`.
+    #[inline]
     pub(crate) fn next_task(&mut self, bytes: &mut BytesMut) -> Option<Task> {
         if !self.outbound.is_empty() {
             bytes.clear();

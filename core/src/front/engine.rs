@@ -63,6 +63,7 @@ impl Engine {
 
     /// Changes the machine at this instant. What that brings about waits in it to be
     /// [collected](Self::collect).
+    #[inline]
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Running, Instant) -> R) -> R {
         let mut running = self.look();
         let now = self.host.now();

@@ -62,8 +62,18 @@ impl Resource {
 
     fn of(prefix: &[u8], name: &[u8]) -> Self {
         let length = u16::try_from(prefix.len()).unwrap_or(u16::MAX).to_le_bytes();
-        // The iterator knows its length, so this allocates once.
-        Self(length.iter().chain(prefix).chain(name).copied().collect())
+        let parts = [&length, prefix, name];
+        // A short one is put together on the stack, so that it allocates once.
+        let mut small = [0; 128];
+        let mut end = 0;
+        for part in parts {
+            match small.get_mut(end..end + part.len()) {
+                Some(place) => place.copy_from_slice(part),
+                None => return Self(parts.concat().into()),
+            }
+            end += part.len();
+        }
+        Self(small.get(..end).unwrap_or_default().into())
     }
 
     /// Whether some name with this prefix has a key that Quorlock needs itself.
