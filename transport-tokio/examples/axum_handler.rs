@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use quorlock_embedded::Masters;
-use quorlock_tokio::{AcquireError, Locker, ScopeError};
+use quorlock_tokio::{AcquireError, Locker, RunError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
@@ -30,13 +30,13 @@ async fn check_out(
 }
 
 /// What an error means to a client. In a service of your own the text, which names the masters, belongs into the log.
-fn status(error: &ScopeError) -> StatusCode {
+fn status(error: &RunError) -> StatusCode {
     match error {
-        ScopeError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
+        RunError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
         // A name that cannot be one: too long, or empty.
-        ScopeError::NotAcquired(AcquireError::Request(_)) => StatusCode::BAD_REQUEST,
+        RunError::NotAcquired(AcquireError::Request(_)) => StatusCode::BAD_REQUEST,
         // Nobody knows who holds it, or it was lost half-way: try again later.
-        ScopeError::NotAcquired(_) | ScopeError::Lost(_) => StatusCode::SERVICE_UNAVAILABLE,
+        RunError::NotAcquired(_) | RunError::Lost(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quorlock_embedded::{Master, Masters};
-use quorlock_tokio::{Locker, ScopeError, Watch};
+use quorlock_tokio::{Locker, RunError, Watch};
 use tokio::time::sleep;
 
 /// How many lead at this moment, and how many terms there have been.
@@ -43,9 +43,9 @@ async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Offi
         let leading = locker.lock("leader").ttl(Duration::from_secs(1));
         match leading.run(|lock| lead(name, lock, &office)).await {
             Ok(()) => println!("{name}: resigns after a full term"),
-            Err(ScopeError::Lost(cause)) => println!("{name}: leads no longer, {cause}"),
+            Err(RunError::Lost(cause)) => println!("{name}: leads no longer, {cause}"),
             // The configuration's time is over: somebody else leads, or too few masters answer.
-            Err(ScopeError::NotAcquired(error)) => println!("{name}: {error}"),
+            Err(RunError::NotAcquired(error)) => println!("{name}: {error}"),
         }
     }
 }

@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 pub use quorlock_core;
 pub use quorlock_core::front::{
-    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, ScopeError, Watch,
+    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, RunError, Watch,
 };
 pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,

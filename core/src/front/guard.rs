@@ -40,7 +40,7 @@ pub struct Guard {
     id: LockId,
     resource: Resource,
     proof: Resumption,
-    /// Whether [`Guard::release`] or [`Guard::hand_on`] has taken over what dropping would do.
+    /// Whether [`Guard::release`] or [`Guard::hand_over`] has taken over what dropping would do.
     released: bool,
 }
 
@@ -71,7 +71,7 @@ impl Guard {
         self.proof.fencing_token
     }
 
-    /// What another process needs to extend or release the lock meanwhile; [`Guard::hand_on`] gives it away.
+    /// What another process needs to extend or release the lock meanwhile; [`Guard::hand_over`] gives it away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
         let latest = if shared.is_forked() { None } else { shared.engine.look().machine.resumption(self.id) };
@@ -83,15 +83,15 @@ impl Guard {
     ///
     /// # Errors
     /// [`LossCause`] if the lock is not held any more.
-    pub fn hand_on(mut self) -> Result<Resumption, LossCause> {
+    pub fn hand_over(mut self) -> Result<Resumption, LossCause> {
         if self.watch.is_forked() {
             return Err(LossCause::Forked);
         }
-        let Some(proof) = self.watch.handle.0.hand_on(self.id) else {
+        let Some(proof) = self.watch.handle.0.hand_over(self.id) else {
             return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
         };
         self.released = true;
-        self.watch.end(LossCause::HandedOn);
+        self.watch.end(LossCause::HandedOver);
         Ok(proof)
     }
 

@@ -44,7 +44,7 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, self.config.resource(resource), None)
     }
 
-    /// Goes on with a lock that was handed on ([`Guard::hand_on`](super::Guard::hand_on)), in this process or another one.
+    /// Goes on with a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)), in this process or another one.
     ///
     /// It is asked for once, as an extension by the request's TTL, and is valid as if it had been extended. Its number, if it has one, stays.
     /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) says that it is too late. After
@@ -53,7 +53,7 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, self.config.resource(resource), Some(lock))
     }
 
-    /// Releases a lock that was handed on, and tells whether a quorum of masters still held it.
+    /// Releases a lock that was handed over, and tells whether a quorum of masters still held it.
     ///
     /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
     ///
@@ -78,7 +78,7 @@ impl Locker {
     /// An attempt that found only connections which something in between had dropped while they were quiet is made once more, on
     /// fresh ones: it has not asked anybody yet.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
-        self.lock(resource).attempts(1).within(None::<Duration>)
+        self.lock(resource).attempts(1).timeout(None::<Duration>)
     }
 
     /// Tells all masters that nothing can be locked yet, so that they need not wait for the restart guard's longest TTL: for the first use of a

@@ -48,5 +48,5 @@ pub use mailbox::Demand;
 pub use port::Port;
 pub use release::{Release, ReleaseError};
 pub use report::{Acquisitions, Extensions, Latency, Losses, MasterReport, Refusals, Releases, Report};
-pub use request::{Acquiring, Request, ScopeError};
+pub use request::{Acquiring, Request, RunError};
 pub use runtime::{Runtime, Socket, Timer};

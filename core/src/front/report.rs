@@ -68,7 +68,7 @@ pub struct Refusals {
 
 impl Refusals {
     /// Each reason by name, as in the field `quorlock.outcome` of the span.
-    pub fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("held_by_another", self.held_by_another),
             ("no_quorum", self.no_quorum),
@@ -86,12 +86,12 @@ impl Refusals {
     pub(super) fn reason(error: &AcquireError) -> &'static str {
         let mut one = Self::default();
         one.count(error);
-        one.by_reason().find(|(_, count)| *count > 0).map_or("", |(reason, _)| reason)
+        one.by_kind().find(|(_, count)| *count > 0).map_or("", |(reason, _)| reason)
     }
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.by_reason().map(|(_, count)| count).sum()
+        self.by_kind().map(|(_, count)| count).sum()
     }
 
     pub(super) fn count(&mut self, error: &AcquireError) {
@@ -129,8 +129,8 @@ pub struct Releases {
     pub unknown: u64,
     /// Guards that were dropped, so that nobody has asked.
     pub dropped: u64,
-    /// Locks that were handed on.
-    pub handed_on: u64,
+    /// Locks that were handed over.
+    pub handed_over: u64,
 }
 
 impl Releases {
@@ -141,7 +141,7 @@ impl Releases {
             ("not_ours", self.not_ours),
             ("unknown", self.unknown),
             ("dropped", self.dropped),
-            ("handed_on", self.handed_on),
+            ("handed_over", self.handed_over),
         ]
         .into_iter()
     }
@@ -159,7 +159,7 @@ pub struct Losses {
 
 impl Losses {
     /// Each cause by name, as in the event `quorlock.lost`.
-    pub fn by_cause(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [("expired", self.expired), ("not_held", self.not_held)].into_iter()
     }
 }

@@ -25,7 +25,7 @@ pub struct Request {
     handle: Handle,
     resource: Result<Resource, ConfigError>,
     ttl: Result<Ttl, ConfigError>,
-    within: Option<Duration>,
+    timeout: Option<Duration>,
     attempts: Option<u32>,
     renew_for: Option<Duration>,
     longest_hold: Duration,
@@ -45,7 +45,7 @@ impl Request {
             handle,
             resource,
             ttl: Ok(config.ttl),
-            within: config.within,
+            timeout: config.timeout,
             attempts: None,
             renew_for: None,
             longest_hold: config.longest_hold,
@@ -63,15 +63,15 @@ impl Request {
 
     /// How long to go on trying; the configuration's span unless set, `None` for as long as it takes. Zero is a single try, as with
     /// [`Locker::try_lock`](super::Locker::try_lock): its one round is not cut short.
-    pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.within = limit.into();
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
         self
     }
 
     /// How many attempts to make; as many as fit unless set.
     ///
     /// That limits no time: an attempt is made when there is reason to think that the lock may be free, and before the first one others of
-    /// this process may have their turn. [`Self::within`] does.
+    /// this process may have their turn. [`Self::timeout`] does.
     pub fn attempts(mut self, limit: u32) -> Self {
         self.attempts = Some(limit.max(1));
         self
@@ -131,12 +131,12 @@ impl Request {
     /// dropped at its present await point.
     ///
     /// # Errors
-    /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result, if there was one, came too late.
-    pub async fn run<T, F>(self, body: impl FnOnce(Watch) -> F) -> Result<T, ScopeError>
+    /// [`RunError::NotAcquired`]: `body` was not called. [`RunError::Lost`]: its result, if there was one, came too late.
+    pub async fn run<T, F>(self, body: impl FnOnce(Watch) -> F) -> Result<T, RunError>
     where
         F: Future<Output = T>,
     {
-        let guard = self.renewed().await.map_err(ScopeError::NotAcquired)?;
+        let guard = self.renewed().await.map_err(RunError::NotAcquired)?;
         let mut lost = guard.lost();
         let mut body = pin!(body(guard.watch()));
         // The loss comes first: a body that would go on after it must not.
@@ -145,8 +145,8 @@ impl Request {
             Poll::Pending => body.as_mut().poll(cx).map(Ok),
         })
         .await;
-        let value = outcome.map_err(ScopeError::Lost)?;
-        guard.check().map_err(ScopeError::Lost)?;
+        let value = outcome.map_err(RunError::Lost)?;
+        guard.check().map_err(RunError::Lost)?;
         // What the masters say now cannot change what has been done under a valid lock.
         let _ = guard.release().await;
         Ok(value)
@@ -156,15 +156,15 @@ impl Request {
     /// [`Watch::check`] before whatever must not happen without the lock. A panic in it releases the lock.
     ///
     /// # Errors
-    /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result came too late.
+    /// [`RunError::NotAcquired`]: `body` was not called. [`RunError::Lost`]: its result came too late.
     ///
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
     #[track_caller]
-    pub fn run_wait<T>(self, body: impl FnOnce(Watch) -> T) -> Result<T, ScopeError> {
-        let guard = self.renewed().wait().map_err(ScopeError::NotAcquired)?;
+    pub fn run_wait<T>(self, body: impl FnOnce(Watch) -> T) -> Result<T, RunError> {
+        let guard = self.renewed().wait().map_err(RunError::NotAcquired)?;
         let value = body(guard.watch());
-        guard.check().map_err(ScopeError::Lost)?;
+        guard.check().map_err(RunError::Lost)?;
         let _ = guard.release().wait();
         Ok(value)
     }
@@ -179,11 +179,11 @@ impl IntoFuture for Request {
     type IntoFuture = Acquiring;
 
     fn into_future(self) -> Acquiring {
-        let Self { handle, resource, ttl, within, attempts, renew_for, fenced, healing, resumption, .. } =
+        let Self { handle, resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption, .. } =
             self;
         let wanted = match (resource, ttl) {
             (Ok(resource), Ok(ttl)) => {
-                Ok(Acquire { resource, ttl, within, attempts, renew_for, fenced, healing, resumption })
+                Ok(Acquire { resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
@@ -196,7 +196,7 @@ impl fmt::Debug for Request {
         f.debug_struct("Request")
             .field("resource", &self.resource)
             .field("ttl", &self.ttl)
-            .field("within", &self.within)
+            .field("timeout", &self.timeout)
             .field("attempts", &self.attempts)
             .field("renew_for", &self.renew_for)
             .field("fenced", &self.fenced)
@@ -305,14 +305,14 @@ impl fmt::Debug for Acquiring {
 
 /// Why a scoped run gave no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ScopeError {
+pub enum RunError {
     /// The lock was not acquired, and the body was not called.
     NotAcquired(AcquireError),
     /// The lock was lost before the body had ended.
     Lost(LossCause),
 }
 
-impl fmt::Display for ScopeError {
+impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAcquired(error) => write!(f, "{error}"),
@@ -321,7 +321,7 @@ impl fmt::Display for ScopeError {
     }
 }
 
-impl Error for ScopeError {
+impl Error for RunError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NotAcquired(error) => Some(error),

@@ -93,8 +93,8 @@ impl Sought {
     }
 
     /// The caller takes the grant: until when it is valid, if it still is.
-    pub fn hand_over<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
-        let (valid_until, report) = self.lock.hand_over(&mut around.effects(now));
+    pub fn take<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
+        let (valid_until, report) = self.lock.take(&mut around.effects(now));
         self.hear(report, now, around);
         valid_until
     }

@@ -71,10 +71,10 @@ impl<E: Entropy> Machine<E> {
     /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought further within the caller's
     /// limits, and another [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that nobody has taken is not
     /// lost but sought further, too, when its validity ends.
-    pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
+    pub fn take(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
         let mut valid_until = None;
         self.input(lock, now, |lock, effects| {
-            let (until, report) = lock.hand_over(effects);
+            let (until, report) = lock.take(effects);
             valid_until = until;
             report
         });
@@ -115,16 +115,16 @@ impl<E: Entropy> Machine<E> {
 
     /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
     /// is not held any more.
-    pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
+    pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
-            lock.hand_on(effects)
+            lock.hand_over(effects)
         });
         self.settle(now);
         handed.flatten()
     }
 
-    /// Releases a lock that was handed on, by its token. It ends with [`Event::Released`](super::Event::Released).
+    /// Releases a lock that was handed over, by its token. It ends with [`Event::Released`](super::Event::Released).
     ///
     /// # Errors
     /// [`RequestError::TooManyLocks`], and nothing was sent.

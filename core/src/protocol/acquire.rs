@@ -13,7 +13,7 @@ pub struct Acquire {
     pub ttl: Ttl,
     /// How long to go on trying; `None` for as long as it takes. One round's answers are awaited in any case no
     /// longer than the configured time-outs. Zero is a single try: the same as one attempt and no limit of time.
-    pub within: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// How many rounds to make; `None` for as many as fit. With one it is not waited for at all; with more that limits no time.
     pub attempts: Option<u32>,
     /// How long after the grant renewal goes on in the background; `None` for not at all.
@@ -32,7 +32,7 @@ impl Acquire {
         Self {
             resource,
             ttl,
-            within: None,
+            timeout: None,
             attempts: None,
             renew_for: None,
             fenced: false,
@@ -43,9 +43,9 @@ impl Acquire {
 
     /// How long to go on, and how many attempts to make.
     pub(crate) fn limits(&self) -> (Option<Duration>, Option<u32>) {
-        match self.within {
+        match self.timeout {
             Some(Duration::ZERO) => (None, Some(1)),
-            within => (within, self.attempts),
+            timeout => (timeout, self.attempts),
         }
     }
 
@@ -55,7 +55,7 @@ impl Acquire {
     }
 }
 
-/// A lock that was granted to somebody else, and handed on.
+/// A lock that was granted to somebody else, and handed over.
 ///
 /// It also says which masters must not be counted as holders of the token, because whoever was granted the lock may yet write a release to
 /// them: it names them by their place, so that both sides must list the same masters in the same order.

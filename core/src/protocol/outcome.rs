@@ -145,7 +145,7 @@ pub enum AcquireError {
     Misconfigured(Box<Ballot>),
     /// A quorum granted it, but so late that nothing was left of its validity.
     TooLate(Box<Ballot>),
-    /// Asked to go on with a lock that was handed on, so many masters did not have its token that a quorum is impossible.
+    /// Asked to go on with a lock that was handed over, so many masters did not have its token that a quorum is impossible.
     NotHeld(Box<Ballot>),
     /// The request cannot be carried out as it stands.
     Request(RequestError),
@@ -232,7 +232,7 @@ pub enum LossCause {
     /// Its holder released it.
     Released,
     /// Its holder handed it on.
-    HandedOn,
+    HandedOver,
     /// The transport's I/O loop has ended, so nobody can renew or watch it.
     DriverEnded,
     /// This process is a forked child of the one that holds it.
@@ -245,7 +245,7 @@ impl fmt::Display for LossCause {
             Self::Expired => "the lock's validity ran out",
             Self::NotHeld => "a quorum of masters no longer holds the lock",
             Self::Released => "the lock was released",
-            Self::HandedOn => "the lock was handed on",
+            Self::HandedOver => "the lock was handed over",
             Self::DriverEnded => "the I/O loop of this locker has ended",
             Self::Forked => "the lock is held by the process that this one was forked from",
         })

@@ -20,7 +20,7 @@ fn everything_says_at_once_that_the_process_was_forked_and_writes_nothing() {
     let guard = locker.lock("job").wait().unwrap();
     let released = locker.lock("released").wait().unwrap();
     let handed = locker.lock("handed").wait().unwrap();
-    let mut seeking = pin!(locker.lock("job").within(None).into_future());
+    let mut seeking = pin!(locker.lock("job").timeout(None).into_future());
     let mut lost = pin!(guard.lost());
     let mut extending = Box::pin(guard.extend(ms(20_000)));
     assert!(poll(seeking.as_mut()).is_pending() && poll(lost.as_mut()).is_pending());
@@ -43,7 +43,7 @@ fn everything_says_at_once_that_the_process_was_forked_and_writes_nothing() {
     let token = guard.resumption().token;
     assert_eq!(locker.release("job", token).unwrap_err(), RequestError::Forked);
     assert_eq!(locker.block_on(std::future::pending::<()>()), None);
-    assert_eq!(handed.hand_on().unwrap_err(), LossCause::Forked);
+    assert_eq!(handed.hand_over().unwrap_err(), LossCause::Forked);
     let error = released.release().wait().unwrap_err();
     assert_eq!(error, ReleaseError::Forked);
     assert_eq!(error.to_string(), "the lock is held by the process that this one was forked from");

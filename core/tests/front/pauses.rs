@@ -48,7 +48,7 @@ fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
                 ask(order / QUESTIONS.pow(place) % QUESTIONS, &guard, &driver);
             }
             if order % 3 == 0 {
-                assert_eq!(guard.hand_on(), Err(LossCause::Expired));
+                assert_eq!(guard.hand_over(), Err(LossCause::Expired));
             } else if order % 3 == 1 {
                 assert_eq!(guard.release().wait(), Err(ReleaseError::NotOurs(Some(LossCause::Expired))));
             } else {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock_core::front::ScopeError;
+use quorlock_core::front::RunError;
 use quorlock_core::{AcquireError, LossCause, RequestError};
 
 use super::driver::{Driver, ms};
@@ -40,7 +40,7 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
     assert_eq!(driver.keys(0), 0);
     let late =
         locker.lock("job").ttl(ms(1_000)).renew_for(Duration::ZERO).run_wait(|_| driver.pass(ms(2_000)));
-    assert_eq!(late, Err(ScopeError::Lost(LossCause::Expired)));
+    assert_eq!(late, Err(RunError::Lost(LossCause::Expired)));
     driver.end();
 }
 
@@ -48,7 +48,7 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
 fn a_grant_that_its_caller_takes_too_late_is_sought_again() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
-    let mut seeking = pin!(locker.lock("job").ttl(ms(1_000)).within(None).into_future());
+    let mut seeking = pin!(locker.lock("job").ttl(ms(1_000)).timeout(None).into_future());
     let mut poll = || seeking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
     driver.settle();

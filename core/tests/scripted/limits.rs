@@ -86,7 +86,7 @@ fn two_hundred_and_fifty_six_locks_share_one_connection_to_each_master() {
 fn the_callers_mistakes_are_told_and_change_nothing() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
-    let valid_until = world.hand_over(lock);
+    let valid_until = world.take(lock);
     let gone = world.hold(&numbered(1));
     world.release(gone);
     world.events_now();
@@ -101,7 +101,7 @@ fn the_callers_mistakes_are_told_and_change_nothing() {
         machine.acquire(&Acquire { ttl: short, ..one_try() }, now),
         Err(RequestError::Invalid(_))
     ));
-    assert_eq!(machine.hand_over(gone, now), None);
+    assert_eq!(machine.take(gone, now), None);
     machine.release(gone, now);
     machine.cancel(gone, now);
     assert_eq!(machine.token(gone), None);
@@ -109,7 +109,7 @@ fn the_callers_mistakes_are_told_and_change_nothing() {
 
     assert_eq!(world.events_now(), []);
     assert_eq!(world.nodes[0].writes, writes);
-    assert_eq!(world.hand_over(lock), valid_until);
+    assert_eq!(world.take(lock), valid_until);
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn an_acquisition_that_came_too_late_says_what_the_masters_said() {
     let lock = world.acquire(&quorlock_core::Acquire { attempts: Some(1), ..wanted(ms(200)) });
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
     world.suspend(ms(195));
-    assert_eq!(world.hand_over(lock), None);
+    assert_eq!(world.take(lock), None);
     let error = world.refusal();
     assert!(matches!(error, AcquireError::TooLate(_)), "{error}");
     let text = error.to_string();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use quorlock_core::front::ScopeError;
+use quorlock_core::front::RunError;
 
 use crate::kit::*;
 
@@ -234,7 +234,7 @@ pub(crate) fn a_scope_returns_its_value_and_leaves_no_key(transport: &Transport)
     no_key(&masters, "job");
     occupy(&masters, "job");
     let refused = locker.try_lock("job").run_wait(|_| panic!("it is not called"));
-    assert!(matches!(refused, Err(ScopeError::NotAcquired(AcquireError::HeldByAnother(_)))));
+    assert!(matches!(refused, Err(RunError::NotAcquired(AcquireError::HeldByAnother(_)))));
 }
 
 pub(crate) fn a_scope_that_panics_leaves_no_key(transport: &Transport) {
@@ -262,7 +262,7 @@ pub(crate) fn the_future_of_a_scope_is_dropped_when_its_lock_is_lost(transport: 
         std::future::pending::<()>().await;
     }));
 
-    assert_eq!(result, Err(ScopeError::Lost(LossCause::NotHeld)));
+    assert_eq!(result, Err(RunError::Lost(LossCause::NotHeld)));
     assert!(dropped.into_inner());
     no_key(&masters, "job");
 }

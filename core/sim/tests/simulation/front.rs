@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_core::front::{ReleaseError, ScopeError};
+use quorlock_core::front::{ReleaseError, RunError};
 use quorlock_core::{AcquireError, ConfigError, ExtendError, LossCause, MasterState, RequestError, Resource};
 use quorlock_sim::{Client, Fault, Keep, World};
 
@@ -73,7 +73,7 @@ fn a_scope_ends_where_it_is_when_its_lock_is_lost() {
                 std::future::pending::<()>().await;
             });
             let error = outcome.await.unwrap_err();
-            assert_eq!(error, ScopeError::Lost(LossCause::NotHeld));
+            assert_eq!(error, RunError::Lost(LossCause::NotHeld));
             assert_eq!(error.to_string(), "stopped: a quorum of masters no longer holds the lock");
             assert!(error.source().is_some() && *ended.borrow());
             assert!(client.true_time() < ms(1_000), "{:?}", client.true_time());
@@ -93,7 +93,7 @@ fn a_scope_without_its_lock_is_not_entered() {
     world.spawn(&other.clone(), async move {
         other.sleep(ms(100)).await;
         let outcome = other.locker().try_lock("job").run(|_| async { unreachable!("no lock") }).await;
-        let Err(error @ ScopeError::NotAcquired(AcquireError::HeldByAnother(_))) = outcome else {
+        let Err(error @ RunError::NotAcquired(AcquireError::HeldByAnother(_))) = outcome else {
             panic!("{outcome:?}")
         };
         assert!(error.to_string().starts_with("job not acquired: "), "{error}");
@@ -155,7 +155,7 @@ fn requests_have_the_patience_and_the_longest_hold_of_the_configuration() {
     let holder = world
         .client_with(|settings| settings.ttl(ms(1_000)).longest_hold(ms(3_000)))
         .expect("settings that work");
-    let other = world.client_with(|settings| settings.within(ms(700))).expect("settings that work");
+    let other = world.client_with(|settings| settings.timeout(ms(700))).expect("settings that work");
     world.spawn(&holder.clone(), async move {
         let guard = holder.locker().lock("job").renew().await.unwrap();
         assert_eq!(guard.lost().await, LossCause::Expired);

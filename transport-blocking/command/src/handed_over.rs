@@ -23,7 +23,7 @@ fn try_extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) ->
     let guard = locker.resume(resource, lock).wait().map_err(|error| not_extended(&name, &error))?;
     settle(&locker);
     let valid = milliseconds(guard.remaining());
-    guard.hand_on().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
+    guard.hand_over().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
     let fields = [("resource", JsonValue::Text(&name)), ("valid_ms", valid)];
     output.record(Level::Info, "extended", &format!("extended {name}"), &fields);
     Ok(())
