@@ -2,6 +2,7 @@
 //! dropped at its present await point, before anybody else can lead. On embedded masters, most of which hang for a while.
 #![allow(clippy::print_stdout)]
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,13 +53,14 @@ async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Offi
 
 /// The work of a leader. What it does outside of this process should still carry a fencing token, as `fenced_store` of the blocking
 /// transport shows: a message that is on its way is not called back.
-async fn lead(name: &str, lock: Watch, office: &Office) {
+async fn lead(name: &str, lock: Watch, office: &Office) -> Result<(), Infallible> {
     let _term = Term::begin(office);
     println!("{name}: leads");
     for _ in 0..60 {
         sleep(Duration::from_millis(50)).await;
         assert!(lock.is_valid(), "whoever works leads");
     }
+    Ok(())
 }
 
 #[tokio::main]

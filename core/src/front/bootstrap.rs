@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use super::observe::Subject;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::protocol::{BootstrapError, RequestError};
+use crate::protocol::BootstrapError;
 
 /// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
 ///
@@ -44,7 +44,7 @@ impl Future for Bootstrap {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.handle.0.is_forked() {
-            return Poll::Ready(Err(BootstrapError::Request(RequestError::Forked)));
+            return Poll::Ready(Err(BootstrapError::Forked));
         }
         if self.slot.is_none() {
             match self.handle.0.begin(Subject::none(), |running, now| running.machine.bootstrap(now)) {

@@ -106,7 +106,7 @@ impl Running {
         if self.driver_ended {
             return Err(AcquireError::DriverEnded);
         }
-        let id = self.machine.acquire(wanted, now).map_err(AcquireError::Request)?;
+        let id = self.machine.acquire(wanted, now)?;
         self.figures.sought();
         Ok(id)
     }

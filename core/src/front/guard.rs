@@ -13,8 +13,7 @@ use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use super::wake::Woken;
 use crate::protocol::{
-    ConfigError, ExtendError, ExtensionId, FencingToken, LockId, LossCause, RequestError, Resource,
-    Resumption, Token, Ttl,
+    ConfigError, ExtendError, ExtensionId, FencingToken, LockId, LossCause, Resource, Resumption, Token, Ttl,
 };
 
 /// A lock that is held.
@@ -334,15 +333,18 @@ impl Future for Extending<'_> {
                 Ok(ttl) => watch.handle.0.command(|machine, now| {
                     machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
                 }),
-                Err(error) => Err(RequestError::Invalid(error)),
+                Err(error) => Err(error.into()),
             };
             match started {
                 Ok(extension) => self.state = ExtendingState::Waiting(extension),
                 Err(error) => {
                     self.state = ExtendingState::Done;
-                    return Poll::Ready(Err(match (watch.slot.loss(), error) {
-                        (Some(cause), RequestError::UnknownLock) => ExtendError::Lost(cause),
-                        (_, error) => ExtendError::Request(error),
+                    return Poll::Ready(Err(match error {
+                        // What ended it is known here.
+                        ExtendError::Lost(_) => {
+                            ExtendError::Lost(watch.slot.loss().unwrap_or(LossCause::Expired))
+                        }
+                        error => error,
                     }));
                 }
             }

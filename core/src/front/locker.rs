@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
 use super::observe::Subject;
-use super::release::Release;
+use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
 use super::shared::Handle;
+use super::slot::Slot;
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
-use crate::protocol::{Config, RequestError, Resumption, Token};
+use crate::protocol::{Config, LockId, Resumption, Token};
 
 /// Locks over a set of masters. Cheap to clone; clones share connections and may be used from any thread and task.
 ///
 /// A locker works only in the process that opened it. In a forked child of that process every request ends at once with
-/// [`RequestError::Forked`], guards are not valid, and dropping them releases nothing; the child opens a locker of its own. (`fork`
+/// [`AcquireError::Forked`](crate::AcquireError::Forked), guards are not valid, and dropping them releases nothing; the child opens a locker of its own. (`fork`
 /// copies memory and sockets, but none of the other threads: so [`Locker::masters`] and [`Locker::report`] must not be called there.)
 ///
 /// Locks are sought with [`Locker::lock`] and [`Locker::try_lock`]. The connections are closed when the last clone, guard and
@@ -55,19 +56,24 @@ impl Locker {
 
     /// Releases a lock that was handed over, and tells whether a quorum of masters still held it.
     ///
-    /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
-    ///
-    /// # Errors
-    /// [`RequestError`], and nothing was sent.
-    pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
+    /// # Cancel safety
+    /// The release is sent by this call itself. The future only waits for the answers.
+    pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
+        match self.send_release(resource.as_ref(), token) {
+            Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None),
+            Err(error) => Release::refused(self.handle.clone(), error),
+        }
+    }
+
+    fn send_release(&self, resource: &[u8], token: Token) -> Result<(LockId, Arc<Slot>), ReleaseError> {
         let resource = self.config.resource(resource)?;
         if self.handle.0.is_forked() {
-            return Err(RequestError::Forked);
+            return Err(ReleaseError::Forked);
         }
-        let (id, slot) = self.handle.0.begin(Subject::of(&resource), |running, now| {
+        let sent = self.handle.0.begin(Subject::of(&resource), |running, now| {
             running.machine.release_token(&resource, token, now)
         })?;
-        Ok(Release::new(self.handle.clone(), slot, id, None))
+        Ok(sent)
     }
 
     /// Seeks a lock with one attempt.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
-use crate::protocol::AcquireError;
+use crate::protocol::{AcquireError, LossCause};
 
 /// What a locker, with all its clones, has done since it was opened, and how it stands: see [`Locker::report`](super::Locker::report).
 ///
@@ -36,7 +36,7 @@ pub struct Report {
 pub struct Acquisitions {
     /// Those that were granted.
     pub granted: u64,
-    /// Those that were not, by reason.
+    /// Those that were not, by kind of error.
     pub refused: Refusals,
     /// Those whose future was dropped before it was ready.
     pub abandoned: u64,
@@ -60,14 +60,19 @@ pub struct Refusals {
     pub too_late: u64,
     /// [`AcquireError::NotHeld`].
     pub not_held: u64,
-    /// [`AcquireError::Request`].
-    pub request: u64,
+    /// [`AcquireError::Invalid`].
+    pub invalid: u64,
+    /// [`AcquireError::TooManyLocks`].
+    pub too_many_locks: u64,
+    /// [`AcquireError::NoEntropy`].
+    pub no_entropy: u64,
     /// [`AcquireError::DriverEnded`].
     pub driver_ended: u64,
 }
 
 impl Refusals {
-    /// Each reason by name, as in the field `quorlock.outcome` of the span.
+    /// Each kind of error by its [`AcquireError::kind`], which is also the field `quorlock.outcome` of the span. A forked child
+    /// counts nothing, so [`AcquireError::Forked`] is not among them.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("held_by_another", self.held_by_another),
@@ -75,18 +80,12 @@ impl Refusals {
             ("misconfigured", self.misconfigured),
             ("too_late", self.too_late),
             ("not_held", self.not_held),
-            ("request", self.request),
+            ("invalid", self.invalid),
+            ("too_many_locks", self.too_many_locks),
+            ("no_entropy", self.no_entropy),
             ("driver_ended", self.driver_ended),
         ]
         .into_iter()
-    }
-
-    /// The name of an error's kind.
-    #[cfg(feature = "tracing")]
-    pub(super) fn reason(error: &AcquireError) -> &'static str {
-        let mut one = Self::default();
-        one.count(error);
-        one.by_kind().find(|(_, count)| *count > 0).map_or("", |(reason, _)| reason)
     }
 
     /// All of them.
@@ -101,7 +100,10 @@ impl Refusals {
             AcquireError::Misconfigured(_) => &mut self.misconfigured,
             AcquireError::TooLate(_) => &mut self.too_late,
             AcquireError::NotHeld(_) => &mut self.not_held,
-            AcquireError::Request(_) => &mut self.request,
+            AcquireError::Invalid(_) => &mut self.invalid,
+            AcquireError::TooManyLocks { .. } => &mut self.too_many_locks,
+            AcquireError::NoEntropy => &mut self.no_entropy,
+            AcquireError::Forked => return,
             AcquireError::DriverEnded => &mut self.driver_ended,
         } += 1;
     }
@@ -134,7 +136,8 @@ pub struct Releases {
 }
 
 impl Releases {
-    /// Each outcome by name; the first three as in the event `quorlock.released`.
+    /// Each outcome by name; the first three as in the event `quorlock.released`, the second and third as in
+    /// [`ReleaseError::kind`](super::ReleaseError::kind).
     pub fn by_outcome(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("still_ours", self.still_ours),
@@ -158,9 +161,9 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Each cause by name, as in the event `quorlock.lost`.
+    /// Each cause by its [`LossCause::kind`], as in the event `quorlock.lost`.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [("expired", self.expired), ("not_held", self.not_held)].into_iter()
+        [(LossCause::Expired.kind(), self.expired), (LossCause::NotHeld.kind(), self.not_held)].into_iter()
     }
 }
 

@@ -1,22 +1,19 @@
 //! The request for a lock, and the future that it becomes.
 
-use std::error::Error;
 use std::fmt;
-use std::future::{Future, IntoFuture, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::engine::Taken;
 use super::figures::Figures;
-use super::guard::{Guard, Watch};
+use super::guard::Guard;
 use super::observe::{Acquisition, Subject};
 use super::shared::{Handle, Shared};
 use super::slot::Slot;
-use crate::protocol::{
-    Acquire, AcquireError, Config, ConfigError, LockId, LossCause, RequestError, Resource, Resumption, Ttl,
-};
+use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resource, Resumption, Ttl};
 use crate::time::Instant;
 
 /// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.
@@ -124,52 +121,8 @@ impl Request {
         handle.wait(self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
     }
 
-    /// Runs `body` under the lock, with renewal, and releases it. Renewal goes on for the configuration's longest hold unless
-    /// [`Request::renew_for`] says otherwise.
-    ///
-    /// *Cancel safety*: dropping this future drops `body`'s and releases the lock. When the lock is lost, `body`'s future is
-    /// dropped at its present await point.
-    ///
-    /// # Errors
-    /// [`RunError::NotAcquired`]: `body` was not called. [`RunError::Lost`]: its result, if there was one, came too late.
-    pub async fn run<T, F>(self, body: impl FnOnce(Watch) -> F) -> Result<T, RunError>
-    where
-        F: Future<Output = T>,
-    {
-        let guard = self.renewed().await.map_err(RunError::NotAcquired)?;
-        let mut lost = guard.lost();
-        let mut body = pin!(body(guard.watch()));
-        // The loss comes first: a body that would go on after it must not.
-        let outcome = poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
-            Poll::Ready(cause) => Poll::Ready(Err(cause)),
-            Poll::Pending => body.as_mut().poll(cx).map(Ok),
-        })
-        .await;
-        let value = outcome.map_err(RunError::Lost)?;
-        guard.check().map_err(RunError::Lost)?;
-        // What the masters say now cannot change what has been done under a valid lock.
-        let _ = guard.release().await;
-        Ok(value)
-    }
-
-    /// Runs `body` under the lock on this thread, with renewal, and releases it. As it cannot be stopped from outside, `body` asks
-    /// [`Watch::check`] before whatever must not happen without the lock. A panic in it releases the lock.
-    ///
-    /// # Errors
-    /// [`RunError::NotAcquired`]: `body` was not called. [`RunError::Lost`]: its result came too late.
-    ///
-    /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
-    #[track_caller]
-    pub fn run_wait<T>(self, body: impl FnOnce(Watch) -> T) -> Result<T, RunError> {
-        let guard = self.renewed().wait().map_err(RunError::NotAcquired)?;
-        let value = body(guard.watch());
-        guard.check().map_err(RunError::Lost)?;
-        let _ = guard.release().wait();
-        Ok(value)
-    }
-
-    fn renewed(self) -> Self {
+    /// With renewal: for as long as was said, or for the configuration's longest hold.
+    pub(super) fn renewed(self) -> Self {
         if self.renew_for.is_some() { self } else { self.renew() }
     }
 }
@@ -185,7 +138,7 @@ impl IntoFuture for Request {
             (Ok(resource), Ok(ttl)) => {
                 Ok(Acquire { resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
             }
-            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Err(error), _) | (_, Err(error)) => Err(error.into()),
         };
         Acquiring { handle, state: State::Start(wanted) }
     }
@@ -216,7 +169,7 @@ pub struct Acquiring {
 }
 
 enum State {
-    Start(Result<Acquire, ConfigError>),
+    Start(Result<Acquire, AcquireError>),
     Seeking { id: LockId, slot: Arc<Slot>, resource: Resource, since: Instant, seen: Acquisition },
     Done,
 }
@@ -227,10 +180,11 @@ impl Future for Acquiring {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.handle.0.is_forked() {
-            return Poll::Ready(Err(RequestError::Forked.into()));
+            return Poll::Ready(Err(AcquireError::Forked));
         }
         if let State::Start(wanted) = &this.state {
-            match wanted.as_ref().map_err(invalid).and_then(|wanted| State::seek(&this.handle.0, wanted)) {
+            match wanted.as_ref().map_err(Clone::clone).and_then(|wanted| State::seek(&this.handle.0, wanted))
+            {
                 Ok(seeking) => this.state = seeking,
                 Err(error) => {
                     this.handle.0.engine.look().figures.refused_at_once(&error);
@@ -271,10 +225,6 @@ impl Future for Acquiring {
     }
 }
 
-fn invalid(error: &ConfigError) -> AcquireError {
-    AcquireError::Request(RequestError::Invalid(error.clone()))
-}
-
 impl State {
     /// Starts to seek a lock.
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
@@ -300,32 +250,5 @@ impl Drop for Acquiring {
 impl fmt::Debug for Acquiring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquiring").finish_non_exhaustive()
-    }
-}
-
-/// Why a scoped run gave no result.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RunError {
-    /// The lock was not acquired, and the body was not called.
-    NotAcquired(AcquireError),
-    /// The lock was lost before the body had ended.
-    Lost(LossCause),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAcquired(error) => write!(f, "{error}"),
-            Self::Lost(cause) => write!(f, "stopped: {cause}"),
-        }
-    }
-}
-
-impl Error for RunError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotAcquired(error) => Some(error),
-            Self::Lost(cause) => Some(cause),
-        }
     }
 }

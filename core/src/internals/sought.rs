@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::jitter::Jitter;
 use crate::lock::{Attempt, Effects, Lock, Order, Report, State};
 use crate::protocol::{
-    Acquire, Answer, Config, Entropy, Event, ExtensionId, FencingToken, LockId, MasterId, RequestError, Ttl,
+    Acquire, Answer, Config, Entropy, EntropyFailed, Event, ExtendError, ExtensionId, FencingToken, LockId,
+    MasterId, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::Bid;
@@ -59,7 +60,7 @@ impl Sought {
         wanted: &Acquire,
         now: Instant,
         around: &mut Around<'_, E>,
-    ) -> Result<Self, RequestError> {
+    ) -> Result<Self, EntropyFailed> {
         let mut lock = Lock::queued(LockId::FIRST, wanted, now);
         lock.attempt(Attempt::default(), &mut around.effects(now))?;
         Ok(Self { lock, bid: None })
@@ -109,7 +110,7 @@ impl Sought {
         ttl: Ttl,
         now: Instant,
         around: &mut Around<'_, E>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), ExtendError> {
         self.lock.extend(ExtensionId::numbered(number), ttl, &mut around.effects(now))
     }
 

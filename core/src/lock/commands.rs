@@ -3,7 +3,7 @@
 use super::releasing::Releasing;
 use super::shared::Context;
 use super::{Effects, Lock, NOTICE, Next, Phase, Report, Stage};
-use crate::protocol::{ExtensionId, LossCause, ReleaseOutcome, RequestError, Resumption, Ttl};
+use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resumption, Ttl};
 use crate::time::Instant;
 
 impl Lock {
@@ -24,9 +24,9 @@ impl Lock {
         id: ExtensionId,
         ttl: Ttl,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), ExtendError> {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
-            return Err(RequestError::UnknownLock);
+            return Err(ExtendError::Lost(LossCause::Released));
         };
         held.extend(id, ttl, &mut Context { base, keys, effects })
     }

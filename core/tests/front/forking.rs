@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use quorlock_core::front::ReleaseError;
-use quorlock_core::{AcquireError, ExtendError, LossCause, RequestError};
+use quorlock_core::{AcquireError, BootstrapError, ExtendError, LossCause};
 
 use super::driver::{Driver, ms};
 
@@ -37,11 +37,11 @@ fn everything_says_at_once_that_the_process_was_forked_and_writes_nothing() {
     assert_eq!(poll(extending.as_mut()), Poll::Ready(Err(ExtendError::Lost(LossCause::Forked))));
     drop(extending);
     let Poll::Ready(Err(error)) = poll(seeking) else { panic!("it waits for the parent's answer") };
-    assert_eq!(error, AcquireError::Request(RequestError::Forked));
-    assert_eq!(locker.lock("other").wait().unwrap_err(), AcquireError::Request(RequestError::Forked));
-    assert_eq!(locker.bootstrap().wait().unwrap_err().to_string(), RequestError::Forked.to_string());
+    assert_eq!(error, AcquireError::Forked);
+    assert_eq!(locker.lock("other").wait().unwrap_err(), AcquireError::Forked);
+    assert_eq!(locker.bootstrap().wait().unwrap_err(), BootstrapError::Forked);
     let token = guard.resumption().token;
-    assert_eq!(locker.release("job", token).unwrap_err(), RequestError::Forked);
+    assert_eq!(locker.release("job", token).wait().unwrap_err(), ReleaseError::Forked);
     assert_eq!(locker.block_on(std::future::pending::<()>()), None);
     assert_eq!(handed.hand_over().unwrap_err(), LossCause::Forked);
     let error = released.release().wait().unwrap_err();

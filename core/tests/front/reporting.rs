@@ -53,7 +53,7 @@ fn every_acquisition_ends_in_one_count() {
 
     let Report { acquisitions, releases, waiting, .. } = locker.report();
     assert_eq!((acquisitions.granted, acquisitions.abandoned, waiting), (2, 1, 0));
-    let refused = [("held_by_another", 2), ("request", 2), ("driver_ended", 2)];
+    let refused = [("held_by_another", 2), ("invalid", 2), ("driver_ended", 2)];
     assert_eq!(counted(acquisitions.refused.by_kind()), refused);
     assert_eq!((acquisitions.refused.total(), acquisitions.attempts), (6, 3));
     assert_eq!(counted(releases.by_outcome()), [("still_ours", 1), ("dropped", 1)]);
@@ -77,7 +77,7 @@ fn holding_is_counted_by_how_it_ends() {
     }
     assert!(deleted.extend(ms(10_000)).wait().is_err());
     let handed = locker.lock("handed").wait().unwrap().hand_over().unwrap();
-    locker.release("handed", handed.token).unwrap().wait().unwrap();
+    locker.release("handed", handed.token).wait().unwrap();
     assert!(expiring.release().wait().is_err() && deleted.release().wait().is_err());
     drop(renewed);
 

@@ -379,9 +379,7 @@ fn no_token_and_no_password_is_told() {
         guard.extend(ms(20_000)).wait().unwrap();
         let resumed = locker.resume("job", guard.hand_over().unwrap()).wait().unwrap();
         resumed.release().wait().unwrap();
-        assert!(
-            locker.release("job", quorlock_core::Token::from_hex(&token).unwrap()).unwrap().wait().is_err()
-        );
+        assert!(locker.release("job", quorlock_core::Token::from_hex(&token).unwrap()).wait().is_err());
         let told = format!("{:?}", capture.0.lock().unwrap());
         assert!(told.contains("quorlock.master.down") && told.contains("quorlock.released"), "{told}");
         for secret in [token.as_str(), &token[..8], "geheim", "someone"] {

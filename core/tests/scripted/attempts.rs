@@ -225,5 +225,5 @@ fn an_attempt_without_a_token_of_its_own_is_not_made() {
             _ => {}
         }
     }
-    assert_eq!(told, Some((lock, AcquireError::Request(quorlock_core::RequestError::NoEntropy))));
+    assert_eq!(told, Some((lock, AcquireError::NoEntropy)));
 }

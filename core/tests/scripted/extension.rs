@@ -267,7 +267,7 @@ fn too_many_extensions_at_once_are_refused_and_the_others_go_on() {
     }
     let ttl = quorlock_core::Ttl::new(ms(10_000)).unwrap();
     let refused = world.nodes[0].machine.extend(lock, ttl, world.now);
-    assert_eq!(refused, Err(quorlock_core::RequestError::TooManyExtensions));
+    assert_eq!(refused, Err(ExtendError::TooManyExtensions));
     world.each(|master| master.flow = Flow::Free);
     let events = world.events_now();
     assert_eq!(events.iter().filter(|event| extended(event)).count(), 8);

@@ -137,5 +137,5 @@ fn a_source_of_tokens_that_fails_is_told() {
     let now = quorlock_core::Instant::ORIGIN;
     let mut machine = quorlock_core::Machine::new(settings(1).build().unwrap(), Empty, now);
     let refused = machine.acquire(&one_try(), now);
-    assert_eq!(refused, Err(quorlock_core::RequestError::NoEntropy));
+    assert_eq!(refused, Err(AcquireError::NoEntropy));
 }

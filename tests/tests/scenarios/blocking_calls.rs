@@ -41,7 +41,7 @@ fn waiting_inside_async_code_panics_and_names_the_cure() {
             refused(|| guard.extend(2 * TTL).wait());
             refused(|| guard.lost().wait());
             refused(|| guard.release().wait());
-            refused(|| locker.lock("job").run_wait(|_| ()));
+            refused(|| locker.lock("job").run_wait(|_| Ok::<_, std::convert::Infallible>(())));
             // Dropping never waits.
             drop(locker.lock("job").await.unwrap());
             let local = tokio::task::LocalSet::new();

@@ -237,7 +237,7 @@ pub(crate) fn requests_that_make_no_sense_are_errors_and_send_nothing(transport:
         locker.lock("job").ttl(PATIENCE),
     ] {
         let error = request.wait().unwrap_err();
-        assert!(matches!(error, AcquireError::Request(_)), "{error}");
+        assert!(matches!(error, AcquireError::Invalid(_)), "{error}");
     }
 
     assert_eq!(masters[0].calls(Calls::Set), 0);

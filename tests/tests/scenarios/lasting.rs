@@ -75,15 +75,15 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     held_on(&masters, &guard, 3);
     let resumption = guard.hand_over().unwrap();
 
-    assert_eq!(second.release("job", resumption.token).unwrap().wait(), Ok(()));
+    assert_eq!(second.release("job", resumption.token).wait(), Ok(()));
 
     no_key(&masters, "job");
-    let again = second.release("job", resumption.token).unwrap().wait();
+    let again = second.release("job", resumption.token).wait();
     assert_eq!(again, Err(ReleaseError::NotOurs(None)));
     // Another's lock is not touched by that token.
     let next = second.lock("job").wait().unwrap();
     held_on(&masters, &next, 3);
-    assert_eq!(first.release("job", resumption.token).unwrap().wait(), Err(ReleaseError::NotOurs(None)));
+    assert_eq!(first.release("job", resumption.token).wait(), Err(ReleaseError::NotOurs(None)));
     assert_eq!(next.release().wait(), Ok(()));
 }
 

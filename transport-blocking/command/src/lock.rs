@@ -154,7 +154,11 @@ fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
     let sentence = error.to_string();
     match error {
         AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence, conflict_exit_code),
-        AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
+        AcquireError::Misconfigured(_)
+        | AcquireError::Invalid(_)
+        | AcquireError::TooManyLocks { .. }
+        | AcquireError::NoEntropy
+        | AcquireError::Forked => Refusal::Configuration(sentence),
         _ => Refusal::NoQuorum(sentence),
     }
 }

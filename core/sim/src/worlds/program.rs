@@ -139,9 +139,7 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                 let handed = letterbox.borrow_mut().pop_front();
                 if let Some((number, proof)) = handed {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
-                    if let Ok(release) = client.locker().release(resource(number), proof.token) {
-                        let _ = release.await;
-                    }
+                    let _ = client.locker().release(resource(number), proof.token).await;
                     timed.end();
                 }
             }
