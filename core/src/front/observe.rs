@@ -1,4 +1,4 @@
-//! Spans and events for `tracing`. `core/docs/observability.md` names them all.
+//! Spans and events for `tracing`. `guide::observability` names them all.
 //!
 //! Subscribers are called under no mutex: what comes about under one is gathered as notices and told behind it. No token and no password is ever
 //! in what is told.
