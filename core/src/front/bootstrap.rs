@@ -13,7 +13,9 @@ use crate::protocol::BootstrapError;
 
 /// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
 ///
-/// *Cancel safety*: dropped after its first poll, masters may have been told all the same.
+/// # Cancel safety
+/// Nothing is sent before the first poll. If the future is dropped after it, masters may have been
+/// told all the same.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Bootstrap {
     handle: Handle,
@@ -25,7 +27,7 @@ impl Bootstrap {
         Self { handle, slot: None }
     }
 
-    /// Keeps the calling thread until all masters have answered.
+    /// Blocks the calling thread until all masters have answered, or cannot.
     ///
     /// # Errors
     /// [`BootstrapError`].

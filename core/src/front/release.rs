@@ -103,15 +103,16 @@ impl fmt::Debug for Release {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The cause is how it was lost,
-    /// if that was known before the release.
+    /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The
+    /// cause is how it was lost, if that was known before the release.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),
-    /// The resource given to [`Locker::release`](super::Locker::release) is invalid. Nothing was sent.
+    /// The resource given to [`Locker::release`](super::Locker::release) is invalid. Nothing was
+    /// sent.
     Invalid(ConfigError),
-    /// As many locks are held or waited for as the configuration allows, so [`Locker::release`](super::Locker::release) sent
-    /// nothing.
+    /// As many locks are held or waited for as the configuration allows, so
+    /// [`Locker::release`](super::Locker::release) sent nothing.
     TooManyLocks {
         /// The limit.
         limit: usize,
@@ -131,7 +132,8 @@ impl ReleaseError {
         }
     }
 
-    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every version.
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotOurs(_) => "not_ours",

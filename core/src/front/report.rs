@@ -6,47 +6,49 @@ use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
 use crate::protocol::{AcquireError, LossCause};
 
-/// What a locker, with all its clones, has done since it was opened, and how it stands: see [`Locker::report`](super::Locker::report).
+/// What a locker and its clones have done since it was opened, and the present state: see
+/// [`Locker::report`](super::Locker::report).
 ///
-/// Counts only grow; [`Report::held`], [`Report::waiting`] and [`Report::masters`] are of this moment.
+/// Counts only grow. [`Report::held`], [`Report::waiting`] and [`Report::masters`] are of this
+/// moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// Locks that were asked for.
+    /// Requests for locks that have ended.
     pub acquisitions: Acquisitions,
-    /// Extensions that callers asked for.
+    /// Extensions that callers requested.
     pub extensions: Extensions,
-    /// How holding ended by the holder's will.
+    /// How holders ended their locks.
     pub releases: Releases,
     /// Held locks that were lost.
     pub losses: Losses,
-    /// Renewals in the background that moved the end of a lock's validity.
+    /// Renewals in the background that extended a lock.
     pub renewals: u64,
     /// Locks that are held now.
     pub held: usize,
-    /// Callers that wait for a lock now.
+    /// Callers that are waiting for a lock now.
     pub waiting: u64,
     /// Each master, in the order of the configuration.
     pub masters: Vec<MasterReport>,
 }
 
-/// Locks that were asked for, and are not waited for any more.
+/// Requests for locks that have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Acquisitions {
-    /// Those that were granted.
+    /// Requests that were granted.
     pub granted: u64,
-    /// Those that were not, by kind of error.
+    /// Requests that ended with an error, by its kind.
     pub refused: Refusals,
-    /// Those whose future was dropped before it was ready.
+    /// Requests whose future was dropped before it was ready.
     pub abandoned: u64,
-    /// Rounds of requests that were made for the granted and the refused ones.
+    /// Attempts that were made for the requests that were granted or refused.
     pub attempts: u64,
-    /// How long it took from the first poll until the caller had the granted lock.
+    /// How long the granted requests took, from the first poll until the caller had the guard.
     pub latency: Latency,
 }
 
-/// Acquisitions that ended with an [`AcquireError`], by its kind.
+/// Requests that ended with an [`AcquireError`], by its [kind](AcquireError::kind).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Refusals {
@@ -71,8 +73,9 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Each kind of error by its [`AcquireError::kind`], which is also the field `quorlock.outcome` of the span. A forked child
-    /// counts nothing, so [`AcquireError::Forked`] is not among them.
+    /// Returns each kind of error with its count. The words are those of [`AcquireError::kind`] and
+    /// of the span's field `quorlock.outcome`. A forked child counts nothing, so
+    /// [`AcquireError::Forked`] is not among them.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("held_by_another", self.held_by_another),
@@ -88,7 +91,7 @@ impl Refusals {
         .into_iter()
     }
 
-    /// All of them.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.by_kind().map(|(_, count)| count).sum()
     }
@@ -109,17 +112,17 @@ impl Refusals {
     }
 }
 
-/// Extensions that callers asked for ([`Guard::extend`](super::Guard::extend)).
+/// Extensions that callers requested ([`Guard::extend`](super::Guard::extend)).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Extensions {
-    /// Those that a quorum granted.
+    /// Extensions that a quorum granted.
     pub granted: u64,
-    /// The others.
+    /// Extensions that failed.
     pub failed: u64,
 }
 
-/// How holding ended by the holder's will.
+/// How holders ended their locks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Releases {
@@ -129,14 +132,15 @@ pub struct Releases {
     pub not_ours: u64,
     /// Releases to which too few masters answered.
     pub unknown: u64,
-    /// Guards that were dropped, so that nobody has asked.
+    /// Guards that were dropped, so that the outcome is not known.
     pub dropped: u64,
     /// Locks that were handed over.
     pub handed_over: u64,
 }
 
 impl Releases {
-    /// Each outcome by name; the first three as in the event `quorlock.released`, the second and third as in
+    /// Returns each outcome with its count. The first three words are those of the event
+    /// `quorlock.released`; the second and third are also those of
     /// [`ReleaseError::kind`](super::ReleaseError::kind).
     pub fn by_outcome(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
@@ -161,25 +165,26 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Each cause by its [`LossCause::kind`], as in the event `quorlock.lost`.
+    /// Returns each cause with its count. The words are those of [`LossCause::kind`] and of the
+    /// event `quorlock.lost`.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [(LossCause::Expired.kind(), self.expired), (LossCause::NotHeld.kind(), self.not_held)].into_iter()
     }
 }
 
-/// One master.
+/// A master's state and its connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MasterReport {
     /// Where it is.
     pub endpoint: Endpoint,
-    /// How it stands.
+    /// Its state.
     pub state: MasterState,
-    /// For how long it does not vote yet under the restart guard, by what it said last.
+    /// How long it will not vote yet because of the restart guard, by its last answer.
     pub quarantine: Option<Duration>,
-    /// Connections that were asked for, the first one and those that never stood included.
+    /// Attempts to connect, including the first one and those that failed.
     pub connections_asked_for: u64,
-    /// Connections that stood, but for the first one.
+    /// Connections that were opened, without the first one.
     pub reconnects: u64,
 }
 
@@ -195,7 +200,7 @@ pub struct Latency {
 const BUCKETS: usize = Latency::BOUNDS.len() + 1;
 
 impl Latency {
-    /// The buckets' upper bounds, which belong to them; above the last one there is one bucket more.
+    /// The buckets' inclusive upper bounds. One more bucket is above the last bound.
     pub const BOUNDS: [Duration; 16] = [
         Duration::from_micros(100),
         Duration::from_micros(250),
@@ -224,33 +229,34 @@ impl Latency {
         self.longest = self.longest.max(span);
     }
 
-    /// Each bucket's upper bound, `None` for the last one, and how many spans are in this bucket and in none before.
+    /// Returns each bucket's upper bound, `None` for the last one, with the number of spans in this
+    /// bucket alone.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
         Self::BOUNDS.into_iter().map(Some).chain([None]).zip(self.buckets)
     }
 
-    /// How many there are.
+    /// Returns the number of spans.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// All together.
+    /// Returns the sum of all spans.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// The mean, if there are any.
+    /// Returns the mean, or `None` without any span.
     pub fn mean(&self) -> Option<Duration> {
         let nanos = self.sum.as_nanos().checked_div(self.count().into())?;
         Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    /// The shortest one, if there are any.
+    /// Returns the shortest span, or `None` without any.
     pub fn shortest(&self) -> Option<Duration> {
         self.shortest
     }
 
-    /// The longest one, if there are any.
+    /// Returns the longest span, or `None` without any.
     pub fn longest(&self) -> Option<Duration> {
         self.shortest.map(|_| self.longest)
     }

@@ -16,7 +16,14 @@ use super::slot::Slot;
 use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resource, Resumption, Ttl};
 use crate::time::Instant;
 
-/// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.
+/// A request for a lock. Await it for a [`Guard`], or call [`Request::wait`] in code that is not
+/// async.
+///
+/// It does nothing until then. Settings that are invalid are told then, too, as
+/// [`AcquireError::Invalid`].
+///
+/// # Cancel safety
+/// See [`Acquiring`], the future that it becomes.
 #[must_use = "a request does nothing until it is awaited or waited for"]
 pub struct Request {
     handle: Handle,
@@ -52,63 +59,74 @@ impl Request {
         }
     }
 
-    /// How long the keys live; the configuration's TTL unless set. In whole milliseconds.
+    /// Sets how long the keys live, in whole milliseconds. The configuration's TTL unless set.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Ttl::new(ttl);
         self
     }
 
-    /// How long to go on trying; the configuration's span unless set, `None` for as long as it takes. Zero is a single try, as with
-    /// [`Locker::try_lock`](super::Locker::try_lock): its one round is not cut short.
+    /// Sets how long to wait for the lock. The configuration's timeout unless set, which is 10 s by
+    /// default; `None` waits for as long as it takes.
+    ///
+    /// Zero is a single try, as with [`Locker::try_lock`](super::Locker::try_lock): its one round
+    /// is not cut short.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// How many attempts to make; as many as fit unless set.
+    /// Sets how many attempts to make. As many as the timeout allows unless set; zero counts as
+    /// one.
     ///
-    /// That limits no time: an attempt is made when there is reason to think that the lock may be free, and before the first one others of
-    /// this process may have their turn. [`Self::timeout`] does.
+    /// It limits no time, which [`Request::timeout`] does: an attempt is made when the lock may be
+    /// free, and before the first one other callers of this process may have their turn.
     pub fn attempts(mut self, limit: u32) -> Self {
         self.attempts = Some(limit.max(1));
         self
     }
 
-    /// Renews the lock in the background at a third of its TTL, for the configuration's longest hold.
+    /// Renews the lock in the background, each third of its TTL, for the configuration's longest
+    /// hold.
     pub fn renew(mut self) -> Self {
         self.renew_for = Some(self.longest_hold);
         self
     }
 
-    /// Renews the lock in the background at a third of its TTL, for so long after the grant at most. After that its validity runs
-    /// out by itself.
+    /// Renews the lock in the background, each third of its TTL, until this long after the grant.
+    /// Then its validity runs out.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
         self
     }
 
-    /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every grant of this resource before, whatever clocks do. One round trip if the
-    /// masters agree on the number, two if not.
+    /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every earlier fenced
+    /// grant of this resource, whatever clocks do.
     ///
-    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that never expires. Numbers stay in order as long
-    /// as counters are not lost on a majority of the masters: with memory limits use `noeviction` or a policy for keys with an end of
-    /// life only (`volatile-…`), and persistence. With the restart guard counters that were lost start above all that was issued before, if
-    /// the masters' clocks differ by no more than its longest TTL. Whoever deletes counters, when a resource is never used again, makes its numbers begin anew.
+    /// It takes one round trip if the masters agree on the number, and two if not. Holders whose
+    /// request is not fenced exclude and are excluded all the same.
     ///
-    /// Holders that do not ask for a number exclude and are excluded all the same.
+    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that
+    /// never expires. Numbers stay in order as long as a majority of the masters keeps its
+    /// counters: use persistence, and with memory limits `noeviction` or a policy that evicts only
+    /// keys with a TTL (`volatile-…`). With the restart guard, counters that were lost start above
+    /// all that were issued before, if the masters' clocks differ by no more than its longest TTL.
+    /// Deleting a counter restarts its numbering: delete it only together with its resource.
     pub fn fenced(mut self) -> Self {
         self.fenced = true;
         self
     }
 
-    /// Has each renewal and extension put the lock back on masters that lost it, or never had it, while a quorum still holds it: so a
-    /// lock outlives the loss of the masters that granted it, one after the other. A master counts again from the next renewal on.
+    /// Has each renewal and extension put the lock back on masters that lost it or never had it,
+    /// while a quorum still holds it.
+    ///
+    /// So a lock outlives the loss of the masters that granted it, one after the other. A master
+    /// counts again from the next renewal on.
     pub fn heal(mut self) -> Self {
         self.healing = true;
         self
     }
 
-    /// Seeks the lock and keeps the calling thread until that is settled.
+    /// Requests the lock and blocks the calling thread until it is granted, or cannot be.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -158,10 +176,12 @@ impl fmt::Debug for Request {
     }
 }
 
-/// The future of a [`Request`].
+/// The future of a [`Request`]. It returns a [`Guard`].
 ///
-/// *Cancel safety*: nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up and releases
-/// on every master that may have granted it, also those whose answers are still on their way.
+/// # Cancel safety
+/// Nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up
+/// and releases the lock on every master that may have granted it, including those whose answers
+/// are still on their way.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Acquiring {
     handle: Handle,

@@ -11,19 +11,22 @@ use super::request::Request;
 use crate::protocol::{AcquireError, LossCause};
 
 impl Request {
-    /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what `body` returns.
+    /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
+    /// `body` returns.
     ///
-    /// Renewal goes on for the configuration's longest hold unless [`Request::renew_for`] sets another limit. `body` gets a
-    /// [`Watch`], which tells whether the lock is still valid. A body that cannot fail returns
-    /// `Ok::<_, Infallible>(value)`.
+    /// Renewal goes on for the configuration's longest hold unless [`Request::renew_for`] sets
+    /// another limit. `body` gets a [`Watch`], which tells whether the lock is still valid. A body
+    /// that cannot fail returns `Ok::<_, Infallible>(value)`.
     ///
-    /// The release is awaited, but its outcome is not returned: it cannot change what was done under a valid lock.
+    /// The release is awaited, but its outcome is not returned: it cannot change what was done
+    /// under a valid lock.
     ///
     /// # Errors
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
-    /// - [`RunError::Lost`]: the lock was lost before `body` ended. `body`'s future was dropped at the await point at which
-    ///   it was; if it ended at the same time, its result is dropped.
-    /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was released.
+    /// - [`RunError::Lost`]: the lock was lost before `body` ended. `body`'s future was dropped at
+    ///   the await point at which it was; if it ended at the same time, its result is dropped.
+    /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was
+    ///   released.
     ///
     /// # Cancel safety
     /// Dropping this future drops `body`'s future and releases the lock without waiting.
@@ -47,18 +50,22 @@ impl Request {
         result.map_err(RunError::Body)
     }
 
-    /// Acquires the lock, runs `body` on this thread while the lock is renewed, and releases it. Returns what `body` returns.
+    /// Acquires the lock, runs `body` on this thread while the lock is renewed, and releases it.
+    /// Returns what `body` returns.
     ///
-    /// It is [`Request::run`] for code that is not async. `body` cannot be stopped from outside, so it asks [`Watch::check`]
-    /// before whatever must not happen without the lock. A panic in it releases the lock.
+    /// It is [`Request::run`] for code that is not async. `body` cannot be stopped from outside, so
+    /// it asks [`Watch::check`] before whatever must not happen without the lock. A panic in it
+    /// releases the lock.
     ///
     /// # Errors
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended, and its result is dropped.
-    /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was released.
+    /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was
+    ///   released.
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await [`Request::run`], or call this in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await [`Request::run`], or
+    /// call this in `spawn_blocking`.
     #[track_caller]
     pub fn run_wait<T, E>(self, body: impl FnOnce(Watch) -> Result<T, E>) -> Result<T, RunError<E>> {
         let guard = self.renewed().wait().map_err(RunError::NotAcquired)?;
@@ -69,7 +76,8 @@ impl Request {
     }
 }
 
-/// Why [`Request::run`] and [`Request::run_wait`] returned no value. `E` is the error of their body.
+/// Why [`Request::run`] and [`Request::run_wait`] returned no value. `E` is the error of their
+/// body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError<E> {
     /// The lock was not acquired, and the body was not called.
@@ -81,7 +89,8 @@ pub enum RunError<E> {
 }
 
 impl<E> RunError<E> {
-    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every version.
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotAcquired(_) => "not_acquired",
@@ -90,8 +99,8 @@ impl<E> RunError<E> {
         }
     }
 
-    /// Puts all cases into the body's own type of error, where that takes any error: `anyhow::Error`,
-    /// `Box<dyn Error + Send + Sync>`, or one with the two conversions.
+    /// Puts all cases into the body's own type of error, where that takes any error:
+    /// `anyhow::Error`, `Box<dyn Error + Send + Sync>`, or one with the two conversions.
     ///
     /// ```
     /// # use quorlock_core::front::{Locker, RunError};

@@ -18,7 +18,8 @@ impl<E: Entropy> Machine<E> {
     /// front. When the lock in front lets go, the next one's request follows its releases in the same write.
     ///
     /// # Errors
-    /// [`AcquireError::Invalid`], [`AcquireError::TooManyLocks`] and [`AcquireError::NoEntropy`]. Nothing was sent.
+    /// [`AcquireError::Invalid`], [`AcquireError::TooManyLocks`] and [`AcquireError::NoEntropy`].
+    /// Nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
         self.check_room()?;
@@ -86,8 +87,9 @@ impl<E: Entropy> Machine<E> {
     /// Asks for a lock to be valid for `ttl` from now. It ends with [`Event::Extended`](super::Event::Extended).
     ///
     /// # Errors
-    /// [`ExtendError::Invalid`], [`ExtendError::TooManyExtensions`], and [`ExtendError::Lost`] where the lock is not held: one that
-    /// the machine does not know counts as released. Nothing was sent.
+    /// [`ExtendError::Invalid`], [`ExtendError::TooManyExtensions`], and [`ExtendError::Lost`]
+    /// where the lock is not held: one that the machine does not know counts as released. Nothing
+    /// was sent.
     pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, ExtendError> {
         self.config.check_ttl(ttl)?;
         self.extensions += 1;
@@ -126,7 +128,8 @@ impl<E: Entropy> Machine<E> {
         handed.flatten()
     }
 
-    /// Releases a lock that was handed over, by its token. It ends with [`Event::Released`](super::Event::Released).
+    /// Releases a lock that was handed over, by its token. It ends with
+    /// [`Event::Released`](super::Event::Released).
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -149,7 +152,8 @@ impl<E: Entropy> Machine<E> {
     /// [`Event::Bootstrapped`](super::Event::Bootstrapped); only if all masters answer, and none has voted yet or all do, is anything changed.
     ///
     /// # Errors
-    /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::TooManyLocks`], and nothing was sent.
+    /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::TooManyLocks`], and nothing was
+    /// sent.
     pub fn bootstrap(&mut self, now: Instant) -> Result<LockId, BootstrapError> {
         if self.config.fleet.is_none() {
             return Err(BootstrapError::NoRestartGuard);

@@ -19,34 +19,35 @@ pub struct Ballot {
 }
 
 impl Ballot {
-    /// What was to be locked.
+    /// Returns what was to be locked.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// Each master with its vote, in the order of the configuration.
+    /// Returns each master with its vote, in the order of the configuration.
     pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
         // Where no master was asked there are no votes.
         self.masters.iter().zip(self.votes.iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
     }
 
-    /// Votes for.
+    /// Returns the number of masters that granted.
     pub fn granted(&self) -> usize {
         Tally::of(&self.votes).granted
     }
 
-    /// Votes that were needed.
+    /// Returns the number of votes that were needed.
     pub fn needed(&self) -> usize {
         Quorum::of(self.masters.len()).map_or(1, Quorum::needed)
     }
 
-    /// Attempts that were made. The further rounds of one whose split votes were settled are not counted.
+    /// Returns the number of attempts that were made. Further rounds that settle a split of the
+    /// votes are not counted.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// How many callers of this process hold the lock or were first to ask for it, where that decided and no master was asked; zero
-    /// where the votes decided.
+    /// Returns how many callers of this process hold the lock or requested it earlier, if that
+    /// decided and no master was asked; zero if the votes decided.
     pub fn callers_ahead(&self) -> usize {
         self.callers_ahead
     }

@@ -6,7 +6,8 @@ use std::fmt;
 use super::{Ballot, Cause, DRIVER_ENDED, FORKED, TooManyLocks, Vote};
 use crate::endpoint::Endpoint;
 
-/// Why not all masters were told that nothing can be locked yet. Those that were not told still wait for the quarantine to end.
+/// Why not all masters were told that nothing can be locked yet. Those that were not told still
+/// wait for the quarantine to end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BootstrapError {
@@ -14,22 +15,24 @@ pub enum BootstrapError {
     NoRestartGuard,
     /// These masters vote already and others do not: locks may be held.
     InUse(Vec<Endpoint>),
-    /// Not every master answered. If only the second round failed, some masters have been told, and the others end their wait by
-    /// themselves.
+    /// Not every master answered. If only the second round failed, some masters have been told, and
+    /// the others end their wait by themselves.
     Unreached(Box<Ballot>),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
     TooManyLocks {
         /// The limit.
         limit: usize,
     },
-    /// This process is a forked child of the one that opened the locker, and must open its own. Nothing was sent.
+    /// This process is a forked child of the one that opened the locker, and must open its own.
+    /// Nothing was sent.
     Forked,
     /// The transport's I/O loop has ended, so no answer can arrive.
     DriverEnded,
 }
 
 impl BootstrapError {
-    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every version.
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoRestartGuard => "no_restart_guard",

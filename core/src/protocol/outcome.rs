@@ -1,7 +1,8 @@
 //! How commands end, in words that a person can act on.
 //!
-//! Each error prints as one complete sentence. `kind` is a short word for it that stays the same from version to
-//! version, for the labels of metrics; `source` is the error inside, for programs that look at it.
+//! Each error prints as one complete sentence. `kind` is a short word for it that stays the same
+//! from version to version, for the labels of metrics; `source` is the error inside, for programs
+//! that look at it.
 
 use std::error::Error;
 use std::fmt;
@@ -13,8 +14,8 @@ use super::{Ballot, ConfigError, EntropyFailed, Quorum};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Another client or caller holds it: a quorum of masters answered, and at least one of them refused because its key
-    /// has another token.
+    /// Another client or caller holds it: a quorum of masters answered, and at least one of them
+    /// refused because its key has another token.
     ///
     /// Or the other is a caller of this process, and no master was asked: a single try never goes ahead of callers that wait, and a
     /// caller that waits behind a holder in this process asks no master. [`Ballot::callers_ahead`] tells how many they are.
@@ -25,7 +26,8 @@ pub enum AcquireError {
     Misconfigured(Box<Ballot>),
     /// A quorum granted it, but so late that nothing was left of its validity.
     TooLate(Box<Ballot>),
-    /// The request was to resume a lock, and so many masters do not have its token that a quorum is impossible.
+    /// The request was to resume a lock, and so many masters do not have its token that a quorum is
+    /// impossible.
     NotHeld(Box<Ballot>),
     /// The resource or the TTL is invalid. Nothing was sent.
     Invalid(ConfigError),
@@ -36,7 +38,8 @@ pub enum AcquireError {
     },
     /// The operating system gave no random bytes for a token.
     NoEntropy,
-    /// This process is a forked child of the one that opened the locker, and must open its own. Nothing was sent.
+    /// This process is a forked child of the one that opened the locker, and must open its own.
+    /// Nothing was sent.
     Forked,
     /// The transport's I/O loop has ended, so no answer can arrive.
     DriverEnded,
@@ -59,7 +62,8 @@ impl AcquireError {
         }
     }
 
-    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every version.
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::HeldByAnother(_) => "held_by_another",
@@ -224,7 +228,8 @@ pub enum ExtendError {
     NoQuorum(Box<Ballot>),
     /// The TTL is invalid. The lock is as valid as it was, and nothing was sent.
     Invalid(ConfigError),
-    /// Too many extensions of this lock are in flight. The lock is as valid as it was, and nothing was sent.
+    /// Too many extensions of this lock are in flight. The lock is as valid as it was, and nothing
+    /// was sent.
     TooManyExtensions,
 }
 
@@ -237,7 +242,8 @@ impl ExtendError {
         }
     }
 
-    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every version.
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Lost(_) => "lost",

@@ -67,9 +67,11 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets how long a request waits for a lock unless the request says so itself. Default: 10 s.
+    /// Sets how long a request waits for a lock unless the request sets its own timeout.
+    /// Default: 10 s.
     ///
-    /// `None` means no limit, and zero means a single try. More than [`Ttl::MAX`] is refused.
+    /// `None` waits for as long as it takes, and zero is a single try. More than [`Ttl::MAX`] is
+    /// refused.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self

@@ -76,7 +76,8 @@ impl Config {
         self.ttl
     }
 
-    /// Returns how long a request waits for a lock unless it says so itself; `None` for no limit.
+    /// Returns how long a request waits for a lock unless it sets its own timeout; `None` for no
+    /// limit.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
