@@ -44,12 +44,15 @@ fn a_scope_is_renewed_returns_its_value_and_leaves_no_key() {
     let mut world = alone(
         |_| {},
         |client| async move {
-            let value = client.locker().lock("job").ttl(ms(1_000)).run(|watch| async move {
+            let locker = client.locker().clone();
+            let value = locker.lock("job").ttl(ms(1_000)).run(|watch| async move {
                 client.sleep(ms(30_000)).await;
                 assert_eq!(watch.check(), Ok(()));
                 Ok::<_, Infallible>(42)
             });
             assert_eq!(value.await, Ok(42));
+            let failed = locker.lock("job").run(async |_| Err::<(), _>("the body's")).await;
+            assert_eq!(failed, Err(RunError::Body("the body's")));
         },
     );
     world.settle().unwrap();
