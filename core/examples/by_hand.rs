@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut machine = Machine::new(config, Urandom(File::open("/dev/urandom")?), now());
     let mut sockets: BTreeMap<MasterId, (u32, TcpStream)> = BTreeMap::new();
 
-    let within = Some(Duration::from_secs(2));
-    let wanted = Acquire { within, ..Acquire::new(Resource::new("by-hand")?, ttl) };
+    let timeout = Some(Duration::from_secs(2));
+    let wanted = Acquire { timeout, ..Acquire::new(Resource::new("by-hand")?, ttl) };
     let lock = machine.acquire(&wanted, now())?;
 
     loop {
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
         for event in events {
             match event {
-                Event::Granted { .. } => match machine.hand_over(lock, now()) {
+                Event::Granted { .. } => match machine.take(lock, now()) {
                     Some(valid_until) => {
                         println!("held for {:?}", valid_until.since(now()));
                         machine.release(lock, now());

@@ -40,7 +40,7 @@ fn give_up(waiters: usize) -> Result<Duration, Box<dyn Error>> {
     let (resource, ttl) = (Resource::new("job")?, Ttl::new(Duration::from_secs(10))?);
     machine.acquire(&Acquire::new(resource.clone(), ttl), Instant::ORIGIN)?;
     let span = Duration::from_secs(1);
-    let wanted = Acquire { within: Some(span), ..Acquire::new(resource, ttl) };
+    let wanted = Acquire { timeout: Some(span), ..Acquire::new(resource, ttl) };
     for _ in 0..waiters {
         machine.acquire(&wanted, Instant::ORIGIN)?;
     }

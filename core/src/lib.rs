@@ -2,27 +2,36 @@
 //!
 //! A lock over N independent Redis or Valkey masters, told as a story:
 //!
-//! 1. Somebody wants a [`Resource`]. If others of this machine want it, he stands in line behind them. Then the machine draws a fresh [`Token`] and sends `SET resource token NX PX ttl` to all
-//!    masters at once.
-//! 2. Answers come, or do not. As soon as a [`Quorum`] has granted, the lock is held; as soon as no quorum can be reached any more,
-//!    the attempt is lost. No master is waited for that the decision does not need.
-//! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift. That is looked at when the last
-//!    needed answer comes, when the caller takes the lock, and whenever he asks.
-//! 4. A lost attempt is released on every master that it may have reached, behind the request on the same connection, and a read
-//!    tells who holds the key and for how long. The next attempt, with another token, comes when enough masters have told that the key has
-//!    changed, or when it must have ended, or, where nothing will be told, after a random pause. It asks one master before the others.
-//! 5. Extensions count only masters that hold this very token, over all N. They create no key and shorten none. Where too few
-//!    masters answer, the lock is as valid as it was; where too many say "not yours", its holder is told at once.
-//! 6. A release compares the token and deletes, everywhere, and tells whether the lock was ours until then.
+//! 1. A caller requests a [`Resource`]. If other callers of this machine are waiting for it, the
+//!    request joins their queue. Then the machine draws a new [`Token`] and sends `SET resource
+//!    token NX PX ttl` to all masters at once.
+//! 2. As soon as a [`Quorum`] has granted, the lock is held. As soon as a quorum is out of reach,
+//!    the attempt is lost. A master that the decision does not need is not waited for.
+//! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift.
+//!    Validity is checked when the last needed answer arrives, when the caller takes the lock, and
+//!    at every later question.
+//! 4. A lost attempt is released on every master that it may have reached, behind the request on
+//!    the same connection. A read tells who holds the key and for how long. The next attempt has
+//!    another token. It is made when enough masters have notified that the key has changed, when
+//!    the key must have expired, or, without notifications, after a random pause. It asks one
+//!    master before the others.
+//! 5. Extensions count only masters that hold this very token, over all N. They create no key and
+//!    shorten none. If too few masters answer, the lock stays as valid as it was. If too many say
+//!    "not yours", its holder is told at once.
+//! 6. A release compares the token and deletes the key on all masters, and tells whether the lock
+//!    was ours until then.
 //!
-//! There is no socket, no clock, no source of randomness, no thread and no async runtime in this crate: all that is handed in. The
-//! same inputs give the same outputs, byte for byte. The page that all of this follows is
-//! [Distributed Locks with Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
+//! There is no socket, no clock, no source of randomness, no thread and no async runtime in this
+//! crate: all of that is handed in. The same inputs give the same outputs, byte for byte. The
+//! protocol follows [Distributed Locks with
+//! Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
 //!
 //! # The run loop
 //!
-//! **Change one thing, then drain the outputs until the machine says when it wants to be woken.** Whoever writes a driver of his own does it
-//! so; those who want a lock take [`quorlock-tokio`], [`quorlock-smol`] or [`quorlock-blocking`].
+//! **Change one thing, then drain the outputs until the machine says when it wants to be woken.**
+//! That is for a driver of your own; to take locks, use [`quorlock-tokio`], [`quorlock-smol`] or
+//! [`quorlock-blocking`]. Their `Locker::lock` waits for 10 s at most unless a timeout is set
+//! ([`Locker::lock`](front::Locker::lock)); [`Acquire::timeout`] has no default.
 //!
 //! ```
 //! use quorlock_core::{Config, Entropy, EntropyFailed, Instant, Machine, Output};
@@ -48,9 +57,10 @@
 //! # Ok::<(), quorlock_core::ConfigError>(())
 //! ```
 //!
-//! Locker, request and guard are shared by all drivers. On an async runtime, implement [`front::Runtime`] for [`front::Driver`]; an event loop of
-//! your own serves a [`front::Port`]: the page `docs/driving.md` in this crate's folder has the contract step by step, and a whole loop on sockets of
-//! the standard library.
+//! Locker, request and guard are shared by all drivers. On an async runtime, implement
+//! [`front::Runtime`] for [`front::Driver`]. An event loop of your own serves a [`front::Port`]:
+//! [`guide::driving`] has the contract step by step, and a whole loop on sockets of the standard
+//! library.
 //!
 //! # The rooms
 //!
@@ -71,6 +81,7 @@
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
 //! | `front` | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
+//! | `guide` | pages for users | |
 //!
 //! [`quorlock-tokio`]: https://docs.rs/quorlock-tokio
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
@@ -84,6 +95,10 @@ mod bootstrap;
 mod connection;
 mod endpoint;
 pub mod front;
+// The examples of its pages name the transports, so they are compiled by the tests of the
+// workspace.
+#[cfg(not(doctest))]
+pub mod guide;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
@@ -101,7 +116,7 @@ pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
     Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, LockId,
-    LossCause, MasterId, Quorum, ReleaseOutcome, RequestError, Resource, Resumption, Token, Ttl, Vote,
+    LossCause, MasterId, Quorum, ReleaseOutcome, Resource, Resumption, Token, TooManyLocks, Ttl, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

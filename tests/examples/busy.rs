@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let servers = masters(3);
     let config = Config::builder(servers.urls()).request_timeout(PATIENCE).connect_timeout(PATIENCE);
-    let locker = quorlock_blocking::open(config.ttl(3 * PATIENCE).within(PATIENCE).build()?)?;
+    let locker = quorlock_blocking::open(config.ttl(3 * PATIENCE).timeout(PATIENCE).build()?)?;
     locker.lock("job").wait()?.release().wait()?;
     for name in loads {
         let _load = Load::start(&name)?;

@@ -18,7 +18,7 @@ use black_hole::BlackHole;
 const LONG: Duration = Duration::from_secs(20);
 
 /// What a future comes to; `None` if it has not ended within `limit`, and then it is dropped.
-async fn within<T>(runtime: &impl Runtime, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+async fn timeout<T>(runtime: &impl Runtime, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let (mut future, mut timer) = (pin!(future), pin!(runtime.sleep(limit)));
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
@@ -37,7 +37,7 @@ pub(crate) async fn a_name_is_reached_whose_first_address_swallows_packets(runti
     let addresses = Addresses::new(&Config::new(["redis://a"]).unwrap());
     let dial = addresses.dial([black_hole.address(), server]);
 
-    let opened = within(&runtime, LONG, open(&runtime, dial)).await;
+    let opened = timeout(&runtime, LONG, open(&runtime, dial)).await;
 
     assert!(opened.is_some_and(|opened| opened.is_ok()));
     // The opening after that begins with the address that connected.
@@ -52,8 +52,8 @@ pub(crate) async fn an_opening_that_is_given_up_is_followed_by_one_to_another_ad
     let addresses = Addresses::new(&config.unwrap());
     let dial = || addresses.dial([black_hole.address(), server]);
 
-    let given_up = within(&runtime, Duration::from_millis(50), open(&runtime, dial())).await;
-    let opened = within(&runtime, LONG / 8, open(&runtime, dial())).await;
+    let given_up = timeout(&runtime, Duration::from_millis(50), open(&runtime, dial())).await;
+    let opened = timeout(&runtime, LONG / 8, open(&runtime, dial())).await;
 
     assert!(given_up.is_none());
     assert!(opened.is_some_and(|opened| opened.is_ok()));

@@ -19,8 +19,8 @@ mod faults;
 mod fencing;
 #[path = "command/force_release.rs"]
 mod force_release;
-#[path = "command/handing_on.rs"]
-mod handing_on;
+#[path = "command/handing_over.rs"]
+mod handing_over;
 #[path = "command/holding.rs"]
 mod holding;
 #[path = "command/loss.rs"]

@@ -132,8 +132,8 @@ macro_rules! all_scenarios_on {
             }
             lasting {
                 a_healed_lock_outlives_all_masters_that_granted_it,
-                a_lock_that_was_handed_on_is_extended_and_released_by_another_locker,
-                a_lock_that_was_handed_on_is_released_by_its_token,
+                a_lock_that_was_handed_over_is_extended_and_released_by_another_locker,
+                a_lock_that_was_handed_over_is_released_by_its_token,
                 a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid,
             }
             ending {

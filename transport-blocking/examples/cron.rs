@@ -52,7 +52,7 @@ fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>)
     let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
     archive.write(number, format!("report of {hour} by {machine}"))?;
     // Not released: the key stays for its TTL, for a machine whose clock is a little behind.
-    guard.hand_on().map_err(|cause| format!("{machine}: {cause}"))?;
+    guard.hand_over().map_err(|cause| format!("{machine}: {cause}"))?;
     Ok(true)
 }
 

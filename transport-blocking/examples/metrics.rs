@@ -21,7 +21,7 @@ fn publish(report: &Report) {
     let acquisitions = &report.acquisitions;
     counter!("quorlock_acquisitions_total", "outcome" => "granted").absolute(acquisitions.granted);
     counter!("quorlock_acquisitions_total", "outcome" => "abandoned").absolute(acquisitions.abandoned);
-    for (reason, count) in acquisitions.refused.by_reason() {
+    for (reason, count) in acquisitions.refused.by_kind() {
         counter!("quorlock_acquisitions_total", "outcome" => reason).absolute(count);
     }
     counter!("quorlock_attempts_total").absolute(acquisitions.attempts);
@@ -37,7 +37,7 @@ fn publish(report: &Report) {
     for (outcome, count) in report.releases.by_outcome() {
         counter!("quorlock_releases_total", "outcome" => outcome).absolute(count);
     }
-    for (cause, count) in report.losses.by_cause() {
+    for (cause, count) in report.losses.by_kind() {
         counter!("quorlock_losses_total", "cause" => cause).absolute(count);
     }
     counter!("quorlock_renewals_total").absolute(report.renewals);

@@ -3,13 +3,14 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use quorlock_blocking::{Locker, ScopeError};
+use quorlock_blocking::{Locker, RunError};
 use quorlock_embedded::Masters;
 
 const WORKERS: usize = 8;
@@ -30,13 +31,14 @@ impl Balances {
     }
 }
 
-fn pay(locker: &Locker, balances: &Balances, account: &'static str) -> Result<(), ScopeError> {
+fn pay(locker: &Locker, balances: &Balances, account: &'static str) -> Result<(), RunError<Infallible>> {
     // A thread that waits serves the sockets itself, for all of them; there is no thread for each lock. Who waits in this process is served in the
     // order of his coming. A panic in here releases the lock.
     locker.lock(format!("account:{account}")).run_wait(|_| {
         let balance = balances.read(account);
         thread::sleep(Duration::from_micros(200));
         balances.write(account, balance + 1);
+        Ok(())
     })
 }
 
@@ -56,7 +58,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             while let Some(account) = next() {
                 pay(&locker, &balances, account)?;
             }
-            Ok::<_, ScopeError>(())
+            Ok::<_, RunError<Infallible>>(())
         };
         let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|worker| {

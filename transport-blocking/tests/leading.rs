@@ -28,7 +28,7 @@ fn locks_are_renewed_while_a_woken_thread_is_busy_in_its_future() {
     let (_masters, locker) = start();
     let held = locker.lock("held").ttl(BUSY * 10).wait().unwrap();
     scope(|scope| {
-        let leader = scope.spawn(|| locker.lock("held").within(SETTLED * 4).wait());
+        let leader = scope.spawn(|| locker.lock("held").timeout(SETTLED * 4).wait());
         sleep(SETTLED);
         let check = locker.block_on(async {
             let guard = locker.lock("mine").ttl(TTL).renew().await.unwrap();
@@ -47,10 +47,10 @@ fn waiting_threads_are_served_while_a_woken_thread_is_busy_in_its_future() {
     let held = locker.lock("held").ttl(BUSY * 10).wait().unwrap();
     scope(|scope| {
         let locker = &locker;
-        let waiter = |within: Duration| {
+        let waiter = |timeout: Duration| {
             scope.spawn(move || {
                 let since = Instant::now();
-                locker.lock("held").within(within).wait().unwrap_err();
+                locker.lock("held").timeout(timeout).wait().unwrap_err();
                 since.elapsed()
             })
         };
@@ -77,7 +77,7 @@ fn a_future_that_waits_for_another_thread_is_no_deadlock() {
     let held = locker.lock("held").ttl(BUSY * 10).wait().unwrap();
     let (tell, told) = mpsc::channel();
     scope(|scope| {
-        scope.spawn(|| locker.lock("held").within(SETTLED * 4).wait().unwrap_err());
+        scope.spawn(|| locker.lock("held").timeout(SETTLED * 4).wait().unwrap_err());
         sleep(SETTLED);
         let locker = &locker;
         let busy = scope.spawn(move || {
@@ -87,7 +87,7 @@ fn a_future_that_waits_for_another_thread_is_no_deadlock() {
             })
         });
         sleep(SETTLED);
-        locker.lock("held").within(SETTLED * 6).wait().unwrap_err();
+        locker.lock("held").timeout(SETTLED * 6).wait().unwrap_err();
         tell.send(()).unwrap();
         assert_eq!(busy.join().unwrap(), Some(Ok(())));
     });
@@ -99,7 +99,7 @@ fn locks_are_renewed_after_a_future_has_panicked() {
     let (_masters, locker) = start();
     let held = locker.lock("held").ttl(BUSY * 10).wait().unwrap();
     scope(|scope| {
-        let leader = scope.spawn(|| locker.lock("held").within(SETTLED * 4).wait());
+        let leader = scope.spawn(|| locker.lock("held").timeout(SETTLED * 4).wait());
         sleep(SETTLED);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             locker.block_on(async {

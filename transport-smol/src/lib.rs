@@ -9,6 +9,7 @@
 //!     smol::block_on(async {
 //!         // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
 //!         let locker = quorlock_smol::open(Config::new(urls)?)?;
+//!         // Waits for at most 10 s; `.timeout(None)` waits for as long as it takes.
 //!         let guard = locker.lock("invoice:42").await?;
 //!         guard.release().await?;
 //!         Ok(())
@@ -16,16 +17,21 @@
 //! }
 //! ```
 //!
-//! A [`Locker`] gives out [`Guard`]s. A guard is valid for its TTL, less the time that it took to
-//! get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock,
-//! [`Guard::lost`] tells. Dropping it releases the lock without waiting, and tries to write that at
-//! once, also as the last statement of `main`; what a master does not get to read any more expires
-//! with the TTL, and [`Guard::release`] is the way to be sure.
+//! [`Locker::lock`] waits for a lock for at most 10 s, unless the request or the configuration sets
+//! another timeout, and returns a [`Guard`]. A guard is valid for its TTL, less the time that it
+//! took to get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock, and
+//! [`Guard::lost`] tells when the lock is lost.
+//!
+//! Dropping a guard releases the lock without waiting, and tries to write the release at once, also
+//! as the last statement of `main`. A release that a master never reads leaves the key until its
+//! TTL ends; [`Guard::release`] is the way to be sure.
 //!
 //! The driver runs on smol's global executor or on yours; see [`open`] and [`open_with_driver`].
 //!
-//! [`Locker::report`] gives numbers for metrics; with the feature `tracing` acquisitions are spans,
-//! and losses and masters that come and go are events (`core/docs/observability.md` names them).
+//! [`Locker::report`] gives numbers for metrics. With the feature `tracing` acquisitions are spans,
+//! and losses and changes of masters are events; [`quorlock_core::guide::observability`] names
+//! them. [`quorlock_core::guide`] has more pages: which settings to choose, waiting, fencing tokens
+//! and the restart guard, masters, migrating.
 //!
 //! What a program rarely names, such as the parts of errors and of reports, is in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
@@ -38,7 +44,7 @@ use std::sync::Arc;
 
 pub use quorlock_core;
 pub use quorlock_core::front::{
-    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, ScopeError, Watch,
+    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, RunError, Watch,
 };
 pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,

@@ -2,6 +2,7 @@
 //! answer. On embedded masters; the example is its own client.
 #![allow(clippy::print_stdout)]
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use quorlock_embedded::Masters;
-use quorlock_tokio::{AcquireError, Locker, ScopeError};
+use quorlock_tokio::{AcquireError, Locker, RunError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
@@ -24,19 +25,20 @@ async fn check_out(
     // One attempt: who clicks twice is told so, and does not wait. If the client goes away axum drops this future, and the lock is released.
     let checked_out = locker.try_lock(format!("checkout/{user}")).run(|lock| async move {
         sleep(Duration::from_millis(300)).await;
-        format!("{user} has paid; the lock was good for {:?} more\n", lock.remaining())
+        Ok(format!("{user} has paid; the lock was good for {:?} more\n", lock.remaining()))
     });
     checked_out.await.map_err(|error| (status(&error), format!("{error}\n")))
 }
 
 /// What an error means to a client. In a service of your own the text, which names the masters, belongs into the log.
-fn status(error: &ScopeError) -> StatusCode {
+fn status(error: &RunError<Infallible>) -> StatusCode {
     match error {
-        ScopeError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
+        RunError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
         // A name that cannot be one: too long, or empty.
-        ScopeError::NotAcquired(AcquireError::Request(_)) => StatusCode::BAD_REQUEST,
+        RunError::NotAcquired(AcquireError::Invalid(_)) => StatusCode::BAD_REQUEST,
         // Nobody knows who holds it, or it was lost half-way: try again later.
-        ScopeError::NotAcquired(_) | ScopeError::Lost(_) => StatusCode::SERVICE_UNAVAILABLE,
+        RunError::NotAcquired(_) | RunError::Lost(_) => StatusCode::SERVICE_UNAVAILABLE,
+        RunError::Body(never) => match *never {},
     }
 }
 

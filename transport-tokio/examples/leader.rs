@@ -2,6 +2,7 @@
 //! dropped at its present await point, before anybody else can lead. On embedded masters, most of which hang for a while.
 #![allow(clippy::print_stdout)]
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quorlock_embedded::{Master, Masters};
-use quorlock_tokio::{Locker, ScopeError, Watch};
+use quorlock_tokio::{Locker, RunError, Watch};
 use tokio::time::sleep;
 
 /// How many lead at this moment, and how many terms there have been.
@@ -43,22 +44,23 @@ async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Offi
         let leading = locker.lock("leader").ttl(Duration::from_secs(1));
         match leading.run(|lock| lead(name, lock, &office)).await {
             Ok(()) => println!("{name}: resigns after a full term"),
-            Err(ScopeError::Lost(cause)) => println!("{name}: leads no longer, {cause}"),
+            Err(RunError::Lost(cause)) => println!("{name}: leads no longer, {cause}"),
             // The configuration's time is over: somebody else leads, or too few masters answer.
-            Err(ScopeError::NotAcquired(error)) => println!("{name}: {error}"),
+            Err(RunError::NotAcquired(error)) => println!("{name}: {error}"),
         }
     }
 }
 
 /// The work of a leader. What it does outside of this process should still carry a fencing token, as `fenced_store` of the blocking
 /// transport shows: a message that is on its way is not called back.
-async fn lead(name: &str, lock: Watch, office: &Office) {
+async fn lead(name: &str, lock: Watch, office: &Office) -> Result<(), Infallible> {
     let _term = Term::begin(office);
     println!("{name}: leads");
     for _ in 0..60 {
         sleep(Duration::from_millis(50)).await;
         assert!(lock.is_valid(), "whoever works leads");
     }
+    Ok(())
 }
 
 #[tokio::main]

@@ -104,7 +104,7 @@ impl Pairs for ByHand {
             self.drain();
             self.answer(GRANTED);
             for lock in &self.locks {
-                assert!(self.machine.hand_over(*lock, self.now).is_some());
+                assert!(self.machine.take(*lock, self.now).is_some());
                 self.machine.release(*lock, self.now);
             }
             self.drain();

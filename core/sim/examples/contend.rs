@@ -71,7 +71,7 @@ fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) 
         world.spawn(&client.clone(), async move {
             for _ in 0..turns {
                 let asked = client.true_time();
-                let guard = client.locker().lock("wanted").within(Duration::from_secs(600)).await;
+                let guard = client.locker().lock("wanted").timeout(Duration::from_secs(600)).await;
                 let guard = guard.expect("all masters are well");
                 let granted = client.true_time();
                 client.sleep(HOLD).await;

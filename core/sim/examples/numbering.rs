@@ -25,7 +25,7 @@ fn plan(seed: u64, clients: usize, one_in: Option<u64>) -> Plan {
     let lock = Step::Lock {
         resource: 0,
         ttl: Duration::from_secs(2),
-        within: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
         renewed: false,
         fenced: true,
         healing: false,

@@ -22,7 +22,7 @@ use crate::wire::{
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
 pub(crate) type RunId = [u8; 40];
 
-/// Something about a master that votes that its operator should know.
+/// Something that the operator of a master should know, although the master votes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Warning {
@@ -34,7 +34,7 @@ pub enum Warning {
     InfoDenied,
     /// SCRIPT LOAD is denied: scripts are sent as text when the server does not know them yet.
     ScriptLoadDenied,
-    /// CLIENT TRACKING is denied: locks that are waited for are asked for again and again.
+    /// CLIENT TRACKING is denied: waiters poll, because the master does not notify them.
     TrackingDenied,
     /// The restart guard is on, and the master had replicas when the connection was opened. The guard does not cover a promotion
     /// during which this master goes on (a split brain): both servers vote then, and two clients may hold one lock. Detach the

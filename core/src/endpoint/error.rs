@@ -34,6 +34,27 @@ pub enum EndpointError {
     RepeatedParameter(&'static str),
 }
 
+impl EndpointError {
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::UnknownScheme => "unknown_scheme",
+            Self::TlsNotBuiltIn => "tls_not_built_in",
+            Self::EmptyHost => "empty_host",
+            Self::BadHost => "bad_host",
+            Self::BadPort => "bad_port",
+            Self::BadDatabase => "bad_database",
+            Self::BadEscape => "bad_escape",
+            Self::MissingPath => "missing_path",
+            Self::HostInUnixUrl => "host_in_unix_url",
+            Self::UnencodedCharacter => "unencoded_character",
+            Self::UnknownParameter(_) => "unknown_parameter",
+            Self::RepeatedParameter(_) => "repeated_parameter",
+        }
+    }
+}
+
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -9,11 +9,13 @@ use std::task::{Context, Poll};
 use super::observe::Subject;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::protocol::{BootstrapError, RequestError};
+use crate::protocol::BootstrapError;
 
 /// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
 ///
-/// *Cancel safety*: dropped after its first poll, masters may have been told all the same.
+/// # Cancel safety
+/// Nothing is sent before the first poll. If the future is dropped after it, masters may have been
+/// told all the same.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Bootstrap {
     handle: Handle,
@@ -25,7 +27,7 @@ impl Bootstrap {
         Self { handle, slot: None }
     }
 
-    /// Keeps the calling thread until all masters have answered.
+    /// Blocks the calling thread until all masters have answered, or cannot.
     ///
     /// # Errors
     /// [`BootstrapError`].
@@ -44,7 +46,7 @@ impl Future for Bootstrap {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.handle.0.is_forked() {
-            return Poll::Ready(Err(BootstrapError::Request(RequestError::Forked)));
+            return Poll::Ready(Err(BootstrapError::Forked));
         }
         if self.slot.is_none() {
             match self.handle.0.begin(Subject::none(), |running, now| running.machine.bootstrap(now)) {

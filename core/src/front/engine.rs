@@ -107,7 +107,7 @@ impl Running {
         if self.driver_ended {
             return Err(AcquireError::DriverEnded);
         }
-        let id = self.machine.acquire(wanted, now).map_err(AcquireError::Request)?;
+        let id = self.machine.acquire(wanted, now)?;
         self.figures.sought();
         Ok(id)
     }
@@ -117,17 +117,17 @@ impl Running {
         if self.driver_ended {
             return None;
         }
-        let valid_until = self.machine.hand_over(id, now)?;
+        let valid_until = self.machine.take(id, now)?;
         let proof = self.machine.resumption(id)?;
         self.figures.granted(self.machine.attempts(id), now.since(since));
         Some(Taken { valid_until, proof, grant: Grant::of(&self.machine, id, valid_until.since(now)) })
     }
 
     /// Leaves a lock to the process that is given its token.
-    pub(super) fn hand_on(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
-        let handed = self.machine.hand_on(id, now)?;
+    pub(super) fn hand_over(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
+        let handed = self.machine.hand_over(id, now)?;
         self.forget(id);
-        self.figures.handed_on();
+        self.figures.handed_over();
         Some(handed)
     }
 

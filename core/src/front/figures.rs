@@ -73,8 +73,8 @@ impl Figures {
         self.releases.dropped += 1;
     }
 
-    pub(super) fn handed_on(&mut self) {
-        self.releases.handed_on += 1;
+    pub(super) fn handed_over(&mut self) {
+        self.releases.handed_over += 1;
     }
 
     /// Counts an event. Whoever is not told of a refusal any more has been counted as one who gave up.

@@ -7,40 +7,43 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::extending::Extending;
 use super::figures::Figures;
 use super::release::Release;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use super::wake::Woken;
-use crate::protocol::{
-    ConfigError, ExtendError, ExtensionId, FencingToken, LockId, LossCause, RequestError, Resource,
-    Resumption, Token, Ttl,
-};
+use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Token, Ttl};
 
 /// A lock that is held.
 ///
-/// It is a promise with an end: ask [`Guard::is_valid`] or [`Guard::check`] before whatever must not happen without the lock, or have
-/// [`Guard::lost`] tell. Validity is counted on this process's clock from before the first request was sent, less the drift.
+/// # Validity
+/// A guard is a promise with an end. Call [`Guard::is_valid`] or [`Guard::check`] before whatever
+/// must not happen without the lock, or await [`Guard::lost`]. Validity is counted on this
+/// process's clock: the TTL, from before the first request was sent, less the drift.
 ///
-/// When the transport's I/O loop ends, nobody renews or watches the lock any more: from then on the guard is lost
-/// ([`LossCause::DriverEnded`]), although its keys live on until it is released or their TTL has run out.
+/// # Dropping
+/// Dropping a guard releases the lock without waiting. What the sockets take at once is written by
+/// the drop itself, the rest by the I/O loop, and what can no longer be written expires with the
+/// TTL. [`Guard::release`] waits for the masters and tells whether the lock was still ours.
 ///
-/// Dropping it releases the lock without waiting: what the sockets take at once is sent, the rest by the I/O loop, and what can
-/// no longer be sent expires with the TTL. [`Guard::release`] waits for the masters, and says whether the lock was still ours.
+/// A guard that is dropped by the last statement of `main` writes its release, but nothing waits
+/// for the masters to read it. A busy master whose connection is reset by the end of the process
+/// may never read it, and then the key expires with the TTL. To be sure, call [`Guard::release`].
 ///
-/// In a forked child of the process that holds it, a guard is not valid ([`LossCause::Forked`]), and dropping it releases nothing: the
-/// lock remains the parent's.
-///
-/// Dropped as the last statement of `main` it writes its release, but nobody waits for it to be read: a busy master whose connection
-/// is reset by the end of the process may never read it, and then the key expires with the TTL. Whoever must be sure waits for
-/// [`Guard::release`].
+/// # Other ends
+/// - When the transport's I/O loop ends, the guard is lost ([`LossCause::DriverEnded`]), because
+///   nothing renews or watches it. Its keys live on until the guard is released or their TTL runs
+///   out.
+/// - In a forked child of the process that holds it, a guard is not valid ([`LossCause::Forked`]),
+///   and dropping it releases nothing: the lock remains the parent's.
 #[must_use = "dropping a guard releases its lock"]
 pub struct Guard {
-    watch: Watch,
-    id: LockId,
+    pub(super) watch: Watch,
+    pub(super) id: LockId,
     resource: Resource,
     proof: Resumption,
-    /// Whether [`Guard::release`] or [`Guard::hand_on`] has taken over what dropping would do.
+    /// Whether [`Guard::release`] or [`Guard::hand_over`] has taken over what dropping would do.
     released: bool,
 }
 
@@ -55,95 +58,114 @@ impl Guard {
         Self { watch: Watch { handle, slot }, id, resource, proof, released: false }
     }
 
-    /// What is locked.
+    /// Returns what is locked.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The token that the masters keep. Whoever knows it can release the lock.
+    /// Returns the token that the masters keep. It is a secret: everyone who knows it can release
+    /// the lock.
     pub fn token(&self) -> Token {
         self.proof.token
     }
 
-    /// The number of this grant, if it was asked for ([`super::Request::fenced`]). A store that remembers the largest one it has seen and
-    /// refuses smaller ones keeps late writers out.
+    /// Returns the number of this grant, if the request was [fenced](super::Request::fenced). A
+    /// store that remembers the largest number that it has seen, and refuses smaller ones, keeps
+    /// late writers out.
     pub fn fencing_token(&self) -> Option<FencingToken> {
         self.proof.fencing_token
     }
 
-    /// What another process needs to extend or release the lock meanwhile; [`Guard::hand_on`] gives it away.
+    /// Returns what another process needs to extend or release the lock while this guard goes on
+    /// holding it. [`Guard::hand_over`] gives the lock away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
         let latest = if shared.is_forked() { None } else { shared.engine.look().machine.resumption(self.id) };
         latest.unwrap_or(self.proof)
     }
 
-    /// Gives the lock to another process or another locker: renewal ends, the keys stay, and whoever is given this can go on with it
-    /// ([`Locker::resume`](super::Locker::resume)) or release it ([`Locker::release`](super::Locker::release)) until its TTL has run out.
+    /// Hands the lock over to another process or another locker. Renewal ends and the keys stay.
+    ///
+    /// The receiver of what this returns can go on with the lock
+    /// ([`Locker::resume`](super::Locker::resume)) or release it
+    /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. Nothing is sent, so
+    /// this does not wait.
     ///
     /// # Errors
     /// [`LossCause`] if the lock is not held any more.
-    pub fn hand_on(mut self) -> Result<Resumption, LossCause> {
+    pub fn hand_over(mut self) -> Result<Resumption, LossCause> {
         if self.watch.is_forked() {
             return Err(LossCause::Forked);
         }
-        let Some(proof) = self.watch.handle.0.hand_on(self.id) else {
+        let Some(proof) = self.watch.handle.0.hand_over(self.id) else {
             return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
         };
         self.released = true;
-        self.watch.end(LossCause::HandedOn);
+        self.watch.end(LossCause::HandedOver);
         Ok(proof)
     }
 
-    /// Whether the lock is valid now: one reading of the clock.
+    /// Returns whether the lock is valid now. It costs one reading of the clock.
     pub fn is_valid(&self) -> bool {
         self.watch.is_valid()
     }
 
-    /// How long it is valid from now on; zero once it is lost.
+    /// Returns the remaining validity; zero once the lock is lost.
     pub fn remaining(&self) -> Duration {
         self.watch.remaining()
     }
 
-    /// Whether the lock is valid now, as a result.
+    /// Returns `Ok` if the lock is valid now, for use with `?`. It costs one reading of the clock.
     ///
     /// # Errors
-    /// [`LossCause`] if it is not.
+    /// [`LossCause`] if the lock is not valid.
     pub fn check(&self) -> Result<(), LossCause> {
         self.watch.check()
     }
 
-    /// Something that tells about the lock without holding it.
+    /// Returns a handle that tells about the lock without holding it.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
 
-    /// A future that ends when the lock is lost or released, never later than its validity. From then on [`check`](Self::check) gives
-    /// the same cause.
+    /// Returns a future that ends when the lock is lost or released, and never later than its
+    /// validity. From then on [`check`](Self::check) returns the same cause.
     ///
-    /// *Cancel safety*: it may be dropped and asked for again at any time.
+    /// # Cancel safety
+    /// It may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {
         self.watch.lost()
     }
 
-    /// Makes the lock valid for `ttl` from now, if a quorum of masters still holds it for us. Nothing ever shortens it:
-    /// a TTL that ends before the present validity leaves that as it is.
+    /// Makes the lock valid for `ttl` from now, if a quorum of masters still holds it for us. The
+    /// future returns the new remaining validity.
     ///
-    /// *Cancel safety*: dropped after its first poll, the extension may happen all the same; the guard knows if it did.
+    /// `ttl` is in whole milliseconds. An extension never shortens a lock: a TTL that ends before
+    /// the present validity leaves the validity as it is. The future's errors are
+    /// [`ExtendError`](crate::ExtendError)'s.
+    ///
+    /// # Cancel safety
+    /// Nothing is sent before the first poll. If the future is dropped after it, the extension may
+    /// happen all the same, and the guard's validity includes it if it did.
     pub fn extend(&self, ttl: Duration) -> Extending<'_> {
-        Extending { guard: self, state: ExtendingState::Start(Ttl::new(ttl)) }
+        Extending::new(self, Ttl::new(ttl))
     }
 
-    /// Ends the renewal in the background. The lock stays valid for what remains, and can still be extended by hand.
+    /// Ends the renewal in the background. The lock stays valid for its remaining validity and can
+    /// still be extended by [`Guard::extend`].
     pub fn stop_renewal(&self) {
         if !self.watch.is_forked() {
             self.watch.handle.0.command(|machine, now| machine.stop_renewal(self.id, now));
         }
     }
 
-    /// Releases the lock and tells whether a quorum of masters still held it for us.
+    /// Releases the lock. The future waits for the masters' answers and tells whether a quorum
+    /// still held the lock for us.
     ///
-    /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
+    /// The future's errors are [`ReleaseError`](super::ReleaseError)'s.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(mut self) -> Release {
         self.released = true;
         let loss = self.watch.check().err();
@@ -174,20 +196,22 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Tells about a lock without holding it. Cheap to clone; may outlive the guard, and then says that the lock was released.
+/// Tells about a lock without holding it.
+///
+/// It is cheap to clone. It may outlive the guard, and then tells that the lock was released.
 #[derive(Clone)]
 pub struct Watch {
-    handle: Handle,
-    slot: Arc<Slot>,
+    pub(super) handle: Handle,
+    pub(super) slot: Arc<Slot>,
 }
 
 impl Watch {
-    /// Whether the lock is valid now: one reading of the clock.
+    /// Returns whether the lock is valid now. It costs one reading of the clock.
     pub fn is_valid(&self) -> bool {
         self.handle.0.host.now() < self.slot.valid_until() && !self.is_forked()
     }
 
-    /// How long the lock is valid from now on; zero once it is lost.
+    /// Returns the remaining validity; zero once the lock is lost.
     pub fn remaining(&self) -> Duration {
         if self.is_forked() {
             return Duration::ZERO;
@@ -195,10 +219,10 @@ impl Watch {
         self.slot.valid_until().since(self.handle.0.host.now())
     }
 
-    /// Whether the lock is valid now, as a result.
+    /// Returns `Ok` if the lock is valid now, for use with `?`. It costs one reading of the clock.
     ///
     /// # Errors
-    /// [`LossCause`] if it is not.
+    /// [`LossCause`] if the lock is not valid.
     pub fn check(&self) -> Result<(), LossCause> {
         if self.is_valid() {
             Ok(())
@@ -209,15 +233,16 @@ impl Watch {
         }
     }
 
-    /// A future that ends when the lock is lost or released, never later than its validity. From then on [`check`](Self::check) gives
-    /// the same cause.
+    /// Returns a future that ends when the lock is lost or released, and never later than its
+    /// validity. From then on [`check`](Self::check) returns the same cause.
     ///
-    /// *Cancel safety*: it may be dropped and asked for again at any time.
+    /// # Cancel safety
+    /// It may be dropped and asked for again at any time.
     pub fn lost(&self) -> Lost {
         Lost { watch: self.clone(), waiter: None }
     }
 
-    fn is_forked(&self) -> bool {
+    pub(super) fn is_forked(&self) -> bool {
         self.handle.0.is_forked()
     }
 
@@ -235,7 +260,11 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// The future of [`Guard::lost`]. It borrows nothing.
+/// The future of [`Guard::lost`] and [`Watch::lost`]. It returns the cause of the loss, and borrows
+/// nothing.
+///
+/// # Cancel safety
+/// It may be dropped and asked for again at any time.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Lost {
     watch: Watch,
@@ -244,7 +273,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Keeps the calling thread until the lock is lost.
+    /// Blocks the calling thread until the lock is lost, and returns the cause.
     ///
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
@@ -289,82 +318,5 @@ impl Drop for Lost {
 impl fmt::Debug for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lost").field("watch", &self.watch).finish_non_exhaustive()
-    }
-}
-
-/// The future of [`Guard::extend`].
-#[must_use = "futures do nothing until they are polled"]
-pub struct Extending<'a> {
-    guard: &'a Guard,
-    state: ExtendingState,
-}
-
-enum ExtendingState {
-    Start(Result<Ttl, ConfigError>),
-    Waiting(ExtensionId),
-    Done,
-}
-
-impl Extending<'_> {
-    /// Keeps the calling thread until the extension is settled.
-    ///
-    /// # Errors
-    /// [`ExtendError`].
-    ///
-    /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
-    #[track_caller]
-    pub fn wait(self) -> Result<Duration, ExtendError> {
-        let handle = self.guard.watch.handle.clone();
-        handle.wait(self).unwrap_or(Err(ExtendError::Lost(LossCause::DriverEnded)))
-    }
-}
-
-impl Future for Extending<'_> {
-    /// How long the lock is valid from now on.
-    type Output = Result<Duration, ExtendError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Guard { watch, id, .. } = self.guard;
-        if watch.is_forked() {
-            return Poll::Ready(Err(ExtendError::Lost(LossCause::Forked)));
-        }
-        if let ExtendingState::Start(ttl) = &self.state {
-            let started = match ttl.clone() {
-                Ok(ttl) => watch.handle.0.command(|machine, now| {
-                    machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
-                }),
-                Err(error) => Err(RequestError::Invalid(error)),
-            };
-            match started {
-                Ok(extension) => self.state = ExtendingState::Waiting(extension),
-                Err(error) => {
-                    self.state = ExtendingState::Done;
-                    return Poll::Ready(Err(match (watch.slot.loss(), error) {
-                        (Some(cause), RequestError::UnknownLock) => ExtendError::Lost(cause),
-                        (_, error) => ExtendError::Request(error),
-                    }));
-                }
-            }
-        }
-        let ExtendingState::Waiting(extension) = self.state else { return Poll::Pending };
-        watch.slot.poll_extended(extension, cx).map(|result| {
-            self.state = ExtendingState::Done;
-            result.map(|_| watch.remaining())
-        })
-    }
-}
-
-impl Drop for Extending<'_> {
-    fn drop(&mut self) {
-        if let (ExtendingState::Waiting(extension), false) = (&self.state, self.guard.watch.is_forked()) {
-            self.guard.watch.slot.forget_extension(*extension);
-        }
-    }
-}
-
-impl fmt::Debug for Extending<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extending").finish_non_exhaustive()
     }
 }

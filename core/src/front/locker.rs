@@ -1,4 +1,4 @@
-//! Where locks come from.
+//! The locker: where locks come from.
 
 use std::error::Error;
 use std::fmt;
@@ -10,22 +10,27 @@ use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
 use super::observe::Subject;
-use super::release::Release;
+use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
 use super::shared::Handle;
+use super::slot::Slot;
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
-use crate::protocol::{Config, RequestError, Resumption, Token};
+use crate::protocol::{Config, LockId, Resumption, Token};
 
-/// Locks over a set of masters. Cheap to clone; clones share connections and may be used from any thread and task.
+/// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
-/// A locker works only in the process that opened it. In a forked child of that process every request ends at once with
-/// [`RequestError::Forked`], guards are not valid, and dropping them releases nothing; the child opens a locker of its own. (`fork`
-/// copies memory and sockets, but none of the other threads: so [`Locker::masters`] and [`Locker::report`] must not be called there.)
+/// [`Locker::lock`] and [`Locker::try_lock`] request locks. A locker is cheap to clone; clones
+/// share connections and may be used from any thread and task. The connections are closed when the
+/// last clone, guard and future is dropped.
 ///
-/// Locks are sought with [`Locker::lock`] and [`Locker::try_lock`]. The connections are closed when the last clone, guard and
-/// future is gone.
+/// # Forks
+/// A locker works only in the process that opened it. In a forked child of that process every
+/// request ends at once with [`AcquireError::Forked`](crate::AcquireError::Forked), guards are not
+/// valid, and dropping them releases nothing. The child opens its own locker. `fork` copies memory
+/// and sockets, but none of the other threads, so [`Locker::masters`] and [`Locker::report`] must
+/// not be called in the child: another thread may have been copied while it held their mutex.
 #[derive(Clone)]
 pub struct Locker {
     handle: Handle,
@@ -37,67 +42,95 @@ impl Locker {
         Self { handle, config }
     }
 
-    /// Seeks a lock, with attempts until it is ours or the time is over.
+    /// Requests a lock and waits for it for at most 10 s, unless [`Request::timeout`] or
+    /// [`ConfigBuilder::timeout`](crate::ConfigBuilder::timeout) sets another limit;
+    /// `.timeout(None)` waits for as long as it takes.
     ///
-    /// The request does nothing until it is awaited, or waited for with [`Request::wait`].
+    /// The request does nothing until it is awaited, or [`Request::wait`] is called.
+    ///
+    /// The default has an end because a call that never returns while masters are down hides the
+    /// outage. To wait as a mutex in memory does:
+    ///
+    /// ```
+    /// # async fn wait(locker: quorlock_core::front::Locker) -> Result<(), quorlock_core::AcquireError> {
+    /// let guard = locker.lock("invoice:42").timeout(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lock(&self, resource: impl AsRef<[u8]>) -> Request {
         Request::new(self.handle.clone(), &self.config, self.config.resource(resource), None)
     }
 
-    /// Goes on with a lock that was handed on ([`Guard::hand_on`](super::Guard::hand_on)), in this process or another one.
+    /// Goes on with a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)), in
+    /// this process or another one.
     ///
-    /// It is asked for once, as an extension by the request's TTL, and is valid as if it had been extended. Its number, if it has one, stays.
-    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) says that it is too late. After
-    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) it stands as it stood, and may be asked for again.
+    /// Masters are asked once, to extend the lock by the request's TTL, and it is then valid as if
+    /// it had been extended. Its fencing token, if it has one, stays the same.
+    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) means that it is too late. After
+    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is as it was, and may be
+    /// resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
         Request::new(self.handle.clone(), &self.config, self.config.resource(resource), Some(lock))
     }
 
-    /// Releases a lock that was handed on, and tells whether a quorum of masters still held it.
+    /// Releases a lock that was handed over, by its token. The future waits for the masters'
+    /// answers and tells whether a quorum still held the lock.
     ///
-    /// *Cancel safety*: the release is sent by this call itself; the future only waits for the answers.
+    /// The future's errors are [`ReleaseError`]'s.
     ///
-    /// # Errors
-    /// [`RequestError`], and nothing was sent.
-    pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Result<Release, RequestError> {
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
+        match self.send_release(resource.as_ref(), token) {
+            Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None),
+            Err(error) => Release::refused(self.handle.clone(), error),
+        }
+    }
+
+    fn send_release(&self, resource: &[u8], token: Token) -> Result<(LockId, Arc<Slot>), ReleaseError> {
         let resource = self.config.resource(resource)?;
         if self.handle.0.is_forked() {
-            return Err(RequestError::Forked);
+            return Err(ReleaseError::Forked);
         }
-        let (id, slot) = self.handle.0.begin(Subject::of(&resource), |running, now| {
+        let sent = self.handle.0.begin(Subject::of(&resource), |running, now| {
             running.machine.release_token(&resource, token, now)
         })?;
-        Ok(Release::new(self.handle.clone(), slot, id, None))
+        Ok(sent)
     }
 
-    /// Seeks a lock with one attempt.
+    /// Requests a lock with a single attempt: it does not wait for the present holder.
     ///
-    /// It never goes ahead of callers of this process that wait for the lock: while there are some it ends with
-    /// [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing was sent.
+    /// It never goes ahead of callers of this process that wait for the lock: while there are some,
+    /// it ends with [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent.
     ///
-    /// An attempt that found only connections which something in between had dropped while they were quiet is made once more, on
-    /// fresh ones: it has not asked anybody yet.
+    /// An attempt that finds only connections that were dropped by a middlebox while they were
+    /// quiet has reached no master. It is made once more, on new connections.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
-        self.lock(resource).attempts(1).within(None::<Duration>)
+        self.lock(resource).attempts(1).timeout(None::<Duration>)
     }
 
-    /// Tells all masters that nothing can be locked yet, so that they need not wait for the restart guard's longest TTL: for the first use of a
-    /// new set of masters.
+    /// Tells all masters that nothing can be locked yet, so that they vote at once instead of after
+    /// the restart guard's longest TTL. It is for the first use of a new set of masters.
     ///
-    /// Call it only if that is true. All masters must answer; if some of them vote already and others do not, nothing is changed, since
-    /// locks may be held. If all vote already there is nothing to do.
+    /// Call it only if it is true that nothing is locked. All masters must answer. If some of them
+    /// vote already and others do not, nothing is changed, because locks may be held. If all vote
+    /// already, there is nothing to do.
+    ///
+    /// The future's errors are [`BootstrapError`](crate::BootstrapError)'s.
     pub fn bootstrap(&self) -> Bootstrap {
         Bootstrap::new(self.handle.clone())
     }
 
-    /// Runs any future on the calling thread, in the transport's way of waiting.
+    /// Runs any future on the calling thread, in the transport's way of waiting, and returns its
+    /// output.
     ///
-    /// For many locks at once on one thread: with the blocking transport the thread serves the sockets itself whenever the future waits, so that
-    /// no other thread stands between a request and its answer, and what all tasks of an executor have asked for goes out in one write for each
-    /// master.
+    /// It is for many locks at once on one thread. With the blocking transport the thread serves
+    /// the sockets itself whenever the future waits: no other thread stands between a request and
+    /// its answer, and what all tasks of an executor request goes out in one write for each master.
     ///
-    /// `None` if the transport's [`Host`](super::Host) stopped waiting before the future was ready, which those of this project never do, or if
-    /// this process is a forked child and the future is not ready at once.
+    /// Returns `None` if the transport's [`Host`](super::Host) stops waiting before the future is
+    /// ready, which the transports of this project never do, or if this process is a forked child
+    /// and the future is not ready at once.
     ///
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
@@ -106,22 +139,24 @@ impl Locker {
         self.handle.wait(pin!(future))
     }
 
-    /// How each master stands.
+    /// Returns the state of each master, in the order of the configuration.
     pub fn masters(&self) -> Vec<(Endpoint, MasterState)> {
         let running = self.handle.0.engine.look();
         self.config.masters.iter().cloned().zip(running.machine.masters().map(|(_, state)| state)).collect()
     }
 
-    /// What this locker and its clones have done since it was opened, in numbers, and how it stands: for metrics.
+    /// Returns what this locker and its clones have done since it was opened, in numbers, and the
+    /// present state: for metrics.
     ///
-    /// Counting costs next to nothing and is always on. A report allocates the list of the masters, and holds up other callers for as long as it takes to copy it.
+    /// Counting costs next to nothing and is always on. A report allocates the list of masters, and
+    /// holds up other callers while it is copied.
     pub fn report(&self) -> Report {
         let shared = &self.handle.0;
         let running = shared.engine.look();
         running.figures.report(&self.config, &running.machine, shared.host.now())
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -141,6 +176,17 @@ pub enum OpenError {
     NoRuntime,
     /// The operating system gave no thread, or no way to wait for sockets.
     System(io::Error),
+}
+
+impl OpenError {
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NoRuntime => "no_runtime",
+            Self::System(_) => "system",
+        }
+    }
 }
 
 impl fmt::Display for OpenError {

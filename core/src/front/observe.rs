@@ -1,4 +1,4 @@
-//! Spans and events for `tracing`. `core/docs/observability.md` names them all.
+//! Spans and events for `tracing`. `guide::observability` names them all.
 //!
 //! Subscribers are called under no mutex: what comes about under one is gathered as notices and told behind it. No token and no password is ever
 //! in what is told.
@@ -13,7 +13,6 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, event, info_span};
 
 use super::host::Host;
-use super::report::Refusals;
 use super::wake::contain;
 use crate::connection::Warning;
 use crate::endpoint::{Address, Endpoint};
@@ -101,9 +100,9 @@ impl Acquisition {
 
     pub(super) fn refused(&mut self, error: &AcquireError) {
         self.is_settled = true;
-        let reason = Refusals::reason(error);
-        self.span.record("quorlock.outcome", reason);
-        self.span.record("error.type", reason);
+        let kind = error.kind();
+        self.span.record("quorlock.outcome", kind);
+        self.span.record("error.type", kind);
         self.span.record("quorlock.error", display(error));
         let Some(ballot) = error.ballot() else { return };
         self.span.record("quorlock.attempts", ballot.attempts());
@@ -264,8 +263,7 @@ impl Notice {
                 });
             }
             Self::Lost { resource, cause } => {
-                let reason = if cause == LossCause::NotHeld { "not_held" } else { "expired" };
-                tell!(WARN, "quorlock.lost", "lock lost", { quorlock.resource = %resource, quorlock.cause = reason });
+                tell!(WARN, "quorlock.lost", "lock lost", { quorlock.resource = %resource, quorlock.cause = cause.kind() });
             }
             Self::Released { resource, outcome } => {
                 tell!(DEBUG, "quorlock.released", "released", { quorlock.resource = %resource, quorlock.outcome = outcome });

@@ -32,7 +32,7 @@ const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 /// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait
 /// in a socket would count as silence.
 ///
-/// The page `docs/driving.md` in this crate's folder tells why it is so, with a whole transport.
+/// [`guide::driving`](crate::guide::driving) explains each step, and has a whole transport.
 ///
 /// When a port is dropped, all that wait for a lock are told that the driver has ended.
 pub struct Port {

@@ -9,26 +9,42 @@ use std::task::{Context, Poll};
 
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::protocol::{Ballot, LockId, LossCause, ReleaseOutcome};
+use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, ReleaseOutcome, TooManyLocks};
 
 /// The future of [`Guard::release`](super::Guard::release) and [`Locker::release`](super::Locker::release).
+///
+/// # Cancel safety
+/// The release was sent before this future existed. Dropping it only forgoes the outcome.
 #[must_use = "the release is on its way; await it to learn whether the lock was still ours"]
 pub struct Release {
     handle: Handle,
-    slot: Arc<Slot>,
-    id: LockId,
-    /// How the lock was lost before it was released.
-    loss: Option<LossCause>,
-    is_done: bool,
+    state: State,
+}
+
+enum State {
+    /// Nothing was sent.
+    Refused(ReleaseError),
+    Sent {
+        id: LockId,
+        slot: Arc<Slot>,
+        /// How the lock was lost before it was released.
+        loss: Option<LossCause>,
+    },
+    Done,
 }
 
 impl Release {
     /// A release that has been sent; `loss` is how the lock was lost before.
     pub(super) fn new(handle: Handle, slot: Arc<Slot>, id: LockId, loss: Option<LossCause>) -> Self {
-        Self { handle, slot, id, loss, is_done: false }
+        Self { handle, state: State::Sent { id, slot, loss } }
     }
 
-    /// Keeps the calling thread until the masters have answered.
+    /// A release that could not be sent.
+    pub(super) fn refused(handle: Handle, error: ReleaseError) -> Self {
+        Self { handle, state: State::Refused(error) }
+    }
+
+    /// Blocks the calling thread until the masters have answered.
     ///
     /// # Errors
     /// [`ReleaseError`].
@@ -46,28 +62,31 @@ impl Future for Release {
     type Output = Result<(), ReleaseError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.handle.0.is_forked() {
+        let this = &mut *self;
+        if this.handle.0.is_forked() {
             return Poll::Ready(Err(ReleaseError::Forked));
         }
-        let outcome = match self.slot.poll_released(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(outcome) => outcome,
+        let result = match &this.state {
+            State::Refused(error) => Err(error.clone()),
+            State::Sent { slot, loss, .. } => match slot.poll_released(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(ReleaseOutcome::StillOurs)) => Ok(()),
+                Poll::Ready(Some(ReleaseOutcome::NotOurs)) => Err(ReleaseError::NotOurs(*loss)),
+                Poll::Ready(Some(ReleaseOutcome::Unknown(ballot))) => Err(ReleaseError::Unknown(ballot)),
+                Poll::Ready(None) => Err(ReleaseError::DriverEnded),
+            },
+            State::Done => return Poll::Pending,
         };
-        self.is_done = true;
-        Poll::Ready(match outcome {
-            Some(ReleaseOutcome::StillOurs) => Ok(()),
-            Some(ReleaseOutcome::NotOurs) => Err(ReleaseError::NotOurs(self.loss)),
-            Some(ReleaseOutcome::Unknown(ballot)) => Err(ReleaseError::Unknown(ballot)),
-            None => Err(ReleaseError::DriverEnded),
-        })
+        this.state = State::Done;
+        Poll::Ready(result)
     }
 }
 
 impl Drop for Release {
     fn drop(&mut self) {
-        if !self.is_done && !self.handle.0.is_forked() {
-            self.handle.0.engine.look().forget(self.id);
-            self.slot.forget(Waiter::Holder);
+        if let (State::Sent { id, slot, .. }, false) = (&self.state, self.handle.0.is_forked()) {
+            self.handle.0.engine.look().forget(*id);
+            slot.forget(Waiter::Holder);
             // The process may end with this.
             self.handle.0.flush_now();
         }
@@ -80,19 +99,51 @@ impl fmt::Debug for Release {
     }
 }
 
-/// Why a release cannot say that the lock was ours until now. The lock is given up in every case.
+/// Why a release cannot say that the lock was ours until now. A guard is given up in every case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// A quorum of masters no longer held it for us; somebody else may have held it meanwhile. Holds how it was lost, if that was
-    /// known before.
+    /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The
+    /// cause is how it was lost, if that was known before the release.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),
-    /// The I/O loop of the locker has ended; what the sockets took was sent.
+    /// The resource given to [`Locker::release`](super::Locker::release) is invalid. Nothing was
+    /// sent.
+    Invalid(ConfigError),
+    /// As many locks are held or waited for as the configuration allows, so
+    /// [`Locker::release`](super::Locker::release) sent nothing.
+    TooManyLocks {
+        /// The limit.
+        limit: usize,
+    },
+    /// The transport's I/O loop has ended, so no answer can arrive. What the sockets took was sent.
     DriverEnded,
     /// This process is a forked child of the one that holds the lock. Nothing was sent, and the parent's guard is as it was.
     Forked,
+}
+
+impl ReleaseError {
+    /// Returns what every master said, if too few of them answered.
+    pub fn ballot(&self) -> Option<&Ballot> {
+        match self {
+            Self::Unknown(ballot) => Some(ballot),
+            _ => None,
+        }
+    }
+
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotOurs(_) => "not_ours",
+            Self::Unknown(_) => "unknown",
+            Self::Invalid(_) => "invalid",
+            Self::TooManyLocks { .. } => "too_many_locks",
+            Self::DriverEnded => "driver_ended",
+            Self::Forked => "forked",
+        }
+    }
 }
 
 impl fmt::Display for ReleaseError {
@@ -107,10 +158,32 @@ impl fmt::Display for ReleaseError {
                 "{} released, but too few masters answered to say whether it was still ours: {ballot}",
                 ballot.resource()
             ),
-            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+            Self::Invalid(error) => write!(f, "not released: {error}"),
+            Self::TooManyLocks { limit } => write!(f, "not released: {}", TooManyLocks { limit: *limit }),
+            Self::DriverEnded => f.write_str(DRIVER_ENDED),
             Self::Forked => LossCause::Forked.fmt(f),
         }
     }
 }
 
-impl Error for ReleaseError {}
+impl Error for ReleaseError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotOurs(Some(cause)) => Some(cause),
+            Self::Invalid(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ConfigError> for ReleaseError {
+    fn from(error: ConfigError) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+impl From<TooManyLocks> for ReleaseError {
+    fn from(TooManyLocks { limit }: TooManyLocks) -> Self {
+        Self::TooManyLocks { limit }
+    }
+}

@@ -4,49 +4,51 @@ use std::time::Duration;
 
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
-use crate::protocol::AcquireError;
+use crate::protocol::{AcquireError, LossCause};
 
-/// What a locker, with all its clones, has done since it was opened, and how it stands: see [`Locker::report`](super::Locker::report).
+/// What a locker and its clones have done since it was opened, and the present state: see
+/// [`Locker::report`](super::Locker::report).
 ///
-/// Counts only grow; [`Report::held`], [`Report::waiting`] and [`Report::masters`] are of this moment.
+/// Counts only grow. [`Report::held`], [`Report::waiting`] and [`Report::masters`] are of this
+/// moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// Locks that were asked for.
+    /// Requests for locks that have ended.
     pub acquisitions: Acquisitions,
-    /// Extensions that callers asked for.
+    /// Extensions that callers requested.
     pub extensions: Extensions,
-    /// How holding ended by the holder's will.
+    /// How holders ended their locks.
     pub releases: Releases,
     /// Held locks that were lost.
     pub losses: Losses,
-    /// Renewals in the background that moved the end of a lock's validity.
+    /// Renewals in the background that extended a lock.
     pub renewals: u64,
     /// Locks that are held now.
     pub held: usize,
-    /// Callers that wait for a lock now.
+    /// Callers that are waiting for a lock now.
     pub waiting: u64,
     /// Each master, in the order of the configuration.
     pub masters: Vec<MasterReport>,
 }
 
-/// Locks that were asked for, and are not waited for any more.
+/// Requests for locks that have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Acquisitions {
-    /// Those that were granted.
+    /// Requests that were granted.
     pub granted: u64,
-    /// Those that were not, by reason.
+    /// Requests that ended with an error, by its kind.
     pub refused: Refusals,
-    /// Those whose future was dropped before it was ready.
+    /// Requests whose future was dropped before it was ready.
     pub abandoned: u64,
-    /// Rounds of requests that were made for the granted and the refused ones.
+    /// Attempts that were made for the requests that were granted or refused.
     pub attempts: u64,
-    /// How long it took from the first poll until the caller had the granted lock.
+    /// How long the granted requests took, from the first poll until the caller had the guard.
     pub latency: Latency,
 }
 
-/// Acquisitions that ended with an [`AcquireError`], by its kind.
+/// Requests that ended with an [`AcquireError`], by its [kind](AcquireError::kind).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Refusals {
@@ -60,38 +62,38 @@ pub struct Refusals {
     pub too_late: u64,
     /// [`AcquireError::NotHeld`].
     pub not_held: u64,
-    /// [`AcquireError::Request`].
-    pub request: u64,
+    /// [`AcquireError::Invalid`].
+    pub invalid: u64,
+    /// [`AcquireError::TooManyLocks`].
+    pub too_many_locks: u64,
+    /// [`AcquireError::NoEntropy`].
+    pub no_entropy: u64,
     /// [`AcquireError::DriverEnded`].
     pub driver_ended: u64,
 }
 
 impl Refusals {
-    /// Each reason by name, as in the field `quorlock.outcome` of the span.
-    pub fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// Returns each kind of error with its count. The words are those of [`AcquireError::kind`] and
+    /// of the span's field `quorlock.outcome`. A forked child counts nothing, so
+    /// [`AcquireError::Forked`] is not among them.
+    pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("held_by_another", self.held_by_another),
             ("no_quorum", self.no_quorum),
             ("misconfigured", self.misconfigured),
             ("too_late", self.too_late),
             ("not_held", self.not_held),
-            ("request", self.request),
+            ("invalid", self.invalid),
+            ("too_many_locks", self.too_many_locks),
+            ("no_entropy", self.no_entropy),
             ("driver_ended", self.driver_ended),
         ]
         .into_iter()
     }
 
-    /// The name of an error's kind.
-    #[cfg(feature = "tracing")]
-    pub(super) fn reason(error: &AcquireError) -> &'static str {
-        let mut one = Self::default();
-        one.count(error);
-        one.by_reason().find(|(_, count)| *count > 0).map_or("", |(reason, _)| reason)
-    }
-
-    /// All of them.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
-        self.by_reason().map(|(_, count)| count).sum()
+        self.by_kind().map(|(_, count)| count).sum()
     }
 
     pub(super) fn count(&mut self, error: &AcquireError) {
@@ -101,23 +103,26 @@ impl Refusals {
             AcquireError::Misconfigured(_) => &mut self.misconfigured,
             AcquireError::TooLate(_) => &mut self.too_late,
             AcquireError::NotHeld(_) => &mut self.not_held,
-            AcquireError::Request(_) => &mut self.request,
+            AcquireError::Invalid(_) => &mut self.invalid,
+            AcquireError::TooManyLocks { .. } => &mut self.too_many_locks,
+            AcquireError::NoEntropy => &mut self.no_entropy,
+            AcquireError::Forked => return,
             AcquireError::DriverEnded => &mut self.driver_ended,
         } += 1;
     }
 }
 
-/// Extensions that callers asked for ([`Guard::extend`](super::Guard::extend)).
+/// Extensions that callers requested ([`Guard::extend`](super::Guard::extend)).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Extensions {
-    /// Those that a quorum granted.
+    /// Extensions that a quorum granted.
     pub granted: u64,
-    /// The others.
+    /// Extensions that failed.
     pub failed: u64,
 }
 
-/// How holding ended by the holder's will.
+/// How holders ended their locks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Releases {
@@ -127,21 +132,23 @@ pub struct Releases {
     pub not_ours: u64,
     /// Releases to which too few masters answered.
     pub unknown: u64,
-    /// Guards that were dropped, so that nobody has asked.
+    /// Guards that were dropped, so that the outcome is not known.
     pub dropped: u64,
-    /// Locks that were handed on.
-    pub handed_on: u64,
+    /// Locks that were handed over.
+    pub handed_over: u64,
 }
 
 impl Releases {
-    /// Each outcome by name; the first three as in the event `quorlock.released`.
+    /// Returns each outcome with its count. The first three words are those of the event
+    /// `quorlock.released`; the second and third are also those of
+    /// [`ReleaseError::kind`](super::ReleaseError::kind).
     pub fn by_outcome(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("still_ours", self.still_ours),
             ("not_ours", self.not_ours),
             ("unknown", self.unknown),
             ("dropped", self.dropped),
-            ("handed_on", self.handed_on),
+            ("handed_over", self.handed_over),
         ]
         .into_iter()
     }
@@ -158,25 +165,26 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Each cause by name, as in the event `quorlock.lost`.
-    pub fn by_cause(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [("expired", self.expired), ("not_held", self.not_held)].into_iter()
+    /// Returns each cause with its count. The words are those of [`LossCause::kind`] and of the
+    /// event `quorlock.lost`.
+    pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [(LossCause::Expired.kind(), self.expired), (LossCause::NotHeld.kind(), self.not_held)].into_iter()
     }
 }
 
-/// One master.
+/// A master's state and its connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MasterReport {
     /// Where it is.
     pub endpoint: Endpoint,
-    /// How it stands.
+    /// Its state.
     pub state: MasterState,
-    /// For how long it does not vote yet under the restart guard, by what it said last.
+    /// How long it will not vote yet because of the restart guard, by its last answer.
     pub quarantine: Option<Duration>,
-    /// Connections that were asked for, the first one and those that never stood included.
+    /// Attempts to connect, including the first one and those that failed.
     pub connections_asked_for: u64,
-    /// Connections that stood, but for the first one.
+    /// Connections that were opened, without the first one.
     pub reconnects: u64,
 }
 
@@ -192,7 +200,7 @@ pub struct Latency {
 const BUCKETS: usize = Latency::BOUNDS.len() + 1;
 
 impl Latency {
-    /// The buckets' upper bounds, which belong to them; above the last one there is one bucket more.
+    /// The buckets' inclusive upper bounds. One more bucket is above the last bound.
     pub const BOUNDS: [Duration; 16] = [
         Duration::from_micros(100),
         Duration::from_micros(250),
@@ -221,33 +229,34 @@ impl Latency {
         self.longest = self.longest.max(span);
     }
 
-    /// Each bucket's upper bound, `None` for the last one, and how many spans are in this bucket and in none before.
+    /// Returns each bucket's upper bound, `None` for the last one, with the number of spans in this
+    /// bucket alone.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
         Self::BOUNDS.into_iter().map(Some).chain([None]).zip(self.buckets)
     }
 
-    /// How many there are.
+    /// Returns the number of spans.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// All together.
+    /// Returns the sum of all spans.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// The mean, if there are any.
+    /// Returns the mean, or `None` without any span.
     pub fn mean(&self) -> Option<Duration> {
         let nanos = self.sum.as_nanos().checked_div(self.count().into())?;
         Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    /// The shortest one, if there are any.
+    /// Returns the shortest span, or `None` without any.
     pub fn shortest(&self) -> Option<Duration> {
         self.shortest
     }
 
-    /// The longest one, if there are any.
+    /// Returns the longest span, or `None` without any.
     pub fn longest(&self) -> Option<Duration> {
         self.shortest.map(|_| self.longest)
     }

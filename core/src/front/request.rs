@@ -1,31 +1,35 @@
 //! The request for a lock, and the future that it becomes.
 
-use std::error::Error;
 use std::fmt;
-use std::future::{Future, IntoFuture, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::engine::Taken;
 use super::figures::Figures;
-use super::guard::{Guard, Watch};
+use super::guard::Guard;
 use super::observe::{Acquisition, Subject};
 use super::shared::{Handle, Shared};
 use super::slot::Slot;
-use crate::protocol::{
-    Acquire, AcquireError, Config, ConfigError, LockId, LossCause, RequestError, Resource, Resumption, Ttl,
-};
+use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resource, Resumption, Ttl};
 use crate::time::Instant;
 
-/// A lock that is wanted. Await it for a [`Guard`], or call [`Request::wait`] in code that is not async.
+/// A request for a lock. Await it for a [`Guard`], or call [`Request::wait`] in code that is not
+/// async.
+///
+/// It does nothing until then. Settings that are invalid are told then, too, as
+/// [`AcquireError::Invalid`].
+///
+/// # Cancel safety
+/// See [`Acquiring`], the future that it becomes.
 #[must_use = "a request does nothing until it is awaited or waited for"]
 pub struct Request {
     handle: Handle,
     resource: Result<Resource, ConfigError>,
     ttl: Result<Ttl, ConfigError>,
-    within: Option<Duration>,
+    timeout: Option<Duration>,
     attempts: Option<u32>,
     renew_for: Option<Duration>,
     longest_hold: Duration,
@@ -45,7 +49,7 @@ impl Request {
             handle,
             resource,
             ttl: Ok(config.ttl),
-            within: config.within,
+            timeout: config.timeout,
             attempts: None,
             renew_for: None,
             longest_hold: config.longest_hold,
@@ -55,63 +59,74 @@ impl Request {
         }
     }
 
-    /// How long the keys live; the configuration's TTL unless set. In whole milliseconds.
+    /// Sets how long the keys live, in whole milliseconds. The configuration's TTL unless set.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Ttl::new(ttl);
         self
     }
 
-    /// How long to go on trying; the configuration's span unless set, `None` for as long as it takes. Zero is a single try, as with
-    /// [`Locker::try_lock`](super::Locker::try_lock): its one round is not cut short.
-    pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.within = limit.into();
+    /// Sets how long to wait for the lock. The configuration's timeout unless set, which is 10 s by
+    /// default; `None` waits for as long as it takes.
+    ///
+    /// Zero is a single try, as with [`Locker::try_lock`](super::Locker::try_lock): its one round
+    /// is not cut short.
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
         self
     }
 
-    /// How many attempts to make; as many as fit unless set.
+    /// Sets how many attempts to make. As many as the timeout allows unless set; zero counts as
+    /// one.
     ///
-    /// That limits no time: an attempt is made when there is reason to think that the lock may be free, and before the first one others of
-    /// this process may have their turn. [`Self::within`] does.
+    /// It limits no time, which [`Request::timeout`] does: an attempt is made when the lock may be
+    /// free, and before the first one other callers of this process may have their turn.
     pub fn attempts(mut self, limit: u32) -> Self {
         self.attempts = Some(limit.max(1));
         self
     }
 
-    /// Renews the lock in the background at a third of its TTL, for the configuration's longest hold.
+    /// Renews the lock in the background, each third of its TTL, for the configuration's longest
+    /// hold.
     pub fn renew(mut self) -> Self {
         self.renew_for = Some(self.longest_hold);
         self
     }
 
-    /// Renews the lock in the background at a third of its TTL, for so long after the grant at most. After that its validity runs
-    /// out by itself.
+    /// Renews the lock in the background, each third of its TTL, until this long after the grant.
+    /// Then its validity runs out.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
         self
     }
 
-    /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every grant of this resource before, whatever clocks do. One round trip if the
-    /// masters agree on the number, two if not.
+    /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every earlier fenced
+    /// grant of this resource, whatever clocks do.
     ///
-    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that never expires. Numbers stay in order as long
-    /// as counters are not lost on a majority of the masters: with memory limits use `noeviction` or a policy for keys with an end of
-    /// life only (`volatile-…`), and persistence. With the restart guard counters that were lost start above all that was issued before, if
-    /// the masters' clocks differ by no more than its longest TTL. Whoever deletes counters, when a resource is never used again, makes its numbers begin anew.
+    /// It takes one round trip if the masters agree on the number, and two if not. Holders whose
+    /// request is not fenced exclude and are excluded all the same.
     ///
-    /// Holders that do not ask for a number exclude and are excluded all the same.
+    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that
+    /// never expires. Numbers stay in order as long as a majority of the masters keeps its
+    /// counters: use persistence, and with memory limits `noeviction` or a policy that evicts only
+    /// keys with a TTL (`volatile-…`). With the restart guard, counters that were lost start above
+    /// all that were issued before, if the masters' clocks differ by no more than its longest TTL.
+    /// Deleting a counter restarts its numbering: delete it only together with its resource.
     pub fn fenced(mut self) -> Self {
         self.fenced = true;
         self
     }
 
-    /// Has each renewal and extension put the lock back on masters that lost it, or never had it, while a quorum still holds it: so a
-    /// lock outlives the loss of the masters that granted it, one after the other. A master counts again from the next renewal on.
+    /// Has each renewal and extension put the lock back on masters that lost it or never had it,
+    /// while a quorum still holds it.
+    ///
+    /// So a lock outlives the loss of the masters that granted it, one after the other. A master
+    /// counts again from the next renewal on.
     pub fn heal(mut self) -> Self {
         self.healing = true;
         self
     }
 
-    /// Seeks the lock and keeps the calling thread until that is settled.
+    /// Requests the lock and blocks the calling thread until it is granted, or cannot be.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -124,52 +139,8 @@ impl Request {
         handle.wait(self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
     }
 
-    /// Runs `body` under the lock, with renewal, and releases it. Renewal goes on for the configuration's longest hold unless
-    /// [`Request::renew_for`] says otherwise.
-    ///
-    /// *Cancel safety*: dropping this future drops `body`'s and releases the lock. When the lock is lost, `body`'s future is
-    /// dropped at its present await point.
-    ///
-    /// # Errors
-    /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result, if there was one, came too late.
-    pub async fn run<T, F>(self, body: impl FnOnce(Watch) -> F) -> Result<T, ScopeError>
-    where
-        F: Future<Output = T>,
-    {
-        let guard = self.renewed().await.map_err(ScopeError::NotAcquired)?;
-        let mut lost = guard.lost();
-        let mut body = pin!(body(guard.watch()));
-        // The loss comes first: a body that would go on after it must not.
-        let outcome = poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
-            Poll::Ready(cause) => Poll::Ready(Err(cause)),
-            Poll::Pending => body.as_mut().poll(cx).map(Ok),
-        })
-        .await;
-        let value = outcome.map_err(ScopeError::Lost)?;
-        guard.check().map_err(ScopeError::Lost)?;
-        // What the masters say now cannot change what has been done under a valid lock.
-        let _ = guard.release().await;
-        Ok(value)
-    }
-
-    /// Runs `body` under the lock on this thread, with renewal, and releases it. As it cannot be stopped from outside, `body` asks
-    /// [`Watch::check`] before whatever must not happen without the lock. A panic in it releases the lock.
-    ///
-    /// # Errors
-    /// [`ScopeError::NotAcquired`]: `body` was not called. [`ScopeError::Lost`]: its result came too late.
-    ///
-    /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
-    #[track_caller]
-    pub fn run_wait<T>(self, body: impl FnOnce(Watch) -> T) -> Result<T, ScopeError> {
-        let guard = self.renewed().wait().map_err(ScopeError::NotAcquired)?;
-        let value = body(guard.watch());
-        guard.check().map_err(ScopeError::Lost)?;
-        let _ = guard.release().wait();
-        Ok(value)
-    }
-
-    fn renewed(self) -> Self {
+    /// With renewal: for as long as was said, or for the configuration's longest hold.
+    pub(super) fn renewed(self) -> Self {
         if self.renew_for.is_some() { self } else { self.renew() }
     }
 }
@@ -179,13 +150,13 @@ impl IntoFuture for Request {
     type IntoFuture = Acquiring;
 
     fn into_future(self) -> Acquiring {
-        let Self { handle, resource, ttl, within, attempts, renew_for, fenced, healing, resumption, .. } =
+        let Self { handle, resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption, .. } =
             self;
         let wanted = match (resource, ttl) {
             (Ok(resource), Ok(ttl)) => {
-                Ok(Acquire { resource, ttl, within, attempts, renew_for, fenced, healing, resumption })
+                Ok(Acquire { resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
             }
-            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Err(error), _) | (_, Err(error)) => Err(error.into()),
         };
         Acquiring { handle, state: State::Start(wanted) }
     }
@@ -196,7 +167,7 @@ impl fmt::Debug for Request {
         f.debug_struct("Request")
             .field("resource", &self.resource)
             .field("ttl", &self.ttl)
-            .field("within", &self.within)
+            .field("timeout", &self.timeout)
             .field("attempts", &self.attempts)
             .field("renew_for", &self.renew_for)
             .field("fenced", &self.fenced)
@@ -205,10 +176,12 @@ impl fmt::Debug for Request {
     }
 }
 
-/// The future of a [`Request`].
+/// The future of a [`Request`]. It returns a [`Guard`].
 ///
-/// *Cancel safety*: nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up and releases
-/// on every master that may have granted it, also those whose answers are still on their way.
+/// # Cancel safety
+/// Nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up
+/// and releases the lock on every master that may have granted it, including those whose answers
+/// are still on their way.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Acquiring {
     handle: Handle,
@@ -216,7 +189,7 @@ pub struct Acquiring {
 }
 
 enum State {
-    Start(Result<Acquire, ConfigError>),
+    Start(Result<Acquire, AcquireError>),
     Seeking { id: LockId, slot: Arc<Slot>, resource: Resource, since: Instant, seen: Acquisition },
     Done,
 }
@@ -227,10 +200,11 @@ impl Future for Acquiring {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.handle.0.is_forked() {
-            return Poll::Ready(Err(RequestError::Forked.into()));
+            return Poll::Ready(Err(AcquireError::Forked));
         }
         if let State::Start(wanted) = &this.state {
-            match wanted.as_ref().map_err(invalid).and_then(|wanted| State::seek(&this.handle.0, wanted)) {
+            match wanted.as_ref().map_err(Clone::clone).and_then(|wanted| State::seek(&this.handle.0, wanted))
+            {
                 Ok(seeking) => this.state = seeking,
                 Err(error) => {
                     this.handle.0.engine.look().figures.refused_at_once(&error);
@@ -271,10 +245,6 @@ impl Future for Acquiring {
     }
 }
 
-fn invalid(error: &ConfigError) -> AcquireError {
-    AcquireError::Request(RequestError::Invalid(error.clone()))
-}
-
 impl State {
     /// Starts to seek a lock.
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
@@ -300,32 +270,5 @@ impl Drop for Acquiring {
 impl fmt::Debug for Acquiring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquiring").finish_non_exhaustive()
-    }
-}
-
-/// Why a scoped run gave no result.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ScopeError {
-    /// The lock was not acquired, and the body was not called.
-    NotAcquired(AcquireError),
-    /// The lock was lost before the body had ended.
-    Lost(LossCause),
-}
-
-impl fmt::Display for ScopeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAcquired(error) => write!(f, "{error}"),
-            Self::Lost(cause) => write!(f, "stopped: {cause}"),
-        }
-    }
-}
-
-impl Error for ScopeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotAcquired(error) => Some(error),
-            Self::Lost(cause) => Some(cause),
-        }
     }
 }

@@ -105,8 +105,8 @@ impl Shared {
     }
 
     /// Leaves a lock to the process that is given its token.
-    pub(super) fn hand_on(&self, id: LockId) -> Option<Resumption> {
-        let handed = self.engine.change(|running, now| running.hand_on(id, now));
+    pub(super) fn hand_over(&self, id: LockId) -> Option<Resumption> {
+        let handed = self.engine.change(|running, now| running.hand_over(id, now));
         self.flush();
         handed
     }

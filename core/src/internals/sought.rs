@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::jitter::Jitter;
 use crate::lock::{Attempt, Effects, Lock, Order, Report, State};
 use crate::protocol::{
-    Acquire, Answer, Config, Entropy, Event, ExtensionId, FencingToken, LockId, MasterId, RequestError, Ttl,
+    Acquire, Answer, Config, Entropy, EntropyFailed, Event, ExtendError, ExtensionId, FencingToken, LockId,
+    MasterId, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::Bid;
@@ -59,7 +60,7 @@ impl Sought {
         wanted: &Acquire,
         now: Instant,
         around: &mut Around<'_, E>,
-    ) -> Result<Self, RequestError> {
+    ) -> Result<Self, EntropyFailed> {
         let mut lock = Lock::queued(LockId::FIRST, wanted, now);
         lock.attempt(Attempt::default(), &mut around.effects(now))?;
         Ok(Self { lock, bid: None })
@@ -93,8 +94,8 @@ impl Sought {
     }
 
     /// The caller takes the grant: until when it is valid, if it still is.
-    pub fn hand_over<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
-        let (valid_until, report) = self.lock.hand_over(&mut around.effects(now));
+    pub fn take<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
+        let (valid_until, report) = self.lock.take(&mut around.effects(now));
         self.hear(report, now, around);
         valid_until
     }
@@ -109,7 +110,7 @@ impl Sought {
         ttl: Ttl,
         now: Instant,
         around: &mut Around<'_, E>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), ExtendError> {
         self.lock.extend(ExtensionId::numbered(number), ttl, &mut around.effects(now))
     }
 

@@ -3,16 +3,16 @@
 use super::releasing::Releasing;
 use super::shared::Context;
 use super::{Effects, Lock, NOTICE, Next, Phase, Report, Stage};
-use crate::protocol::{ExtensionId, LossCause, ReleaseOutcome, RequestError, Resumption, Ttl};
+use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resumption, Ttl};
 use crate::time::Instant;
 
 impl Lock {
     /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
-    pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
+    pub(crate) fn take(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return (None, Report::Nothing);
         };
-        match held.hand_over(&mut Context { base, keys, effects }) {
+        match held.take(&mut Context { base, keys, effects }) {
             Ok(valid_until) => (Some(valid_until), Report::Nothing),
             Err(next) => (None, self.go_on(next, effects)),
         }
@@ -24,9 +24,9 @@ impl Lock {
         id: ExtensionId,
         ttl: Ttl,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), ExtendError> {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
-            return Err(RequestError::UnknownLock);
+            return Err(ExtendError::Lost(LossCause::Released));
         };
         held.extend(id, ttl, &mut Context { base, keys, effects })
     }
@@ -50,10 +50,10 @@ impl Lock {
     }
 
     /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None` if it is not held any more.
-    pub(crate) fn hand_on(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
+    pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
         let resumption = self.resumption();
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
-        held.end_extensions(LossCause::HandedOn, &mut Context { base, keys, effects });
+        held.end_extensions(LossCause::HandedOver, &mut Context { base, keys, effects });
         self.stage = Stage::Over;
         resumption
     }
@@ -84,7 +84,7 @@ impl Lock {
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
             Stage::Told => return,
-            // Handed on, and not taken by the one to which it was.
+            // Handed over, and not taken by the one to which it was.
             Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
             Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
                 Context { base: &mut self.base, keys, effects }.clear_all();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::jitter::Jitter;
-use crate::protocol::{Config, Entropy, Event, MasterSet, Request, RequestError, Token};
+use crate::protocol::{Config, Entropy, EntropyFailed, Event, MasterSet, Request, Token};
 use crate::time::Instant;
 
 /// One request for a set of masters.
@@ -34,9 +34,9 @@ impl Effects<'_> {
         }
     }
 
-    pub(super) fn fresh_token(&mut self) -> Result<Token, RequestError> {
+    pub(super) fn fresh_token(&mut self) -> Result<Token, EntropyFailed> {
         let mut bytes = [0; Token::BYTES];
-        self.entropy.fill(&mut bytes).map_err(|_| RequestError::NoEntropy)?;
+        self.entropy.fill(&mut bytes)?;
         Ok(Token::from_bytes(bytes))
     }
 }

@@ -7,8 +7,7 @@ use super::shared::Context;
 use super::{NOTICE, Next};
 use crate::jitter::Jitter;
 use crate::protocol::{
-    Action, Answer, Event, ExtendError, ExtensionId, LossCause, MasterId, MasterSet, RequestError, Ttl, Vote,
-    Votes,
+    Action, Answer, Event, ExtendError, ExtensionId, LossCause, MasterId, MasterSet, Ttl, Vote, Votes,
 };
 use crate::time::Instant;
 
@@ -65,9 +64,9 @@ impl Held {
         id: ExtensionId,
         ttl: Ttl,
         cx: &mut Context<'_, '_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), ExtendError> {
         if !self.has_room() {
-            return Err(RequestError::TooManyExtensions);
+            return Err(ExtendError::TooManyExtensions);
         }
         self.start_extension(Some(id), ttl, cx);
         Ok(())

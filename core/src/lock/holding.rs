@@ -26,7 +26,7 @@ pub(super) struct Held {
     pub(super) valid_until: Instant,
     /// Whether the caller has it; until then its end is no loss to anybody.
     pub(super) taken: bool,
-    /// Whether it was handed on to us. Until it is taken it is not ours to release.
+    /// Whether it was handed over to us. Until it is taken it is not ours to release.
     pub(super) was_resumed: bool,
     pub(super) renewal: Option<Renewal>,
     pub(super) extensions: Vec<Extension>,
@@ -108,7 +108,7 @@ impl Held {
     }
 
     /// The caller takes it, if it is still valid; if not, the lock is sought further.
-    pub(super) fn hand_over(&mut self, cx: &mut Context<'_, '_>) -> Result<Instant, Next> {
+    pub(super) fn take(&mut self, cx: &mut Context<'_, '_>) -> Result<Instant, Next> {
         let now = cx.effects.now;
         if now + NOTICE < self.valid_until {
             self.taken = true;

@@ -137,7 +137,7 @@ impl Lock {
         Self { base: Base::new(id, wanted, now), stage: Stage::Queued }
     }
 
-    /// Goes on with a lock that was handed on.
+    /// Goes on with a lock that was handed over.
     pub(crate) fn resumed(
         id: LockId,
         wanted: &Acquire,

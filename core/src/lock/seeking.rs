@@ -4,7 +4,7 @@ use super::acquiring::{Attempt, Trying};
 use super::clearing::Clearing;
 use super::shared::{Context, Keys};
 use super::{Effects, Lock, Phase, Stage, State};
-use crate::protocol::{AcquireError, Action, Ballot, Event, MasterSet, Request, RequestError, Vote};
+use crate::protocol::{AcquireError, Action, Ballot, EntropyFailed, Event, MasterSet, Request, Vote};
 
 impl Lock {
     /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
@@ -12,7 +12,7 @@ impl Lock {
         &mut self,
         attempt: Attempt,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), EntropyFailed> {
         debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
         let base = &mut self.base;
@@ -50,7 +50,7 @@ impl Lock {
         masters: MasterSet,
         watch: bool,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), EntropyFailed> {
         if self.state() == State::Queued {
             // The script compares a token, and this one is nowhere.
             let keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);

@@ -39,11 +39,11 @@ pub(crate) struct Grant {
 
 impl Base {
     pub(super) fn new(id: LockId, wanted: &Acquire, now: Instant) -> Self {
-        let (within, attempts) = wanted.limits();
+        let (timeout, attempts) = wanted.limits();
         let is_fenced =
             wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
         Self {
-            give_up_at: within.map(|limit| now + limit),
+            give_up_at: timeout.map(|limit| now + limit),
             attempts_allowed: attempts,
             renew_for: wanted.renew_for,
             is_fenced,

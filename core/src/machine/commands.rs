@@ -5,7 +5,8 @@ use super::slot::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
-    Acquire, BootstrapError, Entropy, ExtensionId, LockId, RequestError, Resource, Resumption, Token, Ttl,
+    Acquire, AcquireError, BootstrapError, Entropy, ExtendError, ExtensionId, LockId, LossCause, Resource,
+    Resumption, Token, TooManyLocks, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::Entry;
@@ -17,8 +18,9 @@ impl<E: Entropy> Machine<E> {
     /// front. When the lock in front lets go, the next one's request follows its releases in the same write.
     ///
     /// # Errors
-    /// [`RequestError`], and nothing was sent.
-    pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, RequestError> {
+    /// [`AcquireError::Invalid`], [`AcquireError::TooManyLocks`] and [`AcquireError::NoEntropy`].
+    /// Nothing was sent.
+    pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
         self.check_room()?;
         let id = self.locks.next_id();
@@ -30,7 +32,7 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// The lock that is wanted, and where it waits; it has asked already if it need not.
-    fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(Lock, Place), RequestError> {
+    fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(Lock, Place), AcquireError> {
         if let Some(resumption) = wanted.resumption {
             let lock = Lock::resumed(id, wanted, resumption, &mut effects!(self, now));
             return Ok((lock, Place::Outside(None)));
@@ -53,7 +55,7 @@ impl<E: Entropy> Machine<E> {
                 };
                 if let Err(error) = begun {
                     self.contenders.leave_front(&wanted.resource);
-                    return Err(error);
+                    return Err(error.into());
                 }
                 Place::Front { next_attempt }
             }
@@ -71,10 +73,10 @@ impl<E: Entropy> Machine<E> {
     /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought further within the caller's
     /// limits, and another [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that nobody has taken is not
     /// lost but sought further, too, when its validity ends.
-    pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
+    pub fn take(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
         let mut valid_until = None;
         self.input(lock, now, |lock, effects| {
-            let (until, report) = lock.hand_over(effects);
+            let (until, report) = lock.take(effects);
             valid_until = until;
             report
         });
@@ -85,8 +87,10 @@ impl<E: Entropy> Machine<E> {
     /// Asks for a lock to be valid for `ttl` from now. It ends with [`Event::Extended`](super::Event::Extended).
     ///
     /// # Errors
-    /// [`RequestError`], and nothing was sent.
-    pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, RequestError> {
+    /// [`ExtendError::Invalid`], [`ExtendError::TooManyExtensions`], and [`ExtendError::Lost`]
+    /// where the lock is not held: one that the machine does not know counts as released. Nothing
+    /// was sent.
+    pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, ExtendError> {
         self.config.check_ttl(ttl)?;
         self.extensions += 1;
         let id = ExtensionId(self.extensions);
@@ -95,7 +99,7 @@ impl<E: Entropy> Machine<E> {
             lock.extend(id, ttl, effects)
         });
         self.settle(now);
-        started.unwrap_or(Err(RequestError::UnknownLock)).map(|()| id)
+        started.unwrap_or(Err(ExtendError::Lost(LossCause::Released))).map(|()| id)
     }
 
     /// Ends the renewal of a lock; it stays valid for what remains.
@@ -115,25 +119,26 @@ impl<E: Entropy> Machine<E> {
 
     /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
     /// is not held any more.
-    pub fn hand_on(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
+    pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
-            lock.hand_on(effects)
+            lock.hand_over(effects)
         });
         self.settle(now);
         handed.flatten()
     }
 
-    /// Releases a lock that was handed on, by its token. It ends with [`Event::Released`](super::Event::Released).
+    /// Releases a lock that was handed over, by its token. It ends with
+    /// [`Event::Released`](super::Event::Released).
     ///
     /// # Errors
-    /// [`RequestError::TooManyLocks`], and nothing was sent.
+    /// [`TooManyLocks`], and nothing was sent.
     pub fn release_token(
         &mut self,
         resource: &Resource,
         token: Token,
         now: Instant,
-    ) -> Result<LockId, RequestError> {
+    ) -> Result<LockId, TooManyLocks> {
         self.check_room()?;
         let id = self.locks.next_id();
         let lock = Lock::released(id, resource, token, &mut effects!(self, now));
@@ -147,12 +152,13 @@ impl<E: Entropy> Machine<E> {
     /// [`Event::Bootstrapped`](super::Event::Bootstrapped); only if all masters answer, and none has voted yet or all do, is anything changed.
     ///
     /// # Errors
-    /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::Request`], and nothing was sent.
+    /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::TooManyLocks`], and nothing was
+    /// sent.
     pub fn bootstrap(&mut self, now: Instant) -> Result<LockId, BootstrapError> {
         if self.config.fleet.is_none() {
             return Err(BootstrapError::NoRestartGuard);
         }
-        self.check_room().map_err(BootstrapError::Request)?;
+        self.check_room()?;
         let id = self.locks.next_id();
         let bootstrap = Bootstrap::new(id, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Bootstrap(bootstrap), Place::Outside(None)));
@@ -160,9 +166,9 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    fn check_room(&self) -> Result<(), RequestError> {
+    fn check_room(&self) -> Result<(), TooManyLocks> {
         let limit = self.config.max_locks;
-        if self.locks.len() >= limit { Err(RequestError::TooManyLocks { limit }) } else { Ok(()) }
+        if self.locks.len() >= limit { Err(TooManyLocks { limit }) } else { Ok(()) }
     }
 
     /// Gives a lock up, sought or held, without an event: its keys are released wherever they may be.

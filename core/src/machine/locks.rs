@@ -5,9 +5,7 @@ use super::slab::Slab;
 use super::slot::{Place, Slot, Task};
 use crate::connection::News;
 use crate::lock::{Attempt, Effects, Grant, Lock, Report, State};
-use crate::protocol::{
-    AcquireError, Answer, Decision, Entropy, LockId, MasterId, RequestError, Resource, Tally, Vote,
-};
+use crate::protocol::{Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Resource, Tally, Vote};
 use crate::time::Instant;
 use crate::waiting::{self, Begin, Bid, Contenders};
 
@@ -229,9 +227,9 @@ fn plan(place: &mut Place, at: Option<Instant>) {
     }
 }
 
-fn tell_failure(begun: Result<(), RequestError>, lock: &mut Lock, effects: &mut Effects<'_>) {
+fn tell_failure(begun: Result<(), EntropyFailed>, lock: &mut Lock, effects: &mut Effects<'_>) {
     if let Err(error) = begun {
-        lock.fail(AcquireError::Request(error), effects);
+        lock.fail(error.into(), effects);
     }
 }
 

@@ -52,9 +52,10 @@ use crate::waiting::Contenders;
 /// It does nothing by itself. A driver feeds it inputs and commands, each with the time, and after each drains
 /// [`Machine::poll_output`] until that says [`Output::Wake`]:
 ///
-/// - *Commands*: [`acquire`](Self::acquire), [`hand_over`](Self::hand_over), [`extend`](Self::extend),
-///   [`stop_renewal`](Self::stop_renewal), [`hand_on`](Self::hand_on), [`release`](Self::release),
-///   [`release_token`](Self::release_token), [`cancel`](Self::cancel), [`bootstrap`](Self::bootstrap).
+/// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
+///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
+///   [`release`](Self::release), [`release_token`](Self::release_token), [`cancel`](Self::cancel),
+///   [`bootstrap`](Self::bootstrap).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).

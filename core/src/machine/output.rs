@@ -71,18 +71,18 @@ pub enum WakeReason {
     Lock(LockId),
 }
 
-/// How a master stands.
+/// The state of a master's connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MasterState {
-    /// Its connection is being opened, and there is hope.
+    /// Its connection is being opened, and no attempt has failed yet.
     Opening,
-    /// It votes.
+    /// It is connected and votes.
     Ready {
-        /// What its operator should know.
+        /// What its operator should know; empty if all is well.
         warnings: Vec<Warning>,
     },
-    /// It has no vote, for this reason; the connection is tried again by and by.
+    /// It has no vote, for this reason. Connecting is tried again after `reconnect_delay`.
     Down(Cause),
 }
 

@@ -143,8 +143,8 @@ mod tests {
         let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(Duration::from_secs(10)).unwrap());
         for number in 0..3_000 {
             let now = nanos(number);
-            let within = Some(Duration::from_secs(10));
-            let wanted = Acquire { within, ..Acquire::new(resource.clone(), ttl) };
+            let timeout = Some(Duration::from_secs(10));
+            let wanted = Acquire { timeout, ..Acquire::new(resource.clone(), ttl) };
             let lock = machine.acquire(&wanted, now).unwrap();
             if number >= 100 {
                 machine.cancel(lock, now);

@@ -9,30 +9,33 @@ use super::{FencingToken, MasterSet, Resource, Token, Ttl};
 pub struct Acquire {
     /// What to lock.
     pub resource: Resource,
-    /// The life of its keys.
+    /// How long its keys live.
     pub ttl: Ttl,
-    /// How long to go on trying; `None` for as long as it takes. One round's answers are awaited in any case no
-    /// longer than the configured time-outs. Zero is a single try: the same as one attempt and no limit of time.
-    pub within: Option<Duration>,
-    /// How many rounds to make; `None` for as many as fit. With one it is not waited for at all; with more that limits no time.
+    /// How long to wait for the lock; `None` for as long as it takes. Zero is a single try: the
+    /// same as one attempt without a timeout. In any case the answers of one round are awaited no
+    /// longer than the configured request timeout.
+    pub timeout: Option<Duration>,
+    /// How many attempts to make; `None` for as many as the timeout allows. One attempt does not
+    /// wait for the present holder; more limit no time.
     pub attempts: Option<u32>,
-    /// How long after the grant renewal goes on in the background; `None` for not at all.
+    /// How long after the grant the lock is renewed in the background; `None` for no renewal.
     pub renew_for: Option<Duration>,
-    /// Whether the grant is to have a fencing token.
+    /// Whether the grant gets a fencing token.
     pub fenced: bool,
     /// Whether extensions put the key back on masters that do not have it.
     pub healing: bool,
-    /// The lock to go on with, instead of a new one.
+    /// The lock to resume, instead of a new one.
     pub resumption: Option<Resumption>,
 }
 
 impl Acquire {
-    /// This lock, with attempts for as long as it takes, and nothing else.
+    /// Creates a request without a timeout, a limit of attempts, renewal, a fencing token and
+    /// healing.
     pub const fn new(resource: Resource, ttl: Ttl) -> Self {
         Self {
             resource,
             ttl,
-            within: None,
+            timeout: None,
             attempts: None,
             renew_for: None,
             fenced: false,
@@ -43,9 +46,9 @@ impl Acquire {
 
     /// How long to go on, and how many attempts to make.
     pub(crate) fn limits(&self) -> (Option<Duration>, Option<u32>) {
-        match self.within {
+        match self.timeout {
             Some(Duration::ZERO) => (None, Some(1)),
-            within => (within, self.attempts),
+            timeout => (timeout, self.attempts),
         }
     }
 
@@ -55,13 +58,14 @@ impl Acquire {
     }
 }
 
-/// A lock that was granted to somebody else, and handed on.
+/// What a process needs to resume a lock that was granted to another process or locker.
 ///
-/// It also says which masters must not be counted as holders of the token, because whoever was granted the lock may yet write a release to
-/// them: it names them by their place, so that both sides must list the same masters in the same order.
+/// It also tells which masters must not be counted as holders of the token, because the process
+/// that was granted the lock may still write a release to them. It names them by their place, so
+/// both sides must list the same masters in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resumption {
-    /// What its keys hold.
+    /// The token that its keys hold.
     pub token: Token,
     /// Its fencing token, if it was granted one.
     pub fencing_token: Option<FencingToken>,
@@ -69,24 +73,26 @@ pub struct Resumption {
 }
 
 impl Resumption {
-    /// A lock of which nothing is known but its token, and its number if it has one.
+    /// Creates a resumption from a token, and a fencing token if the lock has one, where nothing
+    /// else is known.
     pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
         Self { token, fencing_token, uncounted: MasterSet::EMPTY }
     }
 
-    /// Whether every master may be counted.
+    /// Returns whether every master may be counted as a holder.
     pub const fn counts_all(self) -> bool {
         self.uncounted.bits() == 0
     }
 
-    /// All but the number as text, for handing it to another process: the token's 40 digits, and behind a hyphen which masters must not be
-    /// counted, if any. Keep it out of logs.
+    /// Returns everything but the fencing token as text, to give it to another process: the token's
+    /// 40 digits, and behind a hyphen which masters must not be counted, if any. Keep it out of
+    /// logs.
     pub fn expose(self) -> String {
         let token = self.token.expose();
         if self.uncounted.is_empty() { token } else { format!("{token}-{:x}", self.uncounted.bits()) }
     }
 
-    /// What [`Resumption::expose`] wrote, or `None` if this is anything else.
+    /// Reads what [`Resumption::expose`] wrote. Returns `None` if the text is anything else.
     pub fn from_text(text: &str, fencing_token: Option<FencingToken>) -> Option<Self> {
         let (token, uncounted) = match text.split_once('-') {
             Some((token, bits)) => (token, MasterSet::from_bits(u64::from_str_radix(bits, 16).ok()?)),

@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
-use super::{Ballot, Cause, RequestError, Vote};
+use super::{Ballot, Cause, DRIVER_ENDED, FORKED, TooManyLocks, Vote};
 use crate::endpoint::Endpoint;
 
-/// Why not all masters were told that nothing can be locked yet. Those that were not go on to wait.
+/// Why not all masters were told that nothing can be locked yet. Those that were not told still
+/// wait for the quarantine to end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BootstrapError {
@@ -14,12 +15,34 @@ pub enum BootstrapError {
     NoRestartGuard,
     /// These masters vote already and others do not: locks may be held.
     InUse(Vec<Endpoint>),
-    /// Not every master answered. Where that was only the second time, some have been told, and the others end their wait by themselves.
+    /// Not every master answered. If only the second round failed, some masters have been told, and
+    /// the others end their wait by themselves.
     Unreached(Box<Ballot>),
-    /// So much is under way that nothing more is taken on.
-    Request(RequestError),
-    /// The transport's I/O loop has ended, so nobody can answer.
+    /// As many locks are held or waited for as the configuration allows. Nothing was sent.
+    TooManyLocks {
+        /// The limit.
+        limit: usize,
+    },
+    /// This process is a forked child of the one that opened the locker, and must open its own.
+    /// Nothing was sent.
+    Forked,
+    /// The transport's I/O loop has ended, so no answer can arrive.
     DriverEnded,
+}
+
+impl BootstrapError {
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NoRestartGuard => "no_restart_guard",
+            Self::InUse(_) => "in_use",
+            Self::Unreached(_) => "unreached",
+            Self::TooManyLocks { .. } => "too_many_locks",
+            Self::Forked => "forked",
+            Self::DriverEnded => "driver_ended",
+        }
+    }
 }
 
 impl fmt::Display for BootstrapError {
@@ -46,10 +69,17 @@ impl fmt::Display for BootstrapError {
                 }
                 Ok(())
             }
-            Self::Request(error) => write!(f, "{error}"),
-            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+            Self::TooManyLocks { limit } => write!(f, "{}", TooManyLocks { limit: *limit }),
+            Self::Forked => f.write_str(FORKED),
+            Self::DriverEnded => f.write_str(DRIVER_ENDED),
         }
     }
 }
 
 impl Error for BootstrapError {}
+
+impl From<TooManyLocks> for BootstrapError {
+    fn from(TooManyLocks { limit }: TooManyLocks) -> Self {
+        Self::TooManyLocks { limit }
+    }
+}

@@ -6,7 +6,8 @@ use crate::time::Instant;
 /// Something that a caller waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A quorum granted the lock. Call [`Machine::hand_over`](crate::Machine::hand_over) when the caller takes it.
+    /// A quorum granted the lock. Call [`Machine::take`](crate::Machine::take) when the caller
+    /// takes it.
     Granted {
         /// Which.
         lock: LockId,

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum EvictionPolicy {
-    /// `noeviction`: it refuses writes.
+    /// `noeviction`: writes are refused.
     NoEviction,
     /// `allkeys-lru`: any key, the least recently used first.
     AllKeysLru,
@@ -14,15 +14,15 @@ pub enum EvictionPolicy {
     AllKeysLfu,
     /// `allkeys-random`: any key.
     AllKeysRandom,
-    /// `volatile-lru`: keys with an end of life, the least recently used first.
+    /// `volatile-lru`: keys with a TTL, the least recently used first.
     VolatileLru,
-    /// `volatile-lfu`: keys with an end of life, the least frequently used first.
+    /// `volatile-lfu`: keys with a TTL, the least frequently used first.
     VolatileLfu,
-    /// `volatile-random`: keys with an end of life.
+    /// `volatile-random`: keys with a TTL.
     VolatileRandom,
-    /// `volatile-ttl`: keys with an end of life, the nearest end first.
+    /// `volatile-ttl`: keys with a TTL, the nearest end first.
     VolatileTtl,
-    /// A name that is not known here, so it is taken for one that removes keys.
+    /// A name that this version does not know. It is treated as a policy that removes keys.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ impl EvictionPolicy {
         ("volatile-ttl", Self::VolatileTtl),
     ];
 
-    /// The policy of this name, as in `maxmemory-policy`.
+    /// Returns the policy of this name, as in `maxmemory-policy`, or `None` if it is not known.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }

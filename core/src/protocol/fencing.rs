@@ -3,22 +3,25 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A number that is larger than that of every earlier grant of the same resource.
+/// A number that is larger than that of every earlier fenced grant of the same resource.
 ///
 /// A lock alone cannot keep a holder that was paused for too long from writing late. A store can: it remembers the largest
-/// fencing token that it has seen and refuses whoever comes with a smaller one (Martin Kleppmann, "How to do
-/// distributed locking", section "Making the lock safe with fencing").
+/// fencing token that it has seen and refuses writes with a smaller one.
 ///
-/// Numbers rise, but not by one: attempts that came to nothing use some up. They stay below 2^53, so that any language's doubles hold
-/// them.
+/// Numbers rise, but not by one: failed attempts use some up. They stay below 2^53, so that a
+/// double holds them exactly.
+///
+/// Source: Martin Kleppmann, "How to do distributed locking", section "Making the lock safe with
+/// fencing".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FencingToken(NonZeroU64);
 
 impl FencingToken {
-    /// The largest: 2^53 − 1.
+    /// The largest fencing token: 2^53 − 1.
     pub const MAX: Self = Self(NonZeroU64::MIN.saturating_add((1 << 53) - 2));
 
-    /// The fencing token of this number; `None` for zero and for what is beyond [`FencingToken::MAX`].
+    /// Creates the fencing token of this number. Returns `None` for zero and above
+    /// [`FencingToken::MAX`].
     pub const fn new(number: u64) -> Option<Self> {
         match NonZeroU64::new(number) {
             Some(number) if number.get() <= Self::MAX.get() => Some(Self(number)),
@@ -26,7 +29,7 @@ impl FencingToken {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u64 {
         self.0.get()
     }

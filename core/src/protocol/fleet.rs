@@ -8,7 +8,8 @@ use super::units::Span;
 /// What all clients of a set of masters must agree on, and what each master keeps in its marker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fleet {
-    /// The longest TTL that any client gives a lock: for so long a master that has lost its data does not vote.
+    /// The longest TTL that any client gives a lock. A master that has lost its data does not vote
+    /// for that time.
     pub longest_ttl: Ttl,
     /// How many masters there are.
     pub masters: u32,

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct MasterId(u8);
 
 impl MasterId {
-    /// The place in the configuration, from 0.
+    /// Returns the master's place in the configuration, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -86,14 +86,15 @@ impl fmt::Debug for MasterSet {
     }
 }
 
-/// How many masters there are, and how many of them must agree: N/2+1, whatever the number that answers.
+/// How many masters are configured, and how many of them must agree: N/2+1, however many of them
+/// answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
     masters: u8,
 }
 
 impl Quorum {
-    /// The most masters that a configuration may name.
+    /// The largest number of masters in a configuration.
     pub const MAX_MASTERS: usize = 64;
 
     pub(crate) fn of(masters: usize) -> Option<Self> {
@@ -101,19 +102,20 @@ impl Quorum {
         (masters > 0 && usize::from(masters) <= Self::MAX_MASTERS).then_some(Self { masters })
     }
 
-    /// N, the number of configured masters.
+    /// Returns N, the number of configured masters.
     pub fn masters(self) -> usize {
         usize::from(self.masters)
     }
 
-    /// N/2+1, the number of votes that decide.
+    /// Returns N/2+1, the number of votes that decide.
     pub fn needed(self) -> usize {
         self.masters() / 2 + 1
     }
 
-    /// Whether so many votes for, with so many not yet cast, decide the matter.
+    /// Returns what this many votes for, with this many not yet cast, decide.
     ///
-    /// Counted over all N masters: one that is dead or was never asked is simply a vote that does not come.
+    /// It counts over all N masters: one that is dead or was never asked is a vote that does not
+    /// come.
     pub fn decide(self, votes_for: usize, not_yet_cast: usize) -> Decision {
         if votes_for >= self.needed() {
             Decision::Won

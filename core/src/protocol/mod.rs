@@ -4,6 +4,7 @@
 //! exists is valid: whoever holds a [`Ttl`], a [`Resource`] or a [`Config`] need not check it again.
 
 mod acquire;
+mod ballot;
 mod bootstrap;
 mod claim;
 mod config;
@@ -24,6 +25,7 @@ mod vote;
 mod votes;
 
 pub use acquire::{Acquire, Resumption};
+pub use ballot::Ballot;
 pub use bootstrap::BootstrapError;
 pub use claim::Claim;
 pub use config::{Config, ConfigBuilder, ConfigError};
@@ -35,7 +37,8 @@ pub use fleet::Fleet;
 pub use ids::{ExtensionId, LockId};
 pub(crate) use masters::MasterSet;
 pub use masters::{Decision, MasterId, Quorum};
-pub use outcome::{AcquireError, Ballot, ExtendError, LossCause, ReleaseOutcome, RequestError};
+pub use outcome::{AcquireError, ExtendError, LossCause, ReleaseOutcome, TooManyLocks};
+pub(crate) use outcome::{DRIVER_ENDED, FORKED};
 pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
 pub use token::Token;

@@ -1,140 +1,21 @@
 //! How commands end, in words that a person can act on.
+//!
+//! Each error prints as one complete sentence. `kind` is a short word for it that stays the same
+//! from version to version, for the labels of metrics; `source` is the error inside, for programs
+//! that look at it.
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
-use super::units::Span;
 use super::vote::Tally;
-use super::{Quorum, Resource, Vote};
-use crate::endpoint::Endpoint;
-
-/// What every master said in the round that settled a command.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Ballot {
-    pub(crate) resource: Resource,
-    pub(crate) masters: Arc<[Endpoint]>,
-    pub(crate) votes: Vec<Vote>,
-    pub(crate) attempts: u32,
-    pub(crate) callers_ahead: usize,
-}
-
-impl Ballot {
-    /// What was to be locked.
-    pub fn resource(&self) -> &Resource {
-        &self.resource
-    }
-
-    /// Each master with its vote, in the order of the configuration.
-    pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
-        // Where no master was asked there are no votes.
-        self.masters.iter().zip(self.votes.iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
-    }
-
-    /// Votes for.
-    pub fn granted(&self) -> usize {
-        Tally::of(&self.votes).granted
-    }
-
-    /// Votes that were needed.
-    pub fn needed(&self) -> usize {
-        Quorum::of(self.masters.len()).map_or(1, Quorum::needed)
-    }
-
-    /// Attempts that were made. The further rounds of one whose split votes were settled are not counted.
-    pub fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
-    /// How many callers of this process hold the lock or were first to ask for it, where that decided and no master was asked; zero
-    /// where the votes decided.
-    pub fn callers_ahead(&self) -> usize {
-        self.callers_ahead
-    }
-}
-
-impl fmt::Display for Ballot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.callers_ahead {
-            0 => {}
-            1 => return f.write_str("another caller in this process holds it or asked for it first"),
-            ahead => return write!(f, "{ahead} other callers in this process hold it or asked for it first"),
-        }
-        write!(f, "{} of {} votes, {} needed (", self.granted(), self.masters.len(), self.needed())?;
-        for (place, (name, vote)) in self.votes().enumerate() {
-            write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
-            match vote {
-                Vote::Outstanding => f.write_str("not heard yet"),
-                Vote::Granted => f.write_str("granted"),
-                Vote::HeldByAnother { remaining: Some(remaining), .. } => {
-                    write!(f, "held by another for {}", Span(remaining))
-                }
-                Vote::HeldByAnother { remaining: None, .. } => f.write_str("held by another"),
-                Vote::NotHeld => f.write_str("holds it no longer"),
-                Vote::Failed(cause) => cause.describe(&self.masters, f),
-            }?;
-        }
-        f.write_str(")")
-    }
-}
-
-impl fmt::Debug for Ballot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ballot({}: {self}, attempt {})", self.resource, self.attempts)
-    }
-}
-
-/// A request that cannot be carried out as it stands: the caller's mistake, nothing was sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// The resource or the TTL is none.
-    Invalid(super::ConfigError),
-    /// The operating system gave no random bytes for a token.
-    NoEntropy,
-    /// So many locks are alive or being sought that no more are taken on.
-    TooManyLocks {
-        /// The limit.
-        limit: usize,
-    },
-    /// So many extensions of this lock are under way that no more are taken on.
-    TooManyExtensions,
-    /// No such lock: it was released or cancelled.
-    UnknownLock,
-    /// This process is a forked child of the one that opened the locker, and must open one of its own.
-    Forked,
-}
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(error) => write!(f, "{error}"),
-            Self::NoEntropy => f.write_str("the operating system gave no random bytes for a token"),
-            Self::TooManyLocks { limit } => {
-                write!(f, "{limit} locks are alive or being sought already; release some, or raise the limit")
-            }
-            Self::TooManyExtensions => f.write_str("too many extensions of this lock are under way"),
-            Self::UnknownLock => f.write_str("no such lock: it was released or cancelled"),
-            Self::Forked => {
-                f.write_str("this locker was opened before a fork; open another one in the child")
-            }
-        }
-    }
-}
-
-impl Error for RequestError {}
-
-impl From<super::ConfigError> for RequestError {
-    fn from(error: super::ConfigError) -> Self {
-        Self::Invalid(error)
-    }
-}
+use super::{Ballot, ConfigError, EntropyFailed, Quorum};
 
 /// Why a lock was not acquired.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Another holds it: a quorum of masters answered, and at least one of them refused because of another's key.
+    /// Another client or caller holds it: a quorum of masters answered, and at least one of them
+    /// refused because its key has another token.
     ///
     /// Or the other is a caller of this process, and no master was asked: a single try never goes ahead of callers that wait, and a
     /// caller that waits behind a holder in this process asks no master. [`Ballot::callers_ahead`] tells how many they are.
@@ -145,16 +26,27 @@ pub enum AcquireError {
     Misconfigured(Box<Ballot>),
     /// A quorum granted it, but so late that nothing was left of its validity.
     TooLate(Box<Ballot>),
-    /// Asked to go on with a lock that was handed on, so many masters did not have its token that a quorum is impossible.
+    /// The request was to resume a lock, and so many masters do not have its token that a quorum is
+    /// impossible.
     NotHeld(Box<Ballot>),
-    /// The request cannot be carried out as it stands.
-    Request(RequestError),
-    /// The transport's I/O loop has ended, so nobody can answer.
+    /// The resource or the TTL is invalid. Nothing was sent.
+    Invalid(ConfigError),
+    /// As many locks are held or waited for as the configuration allows. Nothing was sent.
+    TooManyLocks {
+        /// The limit.
+        limit: usize,
+    },
+    /// The operating system gave no random bytes for a token.
+    NoEntropy,
+    /// This process is a forked child of the one that opened the locker, and must open its own.
+    /// Nothing was sent.
+    Forked,
+    /// The transport's I/O loop has ended, so no answer can arrive.
     DriverEnded,
 }
 
 impl AcquireError {
-    /// What every master said last, if the request was carried out.
+    /// Returns what every master said last, if masters decided.
     pub fn ballot(&self) -> Option<&Ballot> {
         match self {
             Self::HeldByAnother(ballot)
@@ -162,7 +54,28 @@ impl AcquireError {
             | Self::Misconfigured(ballot)
             | Self::TooLate(ballot)
             | Self::NotHeld(ballot) => Some(ballot),
-            Self::Request(_) | Self::DriverEnded => None,
+            Self::Invalid(_)
+            | Self::TooManyLocks { .. }
+            | Self::NoEntropy
+            | Self::Forked
+            | Self::DriverEnded => None,
+        }
+    }
+
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::HeldByAnother(_) => "held_by_another",
+            Self::NoQuorum(_) => "no_quorum",
+            Self::Misconfigured(_) => "misconfigured",
+            Self::TooLate(_) => "too_late",
+            Self::NotHeld(_) => "not_held",
+            Self::Invalid(_) => "invalid",
+            Self::TooManyLocks { .. } => "too_many_locks",
+            Self::NoEntropy => "no_entropy",
+            Self::Forked => "forked",
+            Self::DriverEnded => "driver_ended",
         }
     }
 
@@ -200,8 +113,11 @@ impl fmt::Display for AcquireError {
                     ballot.resource
                 )
             }
-            Self::Request(error) => write!(f, "{error}"),
-            Self::DriverEnded => f.write_str("the I/O loop of this locker has ended"),
+            Self::Invalid(error) => write!(f, "{error}"),
+            Self::TooManyLocks { limit } => write!(f, "{}", TooManyLocks { limit: *limit }),
+            Self::NoEntropy => f.write_str("the operating system gave no random bytes for a token"),
+            Self::Forked => f.write_str(FORKED),
+            Self::DriverEnded => f.write_str(DRIVER_ENDED),
         }
     }
 }
@@ -209,17 +125,51 @@ impl fmt::Display for AcquireError {
 impl Error for AcquireError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Request(error) => Some(error),
+            Self::Invalid(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<RequestError> for AcquireError {
-    fn from(error: RequestError) -> Self {
-        Self::Request(error)
+impl From<ConfigError> for AcquireError {
+    fn from(error: ConfigError) -> Self {
+        Self::Invalid(error)
     }
 }
+
+impl From<TooManyLocks> for AcquireError {
+    fn from(TooManyLocks { limit }: TooManyLocks) -> Self {
+        Self::TooManyLocks { limit }
+    }
+}
+
+impl From<EntropyFailed> for AcquireError {
+    fn from(_: EntropyFailed) -> Self {
+        Self::NoEntropy
+    }
+}
+
+/// What a forked child is told that uses its parent's locker.
+pub(crate) const FORKED: &str = "this locker was opened before a fork; open another one in the child";
+
+/// What is told where nothing drives the locker any more.
+pub(crate) const DRIVER_ENDED: &str = "the I/O loop of this locker has ended";
+
+/// As many locks are held, waited for or being released as the configuration allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooManyLocks {
+    /// The limit.
+    pub limit: usize,
+}
+
+impl fmt::Display for TooManyLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit } = self;
+        write!(f, "{limit} locks are alive or being sought already; release some, or raise the limit")
+    }
+}
+
+impl Error for TooManyLocks {}
 
 /// Why a guard is not valid any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -231,12 +181,26 @@ pub enum LossCause {
     NotHeld,
     /// Its holder released it.
     Released,
-    /// Its holder handed it on.
-    HandedOn,
-    /// The transport's I/O loop has ended, so nobody can renew or watch it.
+    /// Its holder handed it over.
+    HandedOver,
+    /// The transport's I/O loop has ended, so nothing renews or watches it.
     DriverEnded,
     /// This process is a forked child of the one that holds it.
     Forked,
+}
+
+impl LossCause {
+    /// Returns a word for this cause, for the labels of metrics. It is the same in every version.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::NotHeld => "not_held",
+            Self::Released => "released",
+            Self::HandedOver => "handed_over",
+            Self::DriverEnded => "driver_ended",
+            Self::Forked => "forked",
+        }
+    }
 }
 
 impl fmt::Display for LossCause {
@@ -245,8 +209,8 @@ impl fmt::Display for LossCause {
             Self::Expired => "the lock's validity ran out",
             Self::NotHeld => "a quorum of masters no longer holds the lock",
             Self::Released => "the lock was released",
-            Self::HandedOn => "the lock was handed on",
-            Self::DriverEnded => "the I/O loop of this locker has ended",
+            Self::HandedOver => "the lock was handed over",
+            Self::DriverEnded => DRIVER_ENDED,
             Self::Forked => "the lock is held by the process that this one was forked from",
         })
     }
@@ -254,16 +218,40 @@ impl fmt::Display for LossCause {
 
 impl Error for LossCause {}
 
-/// Why an extension did not come about.
+/// Why a lock was not extended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExtendError {
     /// The lock is not held any more.
     Lost(LossCause),
-    /// Too few masters answered; the lock is as valid as it was.
+    /// Too few masters answered. The lock is as valid as it was.
     NoQuorum(Box<Ballot>),
-    /// The request cannot be carried out as it stands; the lock is as valid as it was.
-    Request(RequestError),
+    /// The TTL is invalid. The lock is as valid as it was, and nothing was sent.
+    Invalid(ConfigError),
+    /// Too many extensions of this lock are in flight. The lock is as valid as it was, and nothing
+    /// was sent.
+    TooManyExtensions,
+}
+
+impl ExtendError {
+    /// Returns what every master said, if masters decided.
+    pub fn ballot(&self) -> Option<&Ballot> {
+        match self {
+            Self::NoQuorum(ballot) => Some(ballot),
+            Self::Lost(_) | Self::Invalid(_) | Self::TooManyExtensions => None,
+        }
+    }
+
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Lost(_) => "lost",
+            Self::NoQuorum(_) => "no_quorum",
+            Self::Invalid(_) => "invalid",
+            Self::TooManyExtensions => "too_many_extensions",
+        }
+    }
 }
 
 impl fmt::Display for ExtendError {
@@ -271,12 +259,29 @@ impl fmt::Display for ExtendError {
         match self {
             Self::Lost(cause) => write!(f, "not extended: {cause}"),
             Self::NoQuorum(ballot) => write!(f, "{} not extended: {ballot}", ballot.resource),
-            Self::Request(error) => write!(f, "not extended: {error}"),
+            Self::Invalid(error) => write!(f, "not extended: {error}"),
+            Self::TooManyExtensions => {
+                f.write_str("not extended: too many extensions of this lock are under way")
+            }
         }
     }
 }
 
-impl Error for ExtendError {}
+impl Error for ExtendError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Lost(cause) => Some(cause),
+            Self::Invalid(error) => Some(error),
+            Self::NoQuorum(_) | Self::TooManyExtensions => None,
+        }
+    }
+}
+
+impl From<ConfigError> for ExtendError {
+    fn from(error: ConfigError) -> Self {
+        Self::Invalid(error)
+    }
+}
 
 /// What a release found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -284,7 +289,7 @@ impl Error for ExtendError {}
 pub enum ReleaseOutcome {
     /// A quorum of masters still held the lock for us until now.
     StillOurs,
-    /// A quorum of masters did not: somebody else may have held it meanwhile.
+    /// A quorum of masters did not: another client may have held it meanwhile.
     NotOurs,
     /// Too few masters answered to say. Keys that could not be deleted expire by themselves.
     Unknown(Box<Ballot>),
@@ -292,25 +297,13 @@ pub enum ReleaseOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cause, ConfigError};
+    use super::super::{Cause, MasterId, Resource, Vote};
     use super::*;
 
     fn ballot(votes: [Vote; 3]) -> Ballot {
         let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
         let resource = Resource::new("job").unwrap();
         Ballot { resource, masters: masters.into(), votes: votes.to_vec(), attempts: 3, callers_ahead: 0 }
-    }
-
-    #[test]
-    fn a_ballot_tells_each_vote_and_how_many_were_needed() {
-        let ballot = ballot([Vote::Granted, Vote::NotHeld, Vote::Outstanding]);
-        assert_eq!((ballot.granted(), ballot.needed(), ballot.attempts()), (1, 2, 3));
-        assert_eq!(ballot.resource().to_string(), "job");
-        assert_eq!(ballot.votes().count(), 3);
-        assert_eq!(
-            ballot.to_string(),
-            "1 of 3 votes, 2 needed (a:6379 granted, b:6379 holds it no longer, c:6379 not heard yet)"
-        );
     }
 
     #[test]
@@ -328,8 +321,7 @@ mod tests {
     fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
         let held = Vote::HeldByAnother { remaining: None, holder: None };
         let closed = Vote::Failed(Cause::Closed);
-        let duplicate =
-            Vote::Failed(Cause::SameServer { other: super::super::MasterId::all(1).next().unwrap() });
+        let duplicate = Vote::Failed(Cause::SameServer { other: MasterId::all(1).next().unwrap() });
         let error = |votes| AcquireError::from_ballot(ballot(votes), Quorum::of(3).unwrap());
         assert!(matches!(error([Vote::Granted, Vote::Granted, held]), AcquireError::TooLate(_)));
         assert!(matches!(error([Vote::Granted, held, closed]), AcquireError::HeldByAnother(_)));
@@ -344,28 +336,61 @@ mod tests {
     fn errors_say_what_happened_and_to_which_lock() {
         let boxed = || Box::new(ballot([Vote::Granted; 3]));
         let votes = boxed().to_string();
-        let request = || RequestError::TooManyLocks { limit: 5 };
         let limit = "5 locks are alive or being sought already; release some, or raise the limit";
+        let zero = ConfigError::ZeroTtl;
         for (error, said) in [
             (AcquireError::NoQuorum(boxed()).to_string(), format!("job not acquired: {votes}")),
             (
                 AcquireError::TooLate(boxed()).to_string(),
                 format!("job not acquired: the votes came after its validity had run out: {votes}"),
             ),
-            (AcquireError::from(request()).to_string(), limit.to_owned()),
+            (AcquireError::from(TooManyLocks { limit: 5 }).to_string(), limit.to_owned()),
+            (AcquireError::from(zero.clone()).to_string(), zero.to_string()),
             (AcquireError::DriverEnded.to_string(), "the I/O loop of this locker has ended".to_owned()),
             (
                 ExtendError::Lost(LossCause::NotHeld).to_string(),
                 "not extended: a quorum of masters no longer holds the lock".to_owned(),
             ),
             (ExtendError::NoQuorum(boxed()).to_string(), format!("job not extended: {votes}")),
-            (ExtendError::Request(request()).to_string(), format!("not extended: {limit}")),
+            (ExtendError::from(zero.clone()).to_string(), format!("not extended: {zero}")),
             (LossCause::Expired.to_string(), "the lock's validity ran out".to_owned()),
-            (RequestError::from(ConfigError::ZeroTtl).to_string(), ConfigError::ZeroTtl.to_string()),
         ] {
             assert_eq!(error, said);
         }
-        assert!(AcquireError::from(request()).source().is_some_and(|error| error.to_string() == limit));
-        assert!(AcquireError::NoQuorum(boxed()).source().is_none());
+    }
+
+    #[test]
+    fn an_error_inside_of_another_is_its_source() {
+        fn source(error: &dyn Error) -> Option<String> {
+            error.source().map(ToString::to_string)
+        }
+        let boxed = || Box::new(ballot([Vote::Granted; 3]));
+        let zero = ConfigError::ZeroTtl;
+        assert_eq!(source(&AcquireError::Invalid(zero.clone())), Some(zero.to_string()));
+        assert_eq!(source(&AcquireError::NoQuorum(boxed())), None);
+        assert_eq!(source(&ExtendError::Invalid(zero.clone())), Some(zero.to_string()));
+        assert_eq!(source(&ExtendError::NoQuorum(boxed())), None);
+        let lost = LossCause::Released;
+        assert_eq!(source(&ExtendError::Lost(lost)), Some(lost.to_string()));
+    }
+
+    #[test]
+    fn each_kind_of_error_has_a_word_of_its_own() {
+        let boxed = || Box::new(ballot([Vote::Granted; 3]));
+        let kinds = [
+            AcquireError::HeldByAnother(boxed()),
+            AcquireError::NoQuorum(boxed()),
+            AcquireError::Misconfigured(boxed()),
+            AcquireError::TooLate(boxed()),
+            AcquireError::NotHeld(boxed()),
+            AcquireError::Invalid(ConfigError::ZeroTtl),
+            AcquireError::TooManyLocks { limit: 5 },
+            AcquireError::NoEntropy,
+            AcquireError::Forked,
+            AcquireError::DriverEnded,
+        ]
+        .map(|error| error.kind());
+        let words = "held_by_another no_quorum misconfigured too_late not_held invalid too_many_locks no_entropy forked driver_ended";
+        assert_eq!(kinds.join(" "), words);
     }
 }

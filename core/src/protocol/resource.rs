@@ -13,9 +13,10 @@ use super::{ConfigError, Fleet};
 /// Its name is the key without the prefix of the configuration
 /// ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and guards show the name.
 ///
-/// Any bytes will do, from 1 to [`Resource::MAX_BYTES`]. The key is a plain Redis string, so that
-/// every client that follows the Redis distributed-locks page, section "Correct implementation with
-/// a single instance", excludes and is excluded by this one.
+/// Any bytes are allowed, from 1 to [`Resource::MAX_BYTES`] of them, except names that begin with
+/// those of fencing counters and of the restart guard's marker. The key is a plain Redis string, so
+/// that every client that follows the Redis distributed-locks page, section "Correct implementation
+/// with a single instance", excludes and is excluded by this one.
 #[derive(Clone)]
 pub struct Resource(
     /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource, of which each
@@ -34,7 +35,7 @@ impl Resource {
     /// What the names of fencing counters and of the restart guard's marker begin with.
     pub(crate) const RESERVED: &str = "quorlock:fence or quorlock:restart-guard";
 
-    /// A resource with this name, whose key has no prefix. For one with the prefix of a
+    /// Creates a resource with this name, whose key has no prefix. For one with the prefix of a
     /// configuration see [`Config::resource`](crate::Config::resource).
     ///
     /// # Errors
@@ -88,25 +89,25 @@ impl Resource {
         Self::of(b"", Fleet::MARKER.as_bytes())
     }
 
-    /// The key under which every master counts the grants of this resource, if they are fenced.
-    /// Nothing ever expires it: without it numbers would begin again.
+    /// Returns the key under which every master counts the fenced grants of this resource. It never
+    /// expires, because without it the numbers would begin again.
     ///
-    /// No two resources share one. It has the hash tag of the resource's key, so that a proxy which
-    /// distributes keys by their tags keeps the two together: `job` is counted in
-    /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. Only where a name
-    /// has a closing brace and no tag is that impossible.
+    /// No two resources share a counter. It has the hash tag of the resource's key, so that a proxy
+    /// which distributes keys by their tags keeps the two together: `job` is counted in
+    /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. That is
+    /// impossible only for a name with a closing brace and no tag.
     pub fn counter_key(&self) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
         [COUNTER, open, self.key(), close].concat()
     }
 
-    /// The name, as it was given.
+    /// Returns the name, as it was given.
     pub fn name(&self) -> &[u8] {
         let prefix = self.0.first_chunk::<HEADER>().map_or(0, |length| u16::from_le_bytes(*length));
         self.key().get(prefix.into()..).unwrap_or_default()
     }
 
-    /// The key on the masters: the prefix, if there is one, and the name.
+    /// Returns the key on the masters: the prefix, if there is one, and the name.
     pub fn key(&self) -> &[u8] {
         self.0.get(HEADER..).unwrap_or_default()
     }

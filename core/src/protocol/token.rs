@@ -2,23 +2,26 @@
 
 use std::fmt;
 
-/// 20 random bytes, new for every attempt, sent as 40 hexadecimal digits.
+/// The secret that proves who holds a lock: 20 random bytes, new for every attempt, sent as 40
+/// hexadecimal digits.
 ///
-/// The Redis distributed-locks page asks for a value "unique across all clients and all lock requests" and suggests
-/// 20 bytes from `/dev/urandom`. Whoever knows a token can release the lock, so `Debug` does not show it.
+/// Everyone who knows a token can release the lock, so `Debug` does not show it.
+///
+/// Source: the Redis distributed-locks page asks for a value "unique across all clients and all
+/// lock requests" and suggests 20 bytes from `/dev/urandom`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token([u8; 20]);
 
 impl Token {
-    /// Bytes in a token.
+    /// The length of a token, in bytes.
     pub const BYTES: usize = 20;
 
-    /// The token made of these random bytes.
+    /// Creates a token from random bytes.
     pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The token that these 40 hexadecimal digits stand for, or `None` if they are anything else.
+    /// Reads a token from 40 hexadecimal digits. Returns `None` if the text is anything else.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let digits = digits.as_bytes();
         if digits.len() != 2 * Self::BYTES {
@@ -33,7 +36,7 @@ impl Token {
         Some(Self(bytes))
     }
 
-    /// The 40 lower-case digits that the masters store.
+    /// Returns the 40 lower-case digits that the masters store.
     pub fn to_hex(self) -> [u8; 2 * Self::BYTES] {
         const DIGITS: [u8; 16] = *b"0123456789abcdef";
         let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
@@ -44,7 +47,7 @@ impl Token {
         hex
     }
 
-    /// The digits as text, for handing the token to another process. Keep it out of logs.
+    /// Returns the digits as text, to give the token to another process. Keep it out of logs.
     pub fn expose(self) -> String {
         self.to_hex().iter().map(|&digit| char::from(digit)).collect()
     }

@@ -5,20 +5,22 @@ use std::time::Duration;
 use super::ConfigError;
 use crate::time::Instant;
 
-/// The life of a lock's key on a master, in whole milliseconds, as `SET … PX` and `PEXPIRE` take it.
+/// How long a lock's key lives on a master, in whole milliseconds, as `SET … PX` and `PEXPIRE` take
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Ttl {
     millis: u64,
 }
 
 impl Ttl {
-    /// The longest TTL: 366 days. A lock that outlives its holder for longer is a mistake, and no arithmetic overflows.
+    /// The longest TTL: 366 days. A longer one is a mistake, and up to this one no arithmetic
+    /// overflows.
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
     /// [`Ttl::MAX`] as a TTL.
     pub(crate) const LONGEST: Self = Self { millis: Self::MAX.as_secs() * 1000 };
 
-    /// A TTL of this span; what is less than a millisecond is cut off, as masters count whole milliseconds.
+    /// Creates a TTL. Parts of a millisecond are cut off, because masters count whole milliseconds.
     ///
     /// # Errors
     /// [`ConfigError::ZeroTtl`] below one millisecond, [`ConfigError::OversizedTtl`] above [`Ttl::MAX`].
@@ -33,28 +35,32 @@ impl Ttl {
         }
     }
 
-    /// Milliseconds.
+    /// Returns the TTL in milliseconds.
     pub const fn as_millis(self) -> u64 {
         self.millis
     }
 
-    /// The span.
+    /// Returns the TTL as a duration.
     pub const fn as_duration(self) -> Duration {
         Duration::from_millis(self.millis)
     }
 
-    /// What the clocks of this process and of a master may differ by while a key lives: TTL × 0.01 + 2 ms.
+    /// Returns how far the clocks of this process and of a master may drift apart while a key
+    /// lives: TTL × 0.01 + 2 ms.
     ///
-    /// The Redis distributed-locks page subtracts "a few milliseconds" for clock drift; its reference implementation
-    /// fixes them to a hundredth of the TTL, plus 2 ms for the 1 ms steps in which masters expire keys.
+    /// Source: the Redis distributed-locks page subtracts "a few milliseconds" for clock drift. Its
+    /// reference implementation fixes them to a hundredth of the TTL, plus 2 ms because masters
+    /// expire keys in steps of 1 ms.
     pub const fn drift(self) -> Duration {
         Duration::from_micros(self.millis * 10 + 2_000)
     }
 
-    /// The instant at which a grant ends whose first request was sent at `first_send`: TTL minus drift later.
+    /// Returns the end of validity of a grant whose first request was sent at `first_send`: TTL −
+    /// drift later.
     ///
-    /// "MIN_VALIDITY = TTL − (T2 − T1) − CLOCK_DRIFT" (Redis distributed-locks page, "Safety arguments"), as an instant: whoever
-    /// compares it with the clock has subtracted the elapsed time already, so nothing can underflow.
+    /// Source: "MIN_VALIDITY = TTL − (T2 − T1) − CLOCK_DRIFT" (Redis distributed-locks page,
+    /// "Safety arguments"). As an instant it is compared with the clock, so the elapsed time is
+    /// never subtracted and nothing can underflow.
     pub fn valid_until(self, first_send: Instant) -> Instant {
         first_send + self.as_duration().saturating_sub(self.drift())
     }

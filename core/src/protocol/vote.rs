@@ -9,21 +9,22 @@ use super::{EvictionPolicy, Fleet, MasterId, Quorum};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
-/// What one master said in one round.
+/// A master's answer as one round sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Vote {
-    /// Nothing yet.
+    /// It has not answered yet.
     Outstanding,
     /// It stored the token.
     Granted,
-    /// Its key exists already with another token.
+    /// Its key already has another token.
     HeldByAnother {
-        /// How long that key will live unless it is renewed; `None` if it never expires or was not told.
+        /// How long that key will live unless it is renewed; `None` if it never expires or the time
+        /// is not known.
         remaining: Option<Duration>,
         /// The first eight bytes of the SHA-1 of the other's token: equal where one holder has several masters.
         holder: Option<u64>,
     },
-    /// Its key is gone or has another token: asked to extend or to release, it found nothing of ours.
+    /// Asked to extend or to release, it found no key or one with another token.
     NotHeld,
     /// It has no vote, for this reason.
     Failed(Cause),
@@ -39,14 +40,14 @@ impl Vote {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The request was sent, and nothing came back for so long.
+    /// The request was sent, and no answer came in time.
     NoAnswer {
-        /// Since the request was handed to the connection.
+        /// The time since the request was handed to the connection.
         waited: Duration,
     },
-    /// No connection came about for so long.
+    /// No connection was opened in time.
     NoConnection {
-        /// Since the connection was asked for.
+        /// The time since the connection was requested.
         waited: Duration,
     },
     /// The system refused the connection or ended it.
@@ -59,28 +60,28 @@ pub enum Cause {
     Server(ServerError),
     /// The master sent something that is not RESP.
     Garbage(WireFault),
-    /// The master sent a well-formed reply that its command never gives, or one that nobody asked for.
+    /// The master sent a well-formed reply that its command never gives, or one without a request.
     UnexpectedReply,
-    /// The server is a replica; only masters vote (a replica's write would vanish or never come about).
+    /// The server is a replica. Only masters vote: a write to a replica is refused, or vanishes.
     Replica,
-    /// The server is the very one that another address leads to: it has one vote, not two.
+    /// Another address leads to the same server. It has one vote, not two.
     SameServer {
         /// The master that has the vote.
         other: MasterId,
     },
-    /// Too much is on its way to this master already.
+    /// Too many requests to this master are in flight.
     TooManyInFlight,
     /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out.
     Quarantined {
-        /// For so long it does not vote yet.
+        /// How long it will not vote yet.
         remaining: Duration,
     },
-    /// Other clients use this master with another restart guard. Nobody is granted anything before that is put right: their
-    /// quorum and ours may have no master in common.
+    /// Other clients use this master with another restart guard. No lock is granted until all
+    /// clients have the same: their quorum and ours may have no master in common.
     OtherFleet {
-        /// What this client was told.
+        /// This client's restart guard.
         ours: Fleet,
-        /// What the master's marker says.
+        /// The one in the master's marker.
         theirs: Fleet,
     },
     /// The server may remove locks when its memory is full, which the restart guard does not notice.
@@ -88,7 +89,7 @@ pub enum Cause {
 }
 
 impl From<&io::Error> for Cause {
-    /// What an error of a socket means: the other side has gone, or the system has its reasons.
+    /// Tells a connection that the other side ended from other errors of a socket.
     fn from(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset
@@ -102,7 +103,7 @@ impl From<&io::Error> for Cause {
 }
 
 impl Cause {
-    /// Whether only a change of configuration, here or on the server, can mend it.
+    /// Returns whether only a change of configuration can solve it, here or on the server.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::Server(error) => error.is_configuration(),

@@ -6,7 +6,7 @@ use super::masters::Masters;
 use super::pace::{LETS_PASS, Start};
 use super::settling::Settling;
 use crate::lock::{Attempt, Effects, Lock, Report};
-use crate::protocol::{AcquireError, Answer, MasterId, MasterSet, RequestError, Vote};
+use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
 /// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. It must be above the usual round trip, or the others are
@@ -190,7 +190,7 @@ impl Bid {
     /// Has the lock make an attempt.
     pub(super) fn ask(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         if let Err(error) = self.attempt(false, lock, effects) {
-            lock.fail(AcquireError::Request(error), effects);
+            lock.fail(error.into(), effects);
         }
     }
 
@@ -199,7 +199,7 @@ impl Bid {
         is_repeated: bool,
         lock: &mut Lock,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), EntropyFailed> {
         let now = effects.now;
         // A process that listens has one rival. When that one lets go, nobody takes a vote away.
         let first = self.first_to_ask(lock, effects).filter(|_| !self.listens);

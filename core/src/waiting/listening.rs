@@ -8,7 +8,7 @@ use super::bid::{Bid, Plan, Waiting};
 use super::lost::record;
 use super::masters::Masters;
 use crate::lock::{Effects, Lock};
-use crate::protocol::{Answer, MasterId, MasterSet, RequestError, Vote};
+use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
 impl Bid {
@@ -19,7 +19,7 @@ impl Bid {
         until: Instant,
         lock: &mut Lock,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), EntropyFailed> {
         let Some(first) = self.first_to_ask(lock, effects) else {
             self.plan = Plan::Pause { until };
             return Ok(());

@@ -4,7 +4,7 @@ use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
 use super::settling;
 use crate::lock::{Effects, Lock, Lost, Refused, State};
-use crate::protocol::{AcquireError, Answer, Cause, MasterId, MasterSet, Tally, Vote};
+use crate::protocol::{Answer, Cause, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
 
@@ -29,7 +29,7 @@ impl Bid {
             stale.iter().for_each(|master| self.repeated.insert(master));
             lock.give_back(effects);
             if let Err(error) = self.attempt(true, lock, effects) {
-                lock.fail(AcquireError::Request(error), effects);
+                lock.fail(error.into(), effects);
             }
             return;
         }

@@ -16,7 +16,7 @@ use super::masters::Key;
 use super::pace::Start;
 use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock};
-use crate::protocol::{MasterId, RequestError, Resource};
+use crate::protocol::{EntropyFailed, MasterId, Resource};
 use crate::time::Instant;
 
 /// How long after the end of a life that a master told an attempt is made. Masters tell whole milliseconds, and many may wait for the same end: a
@@ -30,7 +30,7 @@ impl Bid {
         start: Start,
         lock: &mut Lock,
         effects: &mut Effects<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), EntropyFailed> {
         let now = effects.now;
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
         let until = start.pause.map(|pause| now + pause);

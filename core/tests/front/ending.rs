@@ -20,7 +20,7 @@ fn whoever_waits_is_told_that_the_driver_has_ended() {
     let held = locker.lock("held").wait().unwrap();
     let extended = locker.lock("extended").wait().unwrap();
     let released = locker.lock("released").wait().unwrap();
-    let mut seeking = pin!(locker.lock("held").within(None).into_future());
+    let mut seeking = pin!(locker.lock("held").timeout(None).into_future());
     let mut lost = pin!(held.lost());
     let mut extending = pin!(extended.extend(ms(20_000)));
     let mut releasing = pin!(released.release());

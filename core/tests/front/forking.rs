@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use quorlock_core::front::ReleaseError;
-use quorlock_core::{AcquireError, ExtendError, LossCause, RequestError};
+use quorlock_core::{AcquireError, BootstrapError, ExtendError, LossCause};
 
 use super::driver::{Driver, ms};
 
@@ -20,7 +20,7 @@ fn everything_says_at_once_that_the_process_was_forked_and_writes_nothing() {
     let guard = locker.lock("job").wait().unwrap();
     let released = locker.lock("released").wait().unwrap();
     let handed = locker.lock("handed").wait().unwrap();
-    let mut seeking = pin!(locker.lock("job").within(None).into_future());
+    let mut seeking = pin!(locker.lock("job").timeout(None).into_future());
     let mut lost = pin!(guard.lost());
     let mut extending = Box::pin(guard.extend(ms(20_000)));
     assert!(poll(seeking.as_mut()).is_pending() && poll(lost.as_mut()).is_pending());
@@ -37,13 +37,13 @@ fn everything_says_at_once_that_the_process_was_forked_and_writes_nothing() {
     assert_eq!(poll(extending.as_mut()), Poll::Ready(Err(ExtendError::Lost(LossCause::Forked))));
     drop(extending);
     let Poll::Ready(Err(error)) = poll(seeking) else { panic!("it waits for the parent's answer") };
-    assert_eq!(error, AcquireError::Request(RequestError::Forked));
-    assert_eq!(locker.lock("other").wait().unwrap_err(), AcquireError::Request(RequestError::Forked));
-    assert_eq!(locker.bootstrap().wait().unwrap_err().to_string(), RequestError::Forked.to_string());
+    assert_eq!(error, AcquireError::Forked);
+    assert_eq!(locker.lock("other").wait().unwrap_err(), AcquireError::Forked);
+    assert_eq!(locker.bootstrap().wait().unwrap_err(), BootstrapError::Forked);
     let token = guard.resumption().token;
-    assert_eq!(locker.release("job", token).unwrap_err(), RequestError::Forked);
+    assert_eq!(locker.release("job", token).wait().unwrap_err(), ReleaseError::Forked);
     assert_eq!(locker.block_on(std::future::pending::<()>()), None);
-    assert_eq!(handed.hand_on().unwrap_err(), LossCause::Forked);
+    assert_eq!(handed.hand_over().unwrap_err(), LossCause::Forked);
     let error = released.release().wait().unwrap_err();
     assert_eq!(error, ReleaseError::Forked);
     assert_eq!(error.to_string(), "the lock is held by the process that this one was forked from");

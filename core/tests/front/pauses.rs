@@ -1,5 +1,6 @@
 //! Pauses: a process that was stopped for longer than its lock is valid never hears that it holds it.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -48,7 +49,7 @@ fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
                 ask(order / QUESTIONS.pow(place) % QUESTIONS, &guard, &driver);
             }
             if order % 3 == 0 {
-                assert_eq!(guard.hand_on(), Err(LossCause::Expired));
+                assert_eq!(guard.hand_over(), Err(LossCause::Expired));
             } else if order % 3 == 1 {
                 assert_eq!(guard.release().wait(), Err(ReleaseError::NotOurs(Some(LossCause::Expired))));
             } else {
@@ -65,13 +66,14 @@ fn a_panic_under_the_lock_releases_it() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        let _ = locker.lock("job").run_wait(|_| std::panic::resume_unwind(Box::new("the user's")));
+        let body = |_| -> Result<(), Infallible> { std::panic::resume_unwind(Box::new("the user's")) };
+        let _ = locker.lock("job").run_wait(body);
     }));
     assert!(panicked.is_err());
     driver.settle();
     assert_eq!((0..3).map(|master| driver.keys(master)).sum::<usize>(), 0);
 
-    let mut run = Box::pin(locker.lock("job").run(async |_| {
+    let mut run = Box::pin(locker.lock("job").run(async |_| -> Result<(), Infallible> {
         std::panic::resume_unwind(Box::new("the user's"));
     }));
     let mut poll =

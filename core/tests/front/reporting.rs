@@ -53,8 +53,8 @@ fn every_acquisition_ends_in_one_count() {
 
     let Report { acquisitions, releases, waiting, .. } = locker.report();
     assert_eq!((acquisitions.granted, acquisitions.abandoned, waiting), (2, 1, 0));
-    let refused = [("held_by_another", 2), ("request", 2), ("driver_ended", 2)];
-    assert_eq!(counted(acquisitions.refused.by_reason()), refused);
+    let refused = [("held_by_another", 2), ("invalid", 2), ("driver_ended", 2)];
+    assert_eq!(counted(acquisitions.refused.by_kind()), refused);
     assert_eq!((acquisitions.refused.total(), acquisitions.attempts), (6, 3));
     assert_eq!(counted(releases.by_outcome()), [("still_ours", 1), ("dropped", 1)]);
     assert_eq!((acquisitions.latency.count(), Latency::BOUNDS.len()), (2, 16));
@@ -76,16 +76,16 @@ fn holding_is_counted_by_how_it_ends() {
         driver.with_master(master, |master| master.remove(0, b"deleted", ms(0)));
     }
     assert!(deleted.extend(ms(10_000)).wait().is_err());
-    let handed = locker.lock("handed").wait().unwrap().hand_on().unwrap();
-    locker.release("handed", handed.token).unwrap().wait().unwrap();
+    let handed = locker.lock("handed").wait().unwrap().hand_over().unwrap();
+    locker.release("handed", handed.token).wait().unwrap();
     assert!(expiring.release().wait().is_err() && deleted.release().wait().is_err());
     drop(renewed);
 
     let report = locker.report();
     assert_eq!((report.renewals, report.held), (2, 0));
     assert_eq!((report.extensions.granted, report.extensions.failed), (1, 1));
-    assert_eq!(counted(report.losses.by_cause()), [("expired", 1), ("not_held", 1)]);
-    let releases = [("still_ours", 1), ("not_ours", 2), ("dropped", 1), ("handed_on", 1)];
+    assert_eq!(counted(report.losses.by_kind()), [("expired", 1), ("not_held", 1)]);
+    let releases = [("still_ours", 1), ("not_ours", 2), ("dropped", 1), ("handed_over", 1)];
     assert_eq!(counted(report.releases.by_outcome()), releases);
 }
 

@@ -1,12 +1,13 @@
 //! Threads that wait, and drive meanwhile.
 
+use std::convert::Infallible;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock_core::front::ScopeError;
-use quorlock_core::{AcquireError, LossCause, RequestError};
+use quorlock_core::front::RunError;
+use quorlock_core::{AcquireError, LossCause};
 
 use super::driver::{Driver, ms};
 
@@ -34,13 +35,18 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
             driver.settle();
             assert_eq!(watch.check(), Ok(()));
         }
-        42
+        Ok::<_, Infallible>(42)
     });
     assert_eq!(value, Ok(42));
     assert_eq!(driver.keys(0), 0);
-    let late =
-        locker.lock("job").ttl(ms(1_000)).renew_for(Duration::ZERO).run_wait(|_| driver.pass(ms(2_000)));
-    assert_eq!(late, Err(ScopeError::Lost(LossCause::Expired)));
+    let failed = locker.lock("job").run_wait(|_| Err::<(), _>("the body's"));
+    assert_eq!(failed, Err(RunError::Body("the body's")));
+    assert_eq!(driver.keys(0), 0);
+    let late = locker.lock("job").ttl(ms(1_000)).renew_for(Duration::ZERO).run_wait(|_| {
+        driver.pass(ms(2_000));
+        Ok::<_, Infallible>(())
+    });
+    assert_eq!(late, Err(RunError::Lost(LossCause::Expired)));
     driver.end();
 }
 
@@ -48,7 +54,7 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
 fn a_grant_that_its_caller_takes_too_late_is_sought_again() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
-    let mut seeking = pin!(locker.lock("job").ttl(ms(1_000)).within(None).into_future());
+    let mut seeking = pin!(locker.lock("job").ttl(ms(1_000)).timeout(None).into_future());
     let mut poll = || seeking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
     driver.settle();
@@ -85,7 +91,7 @@ fn a_driver_is_told_how_long_to_sleep() {
 fn without_random_bytes_there_is_no_lock() {
     let (locker, driver) = Driver::with(1, false);
     let error = locker.lock("job").wait().unwrap_err();
-    assert_eq!(error, AcquireError::Request(RequestError::NoEntropy));
+    assert_eq!(error, AcquireError::NoEntropy);
     assert_eq!(error.to_string(), "the operating system gave no random bytes for a token");
     driver.end();
 }

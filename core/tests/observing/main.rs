@@ -168,7 +168,7 @@ fn each_acquisition_has_a_span_with_its_outcome() {
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_pending()
         );
-        let handed = guard.hand_on().unwrap();
+        let handed = guard.hand_over().unwrap();
         let resumed = locker.resume("invoice:42", handed).wait().unwrap();
         let [granted, refused, abandoned, resumption]: [Told; 4] = capture.spans().try_into().unwrap();
 
@@ -377,11 +377,9 @@ fn no_token_and_no_password_is_told() {
         driver.pass(ms(5_000));
         driver.settle();
         guard.extend(ms(20_000)).wait().unwrap();
-        let resumed = locker.resume("job", guard.hand_on().unwrap()).wait().unwrap();
+        let resumed = locker.resume("job", guard.hand_over().unwrap()).wait().unwrap();
         resumed.release().wait().unwrap();
-        assert!(
-            locker.release("job", quorlock_core::Token::from_hex(&token).unwrap()).unwrap().wait().is_err()
-        );
+        assert!(locker.release("job", quorlock_core::Token::from_hex(&token).unwrap()).wait().is_err());
         let told = format!("{:?}", capture.0.lock().unwrap());
         assert!(told.contains("quorlock.master.down") && told.contains("quorlock.released"), "{told}");
         for secret in [token.as_str(), &token[..8], "geheim", "someone"] {

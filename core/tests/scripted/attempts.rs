@@ -8,8 +8,8 @@ fn votes(error: &AcquireError) -> Vec<Vote> {
     error.ballot().unwrap().votes().map(|(_, vote)| vote).collect()
 }
 
-fn within(limit: u64) -> Acquire {
-    Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) }
+fn timeout(limit: u64) -> Acquire {
+    Acquire { timeout: Some(ms(limit)), ..wanted(ms(10_000)) }
 }
 
 /// When the first master was asked, counted from the first time.
@@ -24,7 +24,7 @@ fn a_wait_that_ends_in_the_middle_of_the_only_round_tells_the_votes_so_far() {
     world.masters[1].flow = Flow::Stopped;
     world.masters[2].flow = Flow::Stopped;
     let start = world.now;
-    world.acquire(&within(20));
+    world.acquire(&timeout(20));
     let error = world.refusal();
     assert_eq!(world.now.since(start), ms(20));
     let silent = Vote::Failed(Cause::NoAnswer { waited: ms(20) });
@@ -39,7 +39,7 @@ fn a_wait_that_ends_in_the_middle_of_a_later_round_tells_the_votes_of_the_round_
     let mut world = World::ready(settings(3).retry_delay(ms(50)..=ms(50)).request_timeout(ms(200)));
     world.each(|master| master.hold_by_another(KEY, None));
     let start = world.now;
-    world.acquire(&within(100));
+    world.acquire(&timeout(100));
     world.pump();
     world.each(|master| master.flow = Flow::Stopped);
     let error = world.refusal();
@@ -59,7 +59,7 @@ fn the_last_attempt_comes_while_there_is_time_for_its_answers() {
         world.pump();
         world.each(|master| master.hold_by_another(KEY, None));
         let start = world.now;
-        world.acquire(&within(100));
+        world.acquire(&timeout(100));
         world.refusal();
         assert_eq!(world.now.since(start), ms(100));
         let asked = asked(&world);
@@ -72,7 +72,7 @@ fn no_attempt_comes_earlier_than_the_shortest_pause_even_if_it_is_the_last() {
     for (limit, attempts) in [(120, 1), (149, 1), (150, 2)] {
         let mut world = World::ready(settings(3).retry_delay(ms(100)..=ms(100)));
         world.each(|master| master.hold_by_another(KEY, None));
-        world.acquire(&within(limit));
+        world.acquire(&timeout(limit));
         world.refusal();
         assert_eq!(asked(&world).len(), attempts, "within {limit} ms");
     }
@@ -91,7 +91,7 @@ fn an_attempt_is_not_repeated_when_the_time_is_up() {
     world.each(|master| master.delay = ms(30));
     let generation = world.generation(2);
     world.dead.insert((2, generation));
-    world.acquire(&within(20));
+    world.acquire(&timeout(20));
     world.cut(0, 2);
     let error = world.refusal();
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
@@ -160,7 +160,7 @@ fn what_the_read_says_changes_no_vote_but_a_refusal() {
     }
     world.masters[0].fails("UNDO", "NOPERM this user has no permissions to run the 'evalsha' command");
     // No second round fits, and until the time is up everything that the releases find is heard.
-    world.acquire(&within(30));
+    world.acquire(&timeout(30));
     let error = world.refusal();
     let oom = Vote::Failed(Cause::Server(ServerError::Oom));
     assert_eq!(votes(&error)[1..], [oom, oom]);
@@ -225,5 +225,5 @@ fn an_attempt_without_a_token_of_its_own_is_not_made() {
             _ => {}
         }
     }
-    assert_eq!(told, Some((lock, AcquireError::Request(quorlock_core::RequestError::NoEntropy))));
+    assert_eq!(told, Some((lock, AcquireError::NoEntropy)));
 }

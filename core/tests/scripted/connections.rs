@@ -225,7 +225,7 @@ fn a_restarted_master_that_lost_its_keys_does_not_count_as_a_holder() {
 fn all_connections_cut_at_once_do_not_lose_a_retrying_caller() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
-    world.acquire(&Acquire { within: Some(ms(5_000)), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(5_000)), ..wanted(ms(10_000)) });
     world.pass(ms(500));
     for master in 0..3 {
         world.cut(0, master);
@@ -265,7 +265,7 @@ fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
     let lock = world.acquire(&wanted(ms(10_000)));
     world.pump();
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
-    assert!(world.hand_over(lock).is_some());
+    assert!(world.take(lock).is_some());
     // Masters 0 and 1 are one server: they have one set of keys.
     world.masters[1].server = world.masters[0].server.clone();
     world.masters[2].forget_keys();

@@ -22,7 +22,7 @@ fn story(seed: u64) -> (Vec<u8>, String) {
     world.release(lock);
     world.pass(ms(2_500));
     world.each(|master| master.hold_by_another(KEY, None));
-    world.acquire(&Acquire { within: Some(ms(1_000)), ..wanted(ms(1_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(1_000)), ..wanted(ms(1_000)) });
     world.inject(0, b"nonsense");
     world.pass(ms(5_000));
     (world.nodes[0].written.clone(), format!("{:?}", world.nodes[0].events))

@@ -79,7 +79,7 @@ fn a_shorter_extension_that_reaches_one_of_five_masters_admits_no_second_holder(
     let event = world.next_event();
     assert!(no_quorum(&event), "{event:?}");
     world.each(|master| master.flow = Flow::Free);
-    world.acquire_by(1, &Acquire { within: Some(ms(3_000)), ..wanted(ms(1_000)) });
+    world.acquire_by(1, &Acquire { timeout: Some(ms(3_000)), ..wanted(ms(1_000)) });
     let event = world.next_event_of(1);
     assert!(matches!(event, Event::NotAcquired { .. }), "{event:?}");
     assert!(world.holders().len() >= 3);
@@ -90,7 +90,7 @@ fn a_shorter_extension_that_reaches_one_of_five_masters_admits_no_second_holder(
 fn a_shorter_extension_does_not_shorten_the_guard_either() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
-    let granted = world.hand_over(lock).unwrap();
+    let granted = world.take(lock).unwrap();
     let id = world.extend(lock, ms(100));
     assert_eq!(world.events_now(), [Event::Extended { lock, extension: id, result: Ok(granted) }]);
     world.pass(ms(500));
@@ -102,7 +102,7 @@ fn missing_answers_leave_the_guard_as_valid_as_it_was_and_delete_nothing() {
     // Fault 7: two masters pause, the extension fails, and the lock stays.
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
-    let granted = world.hand_over(lock).unwrap();
+    let granted = world.take(lock).unwrap();
     for master in 0..2 {
         world.masters[master].flow = Flow::Stopped;
     }
@@ -112,7 +112,7 @@ fn missing_answers_leave_the_guard_as_valid_as_it_was_and_delete_nothing() {
     world.pass(ms(700));
     world.each(|master| master.flow = Flow::Free);
     world.pass(ms(300));
-    assert_eq!(world.hand_over(lock), Some(granted));
+    assert_eq!(world.take(lock), Some(granted));
     assert_eq!(world.holders(), [0, 1, 2]);
     world.extend(lock, ms(20_000));
     let event = world.next_event();
@@ -267,7 +267,7 @@ fn too_many_extensions_at_once_are_refused_and_the_others_go_on() {
     }
     let ttl = quorlock_core::Ttl::new(ms(10_000)).unwrap();
     let refused = world.nodes[0].machine.extend(lock, ttl, world.now);
-    assert_eq!(refused, Err(quorlock_core::RequestError::TooManyExtensions));
+    assert_eq!(refused, Err(ExtendError::TooManyExtensions));
     world.each(|master| master.flow = Flow::Free);
     let events = world.events_now();
     assert_eq!(events.iter().filter(|event| extended(event)).count(), 8);

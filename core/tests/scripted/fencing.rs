@@ -221,7 +221,7 @@ fn a_master_whose_answers_make_no_sense_ends_its_vote_and_not_the_wait() {
         for fenced in [false, true] {
             let mut world = World::of(1);
             world.masters[0].flow = Flow::BlackHole;
-            world.acquire(&Acquire { attempts: Some(1), within: None, fenced, ..wanted(ms(10_000)) });
+            world.acquire(&Acquire { attempts: Some(1), timeout: None, fenced, ..wanted(ms(10_000)) });
             if fenced && nonsense == b":5\r\n" {
                 continue;
             }
@@ -238,7 +238,7 @@ fn a_master_that_says_that_it_raised_its_counter_to_less_has_no_vote() {
     set_counters(&mut world, &["4", "8"]);
     world.masters[2].flow = Flow::BlackHole;
     world.masters[0].flow = Flow::RepliesHeld;
-    world.acquire(&Acquire { attempts: Some(1), within: None, ..fenced() });
+    world.acquire(&Acquire { attempts: Some(1), timeout: None, ..fenced() });
     assert!(world.deliver(0, 0));
     // It is asked for 9 now.
     world.masters[0].flow = Flow::BlackHole;

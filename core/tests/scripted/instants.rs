@@ -11,7 +11,7 @@ const NOTICE: Duration = ms(2);
 const NANO: Duration = Duration::from_nanos(1);
 
 fn one_try(ttl: Duration) -> Acquire {
-    Acquire { attempts: Some(1), within: None, ..wanted(ttl) }
+    Acquire { attempts: Some(1), timeout: None, ..wanted(ttl) }
 }
 
 /// The end of validity of a lock that was first asked for at `start`.
@@ -36,14 +36,14 @@ fn a_quorum_is_a_grant_up_to_the_notice_before_the_end_and_none_from_then_on() {
 }
 
 #[test]
-fn a_grant_is_handed_over_up_to_the_notice_before_its_end_and_not_from_then_on() {
-    for (early, handed_over) in [(NANO, true), (Duration::ZERO, false)] {
+fn a_grant_is_taken_up_to_the_notice_before_its_end_and_not_from_then_on() {
+    for (early, taken) in [(NANO, true), (Duration::ZERO, false)] {
         let mut world = World::of(3);
         let end = end(world.now, ms(200));
         let lock = world.acquire(&one_try(ms(200)));
         world.events_now();
         world.now = end - NOTICE - early;
-        assert_eq!(world.hand_over(lock), handed_over.then_some(end), "{early:?}");
+        assert_eq!(world.take(lock), taken.then_some(end), "{early:?}");
     }
 }
 

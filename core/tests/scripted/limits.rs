@@ -1,6 +1,6 @@
 //! Bounds, and the caller's mistakes.
 
-use quorlock_core::{Acquire, AcquireError, Event, RequestError, Resource, Ttl};
+use quorlock_core::{Acquire, AcquireError, Event, ExtendError, LossCause, Resource, Ttl};
 
 use super::world::{Flow, World, ms, one_try, settings, wanted};
 
@@ -65,7 +65,7 @@ fn more_locks_than_the_limit_are_refused_and_room_comes_back() {
     let first = world.hold(&numbered(1));
     world.hold(&numbered(2));
     let refused = world.nodes[0].machine.acquire(&numbered(3), world.now);
-    assert_eq!(refused, Err(RequestError::TooManyLocks { limit: 2 }));
+    assert_eq!(refused, Err(AcquireError::TooManyLocks { limit: 2 }));
     world.release(first);
     world.events_now();
     world.hold(&numbered(3));
@@ -86,7 +86,7 @@ fn two_hundred_and_fifty_six_locks_share_one_connection_to_each_master() {
 fn the_callers_mistakes_are_told_and_change_nothing() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
-    let valid_until = world.hand_over(lock);
+    let valid_until = world.take(lock);
     let gone = world.hold(&numbered(1));
     world.release(gone);
     world.events_now();
@@ -95,13 +95,13 @@ fn the_callers_mistakes_are_told_and_change_nothing() {
     let ttl = Ttl::new(ms(10_000)).unwrap();
     let short = Ttl::new(ms(52)).unwrap();
 
-    assert_eq!(machine.extend(gone, ttl, now), Err(RequestError::UnknownLock));
-    assert!(matches!(machine.extend(lock, short, now), Err(RequestError::Invalid(_))));
+    assert_eq!(machine.extend(gone, ttl, now), Err(ExtendError::Lost(LossCause::Released)));
+    assert!(matches!(machine.extend(lock, short, now), Err(ExtendError::Invalid(_))));
     assert!(matches!(
         machine.acquire(&Acquire { ttl: short, ..one_try() }, now),
-        Err(RequestError::Invalid(_))
+        Err(AcquireError::Invalid(_))
     ));
-    assert_eq!(machine.hand_over(gone, now), None);
+    assert_eq!(machine.take(gone, now), None);
     machine.release(gone, now);
     machine.cancel(gone, now);
     assert_eq!(machine.token(gone), None);
@@ -109,7 +109,7 @@ fn the_callers_mistakes_are_told_and_change_nothing() {
 
     assert_eq!(world.events_now(), []);
     assert_eq!(world.nodes[0].writes, writes);
-    assert_eq!(world.hand_over(lock), valid_until);
+    assert_eq!(world.take(lock), valid_until);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn callers_ahead(error: &AcquireError) -> usize {
 /// Takes the next grant and gives it back at once.
 fn pass_on(world: &mut World) -> LockId {
     let lock = granted(world);
-    assert!(world.hand_over(lock).is_some());
+    assert!(world.take(lock).is_some());
     world.cancel(lock);
     lock
 }
@@ -107,7 +107,7 @@ fn who_waits_behind_a_holder_for_too_long_learns_how_many_were_first() {
     let mut world = World::of(3);
     world.hold(&wanted(ms(60_000)));
     for limit in [200, 300, 100] {
-        world.acquire(&Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) });
+        world.acquire(&Acquire { timeout: Some(ms(limit)), ..wanted(ms(10_000)) });
     }
     let start = world.now;
     for (limit, others) in [(100, 3), (200, 1), (300, 1)] {
@@ -121,8 +121,8 @@ fn who_waits_behind_a_holder_for_too_long_learns_how_many_were_first() {
 fn who_waits_behind_one_that_finds_no_quorum_is_told_what_the_masters_said_to_him() {
     let mut world = World::of(3);
     (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
-    world.acquire(&Acquire { within: None, ..wanted(ms(10_000)) });
-    world.acquire(&Acquire { within: Some(ms(500)), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(500)), ..wanted(ms(10_000)) });
     let error = world.refusal();
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     let votes: Vec<_> = error.ballot().unwrap().votes().map(|(_, vote)| vote).collect();
@@ -229,7 +229,7 @@ fn after_so_many_hand_overs_in_a_row_others_get_their_turn() {
 fn those_whose_time_is_up_together_leave_without_a_question() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
-    let waits = |limit| Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) };
+    let waits = |limit| Acquire { timeout: Some(ms(limit)), ..wanted(ms(10_000)) };
     for _ in 0..50 {
         world.acquire(&waits(1_000));
     }
@@ -276,7 +276,7 @@ fn who_waits_behind_one_that_has_asked_one_master_only_is_not_told_what_that_one
     let asked = |world: &World| world.masters.iter().map(|master| master.executed.len()).sum::<usize>();
     let before = asked(&world);
     world.acquire(&wanted(ms(10_000)));
-    world.acquire(&Acquire { within: Some(ms(20)), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(20)), ..wanted(ms(10_000)) });
     assert_eq!(callers_ahead(&world.refusal()), 1);
     assert_eq!(asked(&world) - before, 1);
 }
@@ -285,7 +285,7 @@ fn who_waits_behind_one_that_has_asked_one_master_only_is_not_told_what_that_one
 fn late_after_a_wait(world: &mut World, span: Duration) -> Duration {
     let held = world.acquire_by(1, &wanted(ms(10_000)));
     assert!(matches!(world.next_event_of(1), Event::Granted { .. }));
-    world.acquire(&Acquire { within: None, ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
     world.pass(span);
     world.release_by(1, held);
     let released = world.now;

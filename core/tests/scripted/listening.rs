@@ -16,7 +16,7 @@ fn pace(processes: usize, grants: usize) -> Vec<Duration> {
     world.pump();
     world.each(|master| master.delay = Duration::from_micros(100));
     world.timers_are_late_by = ms(1);
-    let asks = Acquire { within: None, ..wanted(ms(10_000)) };
+    let asks = Acquire { timeout: None, ..wanted(ms(10_000)) };
     let mut locks: Vec<LockId> = (0..processes).map(|node| world.acquire_by(node, &asks)).collect();
     let mut idle = Vec::new();
     let mut released = world.now;
@@ -36,7 +36,7 @@ fn pace(processes: usize, grants: usize) -> Vec<Duration> {
             }
         };
         let now = world.now;
-        assert!(world.nodes[node].machine.hand_over(locks[node], now).is_some());
+        assert!(world.nodes[node].machine.take(locks[node], now).is_some());
         world.drain(node);
         idle.push(now.since(released));
         world.pass(ms(1));

@@ -8,7 +8,7 @@ mod determinism;
 mod extension;
 mod fencing;
 mod garbage;
-mod handing_on;
+mod handing_over;
 mod handshake;
 mod healing;
 mod instants;

@@ -4,8 +4,8 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use quorlock_core::{
-    AcquireError, Cause, Config, ConfigBuilder, Event, ExtendError, LossCause, MasterState, RequestError,
-    Resource, Ttl, WireFault,
+    AcquireError, Cause, Config, ConfigBuilder, Event, ExtendError, LossCause, MasterState, Resource, Ttl,
+    WireFault,
 };
 
 use super::world::{Flow, World, ms, one_try, settings, wanted};
@@ -97,11 +97,11 @@ fn requests_that_cannot_be_carried_out() {
     world.each(|master| master.flow = Flow::Stopped);
     let ttl = Ttl::new(ms(10_000)).unwrap();
     let error = (0..100).find_map(|_| world.nodes[0].machine.extend(lock, ttl, now).err()).unwrap();
-    assert_eq!(error, RequestError::TooManyExtensions);
-    assert_eq!(error.to_string(), "too many extensions of this lock are under way");
+    assert_eq!(error, ExtendError::TooManyExtensions);
+    assert_eq!(error.to_string(), "not extended: too many extensions of this lock are under way");
     world.cancel(lock);
     let error = world.nodes[0].machine.extend(lock, ttl, now).unwrap_err();
-    assert_eq!(AcquireError::from(error).to_string(), "no such lock: it was released or cancelled");
+    assert_eq!(error.to_string(), "not extended: the lock was released");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn an_acquisition_that_came_too_late_says_what_the_masters_said() {
     let lock = world.acquire(&quorlock_core::Acquire { attempts: Some(1), ..wanted(ms(200)) });
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
     world.suspend(ms(195));
-    assert_eq!(world.hand_over(lock), None);
+    assert_eq!(world.take(lock), None);
     let error = world.refusal();
     assert!(matches!(error, AcquireError::TooLate(_)), "{error}");
     let text = error.to_string();

@@ -22,7 +22,7 @@ fn by_hand(world: &mut World, master: usize, command: &str) {
 }
 
 fn patient(ttl: u64) -> Acquire {
-    Acquire { within: None, ..wanted(ms(ttl)) }
+    Acquire { timeout: None, ..wanted(ms(ttl)) }
 }
 
 fn next_grant(world: &mut World) -> LockId {
@@ -117,7 +117,7 @@ fn a_release_of_ones_own_that_takes_long_is_news() {
     (0..3).for_each(|master| take(&mut world, master, "another", 1_040));
     world.acquire(&wanted(ms(30_000)));
     let first = next_grant(&mut world);
-    world.hand_over(first);
+    world.take(first);
     let second = world.acquire(&patient(30_000));
     world.each(|master| master.fails("RELEASE", "MISCONF Redis is configured to save RDB snapshots"));
     let start = world.now;
@@ -150,7 +150,7 @@ fn whoever_has_time_for_one_answer_only_hears_of_all_masters() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     for limit in [300, 60, 80, 100, 120] {
-        world.acquire(&Acquire { within: Some(ms(limit)), ..wanted(ms(10_000)) });
+        world.acquire(&Acquire { timeout: Some(ms(limit)), ..wanted(ms(10_000)) });
         let error = world.refusal();
         assert!(matches!(error, AcquireError::HeldByAnother(_)), "{limit}: {error}");
     }
@@ -180,7 +180,7 @@ fn the_wait_for_others_is_no_turn_of_ones_own() {
     world.pass(ms(500));
     world.release_by(1, held);
     assert_eq!(next_grant(&mut world), first);
-    world.hand_over(first);
+    world.take(first);
     let start = world.now;
     world.cancel(first);
     assert_eq!(next_grant(&mut world), second);

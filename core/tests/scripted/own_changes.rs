@@ -11,12 +11,12 @@ use super::world::{KEY, ms, wanted};
 fn a_release_is_heard_although_the_waiters_own_connection_has_extended_the_key() {
     for healing in [false, true] {
         let (mut world, held, _) = held_and_awaited(3, ms(10_000), true);
-        let handed = world.nodes[0].machine.hand_on(held, world.now).unwrap();
+        let handed = world.nodes[0].machine.hand_over(held, world.now).unwrap();
         world.drain(0);
         let resumed = Acquire { resumption: Some(handed), healing, ..wanted(ms(20_000)) };
         let lock = world.acquire_by(1, &resumed);
         assert!(is_granted(&mut world, 1));
-        assert!(world.nodes[1].machine.hand_over(lock, world.now).is_some());
+        assert!(world.nodes[1].machine.take(lock, world.now).is_some());
         for _ in 0..3 {
             world.pass(ms(500));
             world.nodes[1].machine.extend(lock, Ttl::new(ms(20_000)).unwrap(), world.now).unwrap();

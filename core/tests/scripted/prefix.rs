@@ -8,7 +8,7 @@ use super::world::{KEY, World, ms, settings};
 /// A request for the resource `KEY` under a configuration.
 fn wanted(config: &Config) -> Acquire {
     let resource = config.resource(KEY).unwrap();
-    Acquire { within: Some(ms(10_000)), ..Acquire::new(resource, Ttl::new(ms(10_000)).unwrap()) }
+    Acquire { timeout: Some(ms(10_000)), ..Acquire::new(resource, Ttl::new(ms(10_000)).unwrap()) }
 }
 
 fn with_prefix(prefix: &str) -> Config {
@@ -69,7 +69,7 @@ fn a_waiter_behind_another_of_its_process_says_who_holds_the_lock_when_it_gives_
     world.hold(&wanted(&config));
     world.acquire_by(1, &wanted(&config));
     world.pump();
-    world.acquire_by(1, &Acquire { within: Some(ms(500)), ..wanted(&config) });
+    world.acquire_by(1, &Acquire { timeout: Some(ms(500)), ..wanted(&config) });
     match world.next_event_of(1) {
         Event::NotAcquired { error, .. } => {
             let said = error.to_string();

@@ -173,7 +173,7 @@ fn a_grant_that_nobody_took_and_that_masters_lost_is_sought_further() {
     world.each(|master| master.forget_keys());
     let event = world.next_event();
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
-    assert!(world.hand_over(lock).is_some());
+    assert!(world.take(lock).is_some());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorlock_core::{
-    Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy, Fleet,
-    MasterState, RequestError, Ttl, Vote, Warning,
+    Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy,
+    ExtendError, Fleet, MasterState, Ttl, Vote, Warning,
 };
 
 use super::world::{KEY, Reach, World, ms, settings, wanted};
@@ -219,10 +219,10 @@ fn longer_ttls_than_the_longest_are_refused_and_nothing_is_sent() {
     let mut world = open(3);
     let now = world.now;
     let refused = world.nodes[0].machine.acquire(&wanted(ms(5_001)), now).unwrap_err();
-    assert_eq!(refused, RequestError::Invalid(too_long.clone()));
+    assert_eq!(refused, AcquireError::Invalid(too_long.clone()));
     let held = world.hold(&lock());
     let refused = world.nodes[0].machine.extend(held, Ttl::new(ms(5_001)).unwrap(), now).unwrap_err();
-    assert_eq!(refused, RequestError::Invalid(too_long));
+    assert_eq!(refused, ExtendError::Invalid(too_long));
     world.extend(held, LONGEST);
     assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
 }

@@ -10,10 +10,10 @@ fn pauses_between_attempts(world: &World) -> Vec<std::time::Duration> {
 
 #[test]
 fn pauses_are_random_and_within_their_bounds_to_the_last() {
-    for within in [1_000, 1_037, 1_111, 1_200] {
+    for timeout in [1_000, 1_037, 1_111, 1_200] {
         let mut world = World::ready(settings(3).retry_delay(ms(100)..=ms(200)));
         world.each(|master| master.hold_by_another(KEY, None));
-        world.acquire(&Acquire { within: Some(ms(within)), ..wanted(ms(10_000)) });
+        world.acquire(&Acquire { timeout: Some(ms(timeout)), ..wanted(ms(10_000)) });
         world.refusal();
         let pauses = pauses_between_attempts(&world);
         assert!(pauses.len() >= 4);
@@ -43,7 +43,7 @@ fn the_wait_ends_in_time_with_held_by_another_or_no_quorum() {
             world.masters[0].flow = Flow::Stopped;
         }
         let start = world.now;
-        world.acquire(&Acquire { within: Some(ms(1_000)), ..wanted(ms(10_000)) });
+        world.acquire(&Acquire { timeout: Some(ms(1_000)), ..wanted(ms(10_000)) });
         let error = world.refusal();
         assert!(world.now.since(start) <= ms(1_000));
         assert_eq!(matches!(error, AcquireError::HeldByAnother(_)), held, "{error}");
@@ -57,7 +57,7 @@ fn the_wait_ends_in_time_with_held_by_another_or_no_quorum() {
 fn a_wait_that_ends_in_the_middle_of_a_round_reports_the_last_round_that_was_decided() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
-    world.acquire(&Acquire { within: Some(ms(300)), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(300)), ..wanted(ms(10_000)) });
     world.pass(ms(10));
     world.each(|master| master.delay = ms(45));
     let error = world.refusal();
@@ -119,7 +119,7 @@ fn one_misconfigured_master_of_three_costs_its_vote_and_nothing_else() {
 fn a_limit_of_no_time_at_all_ends_at_once_and_leaves_nothing() {
     let mut world = World::of(3);
     let start = world.now;
-    world.acquire(&Acquire { within: Some(ms(0)), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(0)), ..wanted(ms(10_000)) });
     world.next_event();
     assert_eq!(world.now, start);
     world.each(|master| master.reach = Reach::Accepts);
@@ -137,5 +137,5 @@ fn a_source_of_tokens_that_fails_is_told() {
     let now = quorlock_core::Instant::ORIGIN;
     let mut machine = quorlock_core::Machine::new(settings(1).build().unwrap(), Empty, now);
     let refused = machine.acquire(&one_try(), now);
-    assert_eq!(refused, Err(quorlock_core::RequestError::NoEntropy));
+    assert_eq!(refused, Err(AcquireError::NoEntropy));
 }

@@ -63,7 +63,7 @@ fn hear(world: &mut World, hands: &mut [Hand; 2]) {
             }
             match event {
                 Event::Granted { lock, .. } => {
-                    hand.valid_until = world.nodes[node].machine.hand_over(lock, world.now);
+                    hand.valid_until = world.nodes[node].machine.take(lock, world.now);
                     world.drain(node);
                 }
                 Event::Renewed { valid_until, .. } | Event::Extended { result: Ok(valid_until), .. } => {
@@ -82,7 +82,7 @@ fn take(world: &mut World, hands: &mut [Hand; 2], step: Step) {
     match step {
         Step::Acquire(node, ttl) if hands[node].lock.is_none() => {
             let renew_for = (ttl % 2 == 0).then(|| ms(2_000));
-            let wanted = Acquire { renew_for, within: Some(ms(1_000)), ..wanted(ms(ttl)) };
+            let wanted = Acquire { renew_for, timeout: Some(ms(1_000)), ..wanted(ms(ttl)) };
             hands[node].lock = Some(world.acquire_by(node, &wanted));
         }
         Step::Release(node) | Step::Cancel(node) => {

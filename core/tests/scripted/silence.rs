@@ -130,7 +130,7 @@ fn connections_that_are_forgotten_again_within_one_wait_cost_their_votes_the_sec
     for master in 0..3 {
         forget(&mut world, master);
     }
-    world.acquire(&Acquire { attempts: Some(2), within: None, ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { attempts: Some(2), timeout: None, ..wanted(ms(10_000)) });
     world.pass(ms(5_000));
     assert_eq!(world.masters[0].count("SET"), 1, "it is made once more on a fresh connection");
     for master in 0..3 {
@@ -157,7 +157,7 @@ fn every_command_ends_while_nothing_ever_answers() {
     world.release(lock);
     assert!(matches!(world.next_event(), Event::Released { .. }));
     assert_eq!(world.now.since(start), ms(50), "it is known that nobody answers");
-    world.acquire(&Acquire { within: Some(ms(700)), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(700)), ..wanted(ms(10_000)) });
     world.refusal();
     assert!(world.now.since(start) <= ms(750));
 }

@@ -114,7 +114,7 @@ fn a_split_that_a_holder_of_the_same_process_has_part_in_is_settled_until_the_ca
     world.hold(&wanted(ms(10_000)));
     (0..2).for_each(|master| world.masters[master].hold_by_another(KEY, None));
     let start = world.now;
-    world.acquire(&Acquire { within: Some(ms(30)), attempts: Some(1), ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(30)), attempts: Some(1), ..wanted(ms(10_000)) });
     assert!(is_held_by_another(&world.refusal()));
     assert_eq!(world.now.since(start), ms(30));
     // It wants nothing more, although the next round was planned.
@@ -135,7 +135,7 @@ fn a_lock_that_another_holds_is_refused_in_one_round() {
 
 #[test]
 fn zero_is_a_single_try_on_connected_and_on_fresh_lockers() {
-    let within_zero = Acquire { within: Some(ms(0)), ..wanted(ms(10_000)) };
+    let within_zero = Acquire { timeout: Some(ms(0)), ..wanted(ms(10_000)) };
     for mut world in [World::of(3), World::cold(settings(3))] {
         world.each(|master| master.delay = ms(5));
         world.acquire(&within_zero);

@@ -10,7 +10,7 @@ use super::world::{Flow, KEY, Seeded, World, ms, one_try, wanted};
 fn every_attempt_has_a_fresh_token_and_all_masters_get_the_same() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
-    world.acquire(&Acquire { attempts: Some(20), within: None, ..wanted(ms(10_000)) });
+    world.acquire(&Acquire { attempts: Some(20), timeout: None, ..wanted(ms(10_000)) });
     world.refusal();
     let tokens_at = |master: usize| world.masters[master].attempts().into_iter().map(|(_, token)| token);
     let tokens: Vec<&str> = tokens_at(0).collect();
@@ -37,7 +37,7 @@ fn a_delayed_release_of_the_first_attempt_leaves_the_key_of_the_second() {
     }
     let event = world.next_event();
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
-    assert!(world.hand_over(lock).is_some());
+    assert!(world.take(lock).is_some());
     let second = world.expose(lock);
     assert_ne!(first, second);
     world.masters[2].flow = Flow::Free;
@@ -71,7 +71,7 @@ fn a_master_stopped_past_several_attempts_keeps_no_key_of_theirs() {
     world.masters[2].flow = Flow::Stopped;
     world.each(|master| master.fails("SET", "BUSY Redis is busy running a script."));
     world.masters[2].server.clear_failures();
-    world.acquire(&Acquire { within: Some(ms(1_000)), ..wanted(ms(60_000)) });
+    world.acquire(&Acquire { timeout: Some(ms(1_000)), ..wanted(ms(60_000)) });
     world.refusal();
     world.pass(ms(5_000));
     world.masters[2].flow = Flow::Free;

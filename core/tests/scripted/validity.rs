@@ -56,7 +56,7 @@ struct Acquire1;
 
 impl Acquire1 {
     fn short() -> quorlock_core::Acquire {
-        quorlock_core::Acquire { attempts: Some(1), within: None, ..wanted(ms(200)) }
+        quorlock_core::Acquire { attempts: Some(1), timeout: None, ..wanted(ms(200)) }
     }
 }
 
@@ -78,12 +78,12 @@ fn all_masters_stopped_for_longer_than_the_ttl_give_no_guard() {
 }
 
 #[test]
-fn validity_is_looked_at_again_when_the_guard_is_handed_over() {
+fn validity_is_looked_at_again_when_the_grant_is_taken() {
     let mut world = World::of(3);
     let lock = world.acquire(&Acquire1::short());
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
     world.suspend(ms(195));
-    assert_eq!(world.hand_over(lock), None);
+    assert_eq!(world.take(lock), None);
     let error = world.refusal();
     assert!(matches!(error, AcquireError::TooLate(_)), "{error}");
     world.pump();
@@ -93,12 +93,12 @@ fn validity_is_looked_at_again_when_the_guard_is_handed_over() {
 #[test]
 fn a_grant_that_nobody_took_in_time_is_sought_again_with_another_token() {
     let mut world = World::of(3);
-    let lock = world.acquire(&quorlock_core::Acquire { within: None, ..wanted(ms(200)) });
+    let lock = world.acquire(&quorlock_core::Acquire { timeout: None, ..wanted(ms(200)) });
     let first = world.expose(lock);
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
     assert!(matches!(world.next_event(), Event::Granted { .. }));
     assert_ne!(world.expose(lock), first);
-    assert!(world.hand_over(lock).is_some());
+    assert!(world.take(lock).is_some());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn loss_is_told_not_later_than_the_end_of_validity() {
     world.acquire(&wanted(ms(1_000)));
     let event = world.next_event();
     let Event::Granted { lock, valid_until } = event else { panic!("{event:?}") };
-    world.hand_over(lock);
+    world.take(lock);
     assert_eq!(world.next_event(), Event::Lost { lock, cause: LossCause::Expired });
     assert!(world.now <= valid_until);
     assert!(world.now + ms(3) >= valid_until, "and not much earlier either");
@@ -140,7 +140,7 @@ fn the_longest_and_the_shortest_ttl_never_underflow_or_overflow() {
     for ttl in [Ttl::MAX, ms(55)] {
         let mut world = World::of(3);
         let start = world.now;
-        world.acquire(&quorlock_core::Acquire { within: Some(Duration::MAX), ..wanted(ttl) });
+        world.acquire(&quorlock_core::Acquire { timeout: Some(Duration::MAX), ..wanted(ttl) });
         let event = world.next_event();
         let Event::Granted { valid_until, .. } = event else { panic!("{event:?}") };
         assert_eq!(valid_until.since(start), validity(ttl));

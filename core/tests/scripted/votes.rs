@@ -63,7 +63,7 @@ fn play(ready: &World, table: &[Says], order: &[usize]) {
             if !won {
                 let event = world.nodes[0].events.pop_front().map(|(_, event)| event);
                 assert!(matches!(event, Some(Event::Granted { .. })), "{table:?} {order:?}: {event:?}");
-                assert!(world.hand_over(lock).is_some());
+                assert!(world.take(lock).is_some());
             }
             won = true;
         } else {
@@ -230,7 +230,7 @@ fn a_grant_that_nobody_takes_ends_although_a_master_had_refused_it() {
     // The master that refused is not asked to undo anything, so nothing of it may be awaited.
     let mut world = World::of(3);
     world.masters[2].hold_by_another(KEY, None);
-    world.acquire(&Acquire { within: None, ..one_try() });
+    world.acquire(&Acquire { timeout: None, ..one_try() });
     let event = world.next_event();
     assert!(matches!(event, Event::Granted { .. }), "{event:?}");
     let granted = world.now;

@@ -12,7 +12,7 @@ pub fn held_and_awaited(masters: usize, ttl: Duration, wake_ups: bool) -> (World
     world.add_node(settings(masters).wake_ups(wake_ups).build().unwrap(), 7);
     world.pump();
     let held = world.hold(&wanted(ttl));
-    let awaited = world.acquire_by(1, &Acquire { within: None, ..wanted(ms(10_000)) });
+    let awaited = world.acquire_by(1, &Acquire { timeout: None, ..wanted(ms(10_000)) });
     world.pump();
     (world, held, awaited)
 }
@@ -38,7 +38,7 @@ fn a_waiter_asks_once_and_again_when_the_lock_is_released() {
         assert!(is_granted(&mut world, 1), "at once");
         let names: Vec<_> = world.masters[0].executed[first..].iter().map(|(_, name, _)| *name).collect();
         assert_eq!(names, ["RELEASE", "ACQUIRE READING"]);
-        assert!(world.nodes[1].machine.hand_over(awaited, world.now).is_some());
+        assert!(world.nodes[1].machine.take(awaited, world.now).is_some());
     }
 }
 
@@ -138,7 +138,7 @@ fn a_lock_whose_holder_is_gone_is_taken_when_its_life_ends_whether_or_not_anybod
     for lost in [false, true] {
         let (mut world, held, _) = held_and_awaited(3, ms(2_000), true);
         let end = world.masters[0].end(KEY, world.now).unwrap();
-        assert!(world.nodes[0].machine.hand_on(held, world.now).is_some());
+        assert!(world.nodes[0].machine.hand_over(held, world.now).is_some());
         if lost {
             world.each(|master| master.loses_pushes = true);
         }
@@ -255,7 +255,7 @@ fn a_master_that_told_nothing_makes_a_quorum_with_one_that_tells_of_a_release() 
             world.masters[held].hold_by_another(KEY, Some(end));
         }
         world.masters[silent].flow = Flow::Stopped;
-        world.acquire(&Acquire { within: None, ..wanted(ms(10_000)) });
+        world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
         world.pass(ms(1_000));
         // It is there again, and nobody holds anything on it.
         world.masters[silent].flow = Flow::Free;

@@ -125,11 +125,11 @@ impl Client for Ours {
         Tally::of(outputs, meter.stop())
     }
 
-    fn until_all_vote(&mut self, within: Duration) -> Option<Duration> {
+    fn until_all_vote(&mut self, timeout: Duration) -> Option<Duration> {
         let start = Instant::now();
         let votes = |state| matches!(state, MasterState::Ready { .. });
         while !self.locker.masters().into_iter().all(|(_, state)| votes(state)) {
-            if start.elapsed() > within {
+            if start.elapsed() > timeout {
                 return None;
             }
             self.idle(LOOK);

@@ -100,7 +100,7 @@ impl Checks<'_> {
     }
 
     fn ours(&self, fenced: bool) -> Result<Guard, String> {
-        let wanted = self.locker.lock(self.resource).ttl(TTL).within(Duration::from_secs(5));
+        let wanted = self.locker.lock(self.resource).ttl(TTL).timeout(Duration::from_secs(5));
         let wanted = if fenced { wanted.fenced() } else { wanted };
         wanted.wait().map_err(|error| error.to_string())
     }
@@ -169,7 +169,7 @@ impl Checks<'_> {
         self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
         let (locker, resource) = (self.locker.clone(), self.resource.to_owned());
         let waiting = thread::spawn(move || {
-            let guard = locker.lock(resource).within(Duration::from_secs(10)).wait();
+            let guard = locker.lock(resource).timeout(Duration::from_secs(10)).wait();
             (guard.map(drop), Instant::now())
         });
         thread::sleep(Duration::from_millis(300));

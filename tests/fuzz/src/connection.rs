@@ -185,8 +185,8 @@ impl World {
                 if operation.byte() % 4 == 0 {
                     self.machine.stop_renewal(lock, self.now);
                 }
-                let valid_until = self.machine.hand_over(lock, self.now);
-                self.ledger.handed_over(lock, valid_until, self.now);
+                let valid_until = self.machine.take(lock, self.now);
+                self.ledger.taken(lock, valid_until, self.now);
             }
         }
         self.drain();
@@ -195,10 +195,10 @@ impl World {
     fn acquire(&mut self, mut operation: Operation<'_>) {
         let resource = Resource::new(vec![b'a' + operation.byte() % 3; 1 + operation.below(9)]);
         let (ttl, flags) = (span(operation.byte()), operation.byte());
-        let within = (flags & 1 == 0).then(|| span(operation.byte()));
+        let timeout = (flags & 1 == 0).then(|| span(operation.byte()));
         let (Ok(resource), Ok(ttl)) = (resource, Ttl::new(ttl)) else { return };
         let wanted = Acquire {
-            within,
+            timeout,
             attempts: (flags & 2 != 0).then_some(1 + u32::from(flags >> 6)),
             renew_for: (flags & 4 != 0).then(|| span(operation.byte())),
             fenced: flags & 8 != 0,
@@ -207,7 +207,7 @@ impl World {
         };
         if let Ok(lock) = self.machine.acquire(&wanted, self.now) {
             self.locks.push(lock);
-            self.ledger.acquired(lock, ttl.as_duration(), within.map(|within| self.now + within));
+            self.ledger.acquired(lock, ttl.as_duration(), timeout.map(|timeout| self.now + timeout));
         }
     }
 
@@ -333,7 +333,7 @@ impl World {
         let lock = self.machine.acquire(&wanted, self.now).expect("a request that makes sense");
         self.ledger.acquired(lock, ttl.as_duration(), None);
         self.answer();
-        assert!(self.machine.hand_over(lock, self.now).is_some(), "all is well: {:?}", self.machine);
+        assert!(self.machine.take(lock, self.now).is_some(), "all is well: {:?}", self.machine);
         self.machine.cancel(lock, self.now);
         self.ledger.cancelled(lock);
         self.drain();

@@ -42,7 +42,7 @@ impl Ledger {
         assert!(self.extensions.insert(extension), "{extension:?} is given out twice");
     }
 
-    pub(crate) fn handed_over(&mut self, lock: LockId, valid_until: Option<Instant>, now: Instant) {
+    pub(crate) fn taken(&mut self, lock: LockId, valid_until: Option<Instant>, now: Instant) {
         let Some(entry) = self.locks.get_mut(&lock) else {
             assert_eq!(valid_until, None, "a lock that is over is handed over");
             return;

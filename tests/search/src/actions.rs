@@ -13,7 +13,7 @@ pub(super) enum Action {
     Begin {
         client: usize,
     },
-    HandOver {
+    Take {
         client: usize,
     },
     Extend {
@@ -147,7 +147,7 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
     }
     if is_held {
         if it.guard == 0 {
-            actions.push(Action::HandOver { client });
+            actions.push(Action::Take { client });
         } else {
             if it.extended < scenario.extensions_of(client) {
                 let ttls = scenario.extension_ttls.iter();

@@ -81,7 +81,7 @@ impl Book {
             .map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), scenario.fenced))
             .collect();
         let wanted = Acquire {
-            within: scenario.within.map(|ticks| TICK * u32::from(ticks)),
+            timeout: scenario.timeout.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
             renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
             fenced: scenario.fenced,
@@ -174,7 +174,7 @@ impl Book {
                         sought.answer(master, u32::from(round), heard.answer(), at, &mut around);
                     }
                     Input::Wake => sought.time_passed(at, &mut around),
-                    Input::HandOver => handed = sought.hand_over(at, &mut around),
+                    Input::Take => handed = sought.take(at, &mut around),
                     Input::Extend { number, ttl } => {
                         // A lock that is not held any more refuses, and nothing happens.
                         let _ = sought.extend(u64::from(number), ttl_of(ttl), at, &mut around);

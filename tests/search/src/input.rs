@@ -49,7 +49,7 @@ pub(super) enum Input {
         heard: Heard,
     },
     Wake,
-    HandOver,
+    Take,
     Extend {
         number: u8,
         ttl: u8,
@@ -82,7 +82,7 @@ impl Input {
                 1 | heard << 4 | u64::from(master) << 12 | u64::from(round) << 16
             }
             Self::Wake => 2,
-            Self::HandOver => 3,
+            Self::Take => 3,
             Self::Extend { number, ttl } => 4 | u64::from(number) << 4 | u64::from(ttl) << 8,
             Self::Release => 5,
             Self::Cancel => 6,

@@ -11,7 +11,7 @@ impl Scenario {
         ttl: 4,
         attempts: [1, 1],
         locks: [1, 1],
-        within: None,
+        timeout: None,
         extensions: [0, 0],
         extension_ttls: &[],
         renews: None,

@@ -22,7 +22,7 @@ pub struct Scenario {
     /// How many locks each client seeks, one after the other. More than one go with `asynchronous` only.
     pub locks: [u8; 2],
     /// How long a lock is sought; `None` for as long as it takes.
-    pub within: Option<u8>,
+    pub timeout: Option<u8>,
     /// How many extensions each client asks for.
     pub extensions: [u8; 2],
     /// The TTLs that an extension may have.

@@ -114,7 +114,7 @@ impl Story {
                 (Party::Master(master), format!("goes on with an old connection of {}{again}:", name(client)))
             }
             Action::Begin { .. }
-            | Action::HandOver { .. }
+            | Action::Take { .. }
             | Action::Extend { .. }
             | Action::Release { .. }
             | Action::Cancel { .. }
@@ -135,7 +135,7 @@ impl Story {
             Input::Release => "releases".to_owned(),
             Input::Cancel => "gives the lock up".to_owned(),
             Input::Wake => format!("is woken at its tick {now}"),
-            Input::HandOver | Input::Answer { .. } => return,
+            Input::Take | Input::Answer { .. } => return,
         };
         self.add(Party::Client(client), None, || text);
     }

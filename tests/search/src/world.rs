@@ -66,7 +66,7 @@ impl World {
                 it.stage = Stage::Alive;
                 self.call(state, client, Input::Begin { attempts, drawn })
             }
-            Action::HandOver { client } => self.call(state, client, Input::HandOver),
+            Action::Take { client } => self.call(state, client, Input::Take),
             Action::Extend { client, ttl } => {
                 let number = state.client(client).extended;
                 state.client_mut(client).extended += 1;

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use fork::Fork;
-use quorlock_core::{AcquireError, Config, LossCause, RequestError};
+use quorlock_core::{AcquireError, Config, LossCause};
 use quorlock_tests::Transport;
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
             assert_eq!(guard.check(), Err(LossCause::Forked));
             let start = Instant::now();
             let error = lock("other").wait().expect_err("the child has no driver");
-            assert_eq!(error, AcquireError::Request(RequestError::Forked));
+            assert_eq!(error, AcquireError::Forked);
             assert!(start.elapsed() < Duration::from_secs(1));
             drop((guard, locker));
             println!("child: not valid, lock() refused, dropped");

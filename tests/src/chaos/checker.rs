@@ -69,7 +69,7 @@ struct Attempt<'a> {
     token: Option<u64>,
     ttl: u64,
     renewed: bool,
-    /// The spans of holding: one, and one more after each time that it was handed on and resumed.
+    /// The spans of holding: one, and one more after each time that it was handed over and resumed.
     held: Vec<Held>,
 }
 

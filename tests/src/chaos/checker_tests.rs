@@ -163,7 +163,7 @@ fn a_lock_that_is_not_renewed_ends_with_its_ttl() {
 }
 
 #[test]
-fn a_lock_that_was_handed_on_is_held_again_from_its_resumption_on() {
+fn a_lock_that_was_handed_over_is_held_again_from_its_resumption_on() {
     let story = |token: u32, granted: u32| {
         rules(&format!(
             "

@@ -34,7 +34,7 @@ pub struct Orders {
     pub ttl: (u64, u64),
     /// How long it holds a lock in milliseconds, from and to.
     pub hold: (u64, u64),
-    /// Whether it renews, heals and hands on as it likes; else it renews.
+    /// Whether it renews, heals and hands over as it likes; else it renews.
     pub varied: bool,
     /// What it contends for.
     pub resources: Vec<String>,
@@ -166,7 +166,7 @@ impl Client<'_> {
             fenced: self.store.is_some(),
         };
         self.history.note(What::Seeks { by: by.clone(), resource: resource.to_owned() });
-        match manner.of(self.locker.lock(resource)).within(Duration::from_secs(2)).wait() {
+        match manner.of(self.locker.lock(resource)).timeout(Duration::from_secs(2)).wait() {
             Ok(guard) => {
                 let ttl = u64::try_from(manner.ttl.as_millis()).unwrap_or(u64::MAX);
                 let token = token_of(&guard);
@@ -196,9 +196,9 @@ impl Client<'_> {
                 store.write(by, resource, token)?;
             }
             if self.orders.varied && self.random.one_in(40) {
-                let resumption = match guard.hand_on() {
+                let resumption = match guard.hand_over() {
                     Ok(resumption) => resumption,
-                    Err(cause) => return Ok(format!("lost before it was handed on: {cause}")),
+                    Err(cause) => return Ok(format!("lost before it was handed over: {cause}")),
                 };
                 sleep(self.random.millis(0..=100));
                 match manner.of(self.locker.resume(resource, resumption)).wait() {

@@ -15,7 +15,7 @@ pub struct Figures {
     pub attempts: usize,
     /// Those that got the lock.
     pub grants: usize,
-    /// Guards that were handed on and resumed.
+    /// Guards that were handed over and resumed.
     pub resumed: usize,
     /// The longest time without a grant of any resource, but for what came before the first one.
     pub longest_gap: Duration,

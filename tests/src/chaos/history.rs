@@ -60,7 +60,7 @@ pub enum What {
         /// Whether it is renewed.
         renewed: bool,
     },
-    /// A guard that was handed on has been resumed by the same client.
+    /// A guard that was handed over has been resumed by the same client.
     Resumed {
         /// Whose.
         by: Seeker,

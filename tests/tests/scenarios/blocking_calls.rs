@@ -35,13 +35,13 @@ fn waiting_inside_async_code_panics_and_names_the_cure() {
             let locker = quorlock_tokio::open(config).unwrap();
             let told = refused(|| locker.lock("job").wait());
             assert!(told.contains("`.await`") && told.contains("spawn_blocking"), "{told}");
-            refused(|| locker.lock("job").within(millis(10)).wait());
+            refused(|| locker.lock("job").timeout(millis(10)).wait());
             refused(|| locker.block_on(async {}));
             let guard = locker.lock("job").await.unwrap();
             refused(|| guard.extend(2 * TTL).wait());
             refused(|| guard.lost().wait());
             refused(|| guard.release().wait());
-            refused(|| locker.lock("job").run_wait(|_| ()));
+            refused(|| locker.lock("job").run_wait(|_| Ok::<_, std::convert::Infallible>(())));
             // Dropping never waits.
             drop(locker.lock("job").await.unwrap());
             let local = tokio::task::LocalSet::new();

@@ -35,7 +35,7 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
 
         // Dropped in a `select!` like this one, an acquisition leaves nothing.
         occupy(masters, "held");
-        let never = async { drop(locker.lock("held").within(None).await) };
+        let never = async { drop(locker.lock("held").timeout(None).await) };
         smol::future::or(never, async { _ = smol::Timer::after(millis(300)).await }).await;
         drop(locker.lock("dropped").await.unwrap());
     };

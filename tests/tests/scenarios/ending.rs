@@ -1,11 +1,12 @@
 //! Releases, dropped guards, given-up acquisitions, closed lockers: nothing stays behind.
 
+use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use quorlock_core::front::ScopeError;
+use quorlock_core::front::RunError;
 
 use crate::kit::*;
 
@@ -222,19 +223,20 @@ pub(crate) fn a_scope_returns_its_value_and_leaves_no_key(transport: &Transport)
 
     let waited = locker.lock("job").run_wait(|watch| {
         assert!(watch.is_valid());
-        masters.holding("job")
+        Ok::<_, Infallible>(masters.holding("job"))
     });
     let awaited = transport.block_on(locker.lock("job").run(async |watch| {
         transport.sleep(millis(10)).await;
-        (watch.is_valid(), masters.holding("job"))
+        Ok::<_, Infallible>((watch.is_valid(), masters.holding("job")))
     }));
 
     assert!(waited.unwrap() >= 2);
     assert!(matches!(awaited, Ok((true, 2..))));
     no_key(&masters, "job");
     occupy(&masters, "job");
-    let refused = locker.try_lock("job").run_wait(|_| panic!("it is not called"));
-    assert!(matches!(refused, Err(ScopeError::NotAcquired(AcquireError::HeldByAnother(_)))));
+    let body = |_| -> Result<(), Infallible> { panic!("it is not called") };
+    let refused = locker.try_lock("job").run_wait(body);
+    assert!(matches!(refused, Err(RunError::NotAcquired(AcquireError::HeldByAnother(_)))));
 }
 
 pub(crate) fn a_scope_that_panics_leaves_no_key(transport: &Transport) {
@@ -242,7 +244,8 @@ pub(crate) fn a_scope_that_panics_leaves_no_key(transport: &Transport) {
     let locker = open(transport, &masters);
 
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        locker.lock("job").run_wait(|_| std::panic::resume_unwind(Box::new("on purpose")))
+        let body = |_| -> Result<(), Infallible> { std::panic::resume_unwind(Box::new("on purpose")) };
+        locker.lock("job").run_wait(body)
     }));
 
     assert!(panicked.is_err());
@@ -259,10 +262,10 @@ pub(crate) fn the_future_of_a_scope_is_dropped_when_its_lock_is_lost(transport: 
         for master in &masters[..2] {
             eventually(SOON, "the key is there", || master.del("job"));
         }
-        std::future::pending::<()>().await;
+        std::future::pending::<Result<(), Infallible>>().await
     }));
 
-    assert_eq!(result, Err(ScopeError::Lost(LossCause::NotHeld)));
+    assert_eq!(result, Err(RunError::Lost(LossCause::NotHeld)));
     assert!(dropped.into_inner());
     no_key(&masters, "job");
 }

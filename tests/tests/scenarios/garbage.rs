@@ -57,7 +57,7 @@ pub(crate) fn a_majority_that_talks_garbage_is_a_clear_error(transport: &Transpo
         let urls = masters.urls().into_iter().chain(hostile.iter().map(FakeMaster::url));
         let locker = transport.open(hasty(urls).build().unwrap());
 
-        let error = locker.lock("job").within(Duration::from_secs(1)).wait().unwrap_err();
+        let error = locker.lock("job").timeout(Duration::from_secs(1)).wait().unwrap_err();
 
         assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
         for (_, vote) in error.ballot().unwrap().votes().skip(1) {
@@ -94,7 +94,7 @@ pub(crate) fn replies_that_nobody_asked_for_grant_nothing(transport: &Transport)
                 eventually(SOON, "the connection is given up", || proxy.accepted() > before);
             }
         }
-        let error = locker.lock("job").within(millis(300)).wait().unwrap_err();
+        let error = locker.lock("job").timeout(millis(300)).wait().unwrap_err();
         assert!(error.ballot().is_some_and(|ballot| ballot.granted() == 0), "{injected:?}: {error}");
     }
     assert!(masters.iter().all(|master| master.get("job").as_deref() == Some("foreign")));
@@ -188,7 +188,7 @@ pub(crate) fn one_key_has_one_holder_at_a_time_whoever_wants_it(transport: &Tran
     std::thread::scope(|scope| {
         for _ in 0..3 {
             let config =
-                patient(masters.urls()).retry_delay(millis(1)..=millis(10)).within(None).build().unwrap();
+                patient(masters.urls()).retry_delay(millis(1)..=millis(10)).timeout(None).build().unwrap();
             let locker = transport.open(config);
             for _ in 0..4 {
                 let (locker, holders, turns) = (locker.clone(), &holders, &turns);

@@ -95,7 +95,7 @@ pub(crate) fn held_by_another_tells_for_how_long_at_once_and_when_the_wait_is_ov
 
     let at_once = second.try_lock("job").wait().unwrap_err();
     let wait = Instant::now();
-    let later = second.lock("job").within(millis(500)).wait().unwrap_err();
+    let later = second.lock("job").timeout(millis(500)).wait().unwrap_err();
 
     assert!(wait.elapsed() >= millis(250), "it did not wait");
     for error in [at_once, later] {
@@ -120,7 +120,7 @@ pub(crate) fn a_waiter_gets_the_lock_once_it_is_released(transport: &Transport) 
     let guard = first.lock("job").wait().unwrap();
 
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| second.lock("job").within(SOON).wait());
+        let waiter = scope.spawn(|| second.lock("job").timeout(SOON).wait());
         std::thread::sleep(millis(300));
         assert!(!waiter.is_finished());
         guard.release().wait().unwrap();
@@ -135,7 +135,7 @@ pub(crate) fn no_quorum_says_what_each_master_said(transport: &Transport) {
     masters[1].kill();
     masters[2].kill();
 
-    let error = locker.lock("job").within(millis(500)).wait().unwrap_err();
+    let error = locker.lock("job").timeout(millis(500)).wait().unwrap_err();
 
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     let text = error.to_string();
@@ -216,7 +216,7 @@ pub(crate) fn a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one
     occupy(&masters, "job");
 
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| locker.lock("job").within(PATIENCE / 2).wait());
+        let waiter = scope.spawn(|| locker.lock("job").timeout(PATIENCE / 2).wait());
         std::thread::sleep(millis(300));
         assert!(masters.iter().all(|master| master.del("job")));
         // An attempt may come between the second deletion and the third.
@@ -237,12 +237,12 @@ pub(crate) fn requests_that_make_no_sense_are_errors_and_send_nothing(transport:
         locker.lock("job").ttl(PATIENCE),
     ] {
         let error = request.wait().unwrap_err();
-        assert!(matches!(error, AcquireError::Request(_)), "{error}");
+        assert!(matches!(error, AcquireError::Invalid(_)), "{error}");
     }
 
     assert_eq!(masters[0].calls(Calls::Set), 0);
     // No time and no attempt at all are little, but no nonsense.
-    let result = locker.lock("job").within(Duration::ZERO).wait();
+    let result = locker.lock("job").timeout(Duration::ZERO).wait();
     assert!(matches!(result, Ok(_) | Err(AcquireError::NoQuorum(_))), "{result:?}");
     drop(result);
     assert!(locker.lock("job").attempts(0).wait().is_ok());

@@ -26,7 +26,7 @@ pub(crate) const fn millis(millis: u64) -> Duration {
 
 /// Nothing runs out of time because the machine is busy; whoever waits for a silent master is slow.
 pub(crate) fn patient<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
-    Config::builder(urls).ttl(TTL).request_timeout(PATIENCE).connect_timeout(PATIENCE).within(SOON)
+    Config::builder(urls).ttl(TTL).request_timeout(PATIENCE).connect_timeout(PATIENCE).timeout(SOON)
 }
 
 /// For scenarios in which masters are silent and that is to be found out.

@@ -43,16 +43,16 @@ pub(crate) fn a_healed_lock_outlives_all_masters_that_granted_it(transport: &Tra
     no_key(&masters, "job");
 }
 
-pub(crate) fn a_lock_that_was_handed_on_is_extended_and_released_by_another_locker(transport: &Transport) {
+pub(crate) fn a_lock_that_was_handed_over_is_extended_and_released_by_another_locker(transport: &Transport) {
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
     let guard = first.lock("job").renew().wait().unwrap();
     held_on(&masters, &guard, 3);
     let (watch, token) = (guard.watch(), guard.token());
 
-    let resumption = guard.hand_on().unwrap();
+    let resumption = guard.hand_over().unwrap();
 
-    assert_eq!(watch.check(), Err(LossCause::HandedOn));
+    assert_eq!(watch.check(), Err(LossCause::HandedOver));
     assert_eq!(masters.holding("job"), 3);
     assert!(second.try_lock("job").wait().is_err(), "it is held as before");
     let guard = second.resume("job", resumption).wait().unwrap();
@@ -67,23 +67,23 @@ pub(crate) fn a_lock_that_was_handed_on_is_extended_and_released_by_another_lock
     assert_eq!(masters.holding("job"), 0);
 }
 
-pub(crate) fn a_lock_that_was_handed_on_is_released_by_its_token(transport: &Transport) {
+pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &Transport) {
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
     let guard = first.lock("job").wait().unwrap();
     // A quorum grants it. The release goes over other connections, and could come before the third request.
     held_on(&masters, &guard, 3);
-    let resumption = guard.hand_on().unwrap();
+    let resumption = guard.hand_over().unwrap();
 
-    assert_eq!(second.release("job", resumption.token).unwrap().wait(), Ok(()));
+    assert_eq!(second.release("job", resumption.token).wait(), Ok(()));
 
     no_key(&masters, "job");
-    let again = second.release("job", resumption.token).unwrap().wait();
+    let again = second.release("job", resumption.token).wait();
     assert_eq!(again, Err(ReleaseError::NotOurs(None)));
     // Another's lock is not touched by that token.
     let next = second.lock("job").wait().unwrap();
     held_on(&masters, &next, 3);
-    assert_eq!(first.release("job", resumption.token).unwrap().wait(), Err(ReleaseError::NotOurs(None)));
+    assert_eq!(first.release("job", resumption.token).wait(), Err(ReleaseError::NotOurs(None)));
     assert_eq!(next.release().wait(), Ok(()));
 }
 

@@ -142,7 +142,7 @@ pub(crate) fn half_open_connections_are_found_out(transport: &Transport) {
 pub(crate) fn the_first_lock_after_idle_connections_were_swallowed_succeeds(transport: &Transport) {
     let masters = masters(3);
     let proxies = proxies(&masters);
-    let config = hasty(urls(&proxies)).within(Duration::from_secs(5)).build().unwrap();
+    let config = hasty(urls(&proxies)).timeout(Duration::from_secs(5)).build().unwrap();
     let (once, several) = (transport.open(config.clone()), transport.open(config));
     for locker in [&once, &several] {
         locker.lock("job").wait().unwrap().release().wait().unwrap();
@@ -171,7 +171,7 @@ pub(crate) fn requests_that_are_swallowed_leave_no_key_and_no_holder(transport: 
     proxies[0].black_hole(Direction::ToServer);
     proxies[1].black_hole(Direction::ToClient);
 
-    let error = locker.lock("job").within(Duration::from_secs(1)).wait().unwrap_err();
+    let error = locker.lock("job").timeout(Duration::from_secs(1)).wait().unwrap_err();
 
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     no_key(&masters, "job");

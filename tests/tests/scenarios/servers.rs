@@ -15,7 +15,7 @@ pub(crate) fn restarted_masters_vote_again(transport: &Transport) {
         master.restart();
     }
 
-    let guard = locker.lock("job").within(SOON).wait().unwrap();
+    let guard = locker.lock("job").timeout(SOON).wait().unwrap();
 
     assert!(guard.is_valid());
     all_ready(&locker);

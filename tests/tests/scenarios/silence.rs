@@ -136,7 +136,7 @@ pub(crate) fn two_of_three_stopped_is_no_quorum_within_the_wait_and_leaves_no_ke
     masters[1].stop();
 
     let start = Instant::now();
-    let error = locker.lock("job").within(Duration::from_secs(1)).wait().unwrap_err();
+    let error = locker.lock("job").timeout(Duration::from_secs(1)).wait().unwrap_err();
 
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
@@ -178,7 +178,7 @@ pub(crate) fn a_master_stopped_past_several_attempts_keeps_no_key_of_theirs(tran
     occupy(&masters[1..2], "job");
     masters[0].stop();
 
-    let error = locker.lock("job").attempts(4).within(SOON).wait().unwrap_err();
+    let error = locker.lock("job").attempts(4).timeout(SOON).wait().unwrap_err();
 
     assert_eq!(error.ballot().unwrap().attempts(), 4, "{error}");
     masters[0].cont();
@@ -207,7 +207,7 @@ pub(crate) fn a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_
     transport: &Transport,
 ) {
     let ttl = millis(500);
-    for within in [millis(200), SOON] {
+    for timeout in [millis(200), SOON] {
         let masters = masters(3);
         let locker = open_hasty(transport, &masters);
         all_ready(&locker);
@@ -216,7 +216,7 @@ pub(crate) fn a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_
         }
 
         let result = std::thread::scope(|scope| {
-            let seeking = scope.spawn(|| locker.lock("job").ttl(ttl).within(within).wait());
+            let seeking = scope.spawn(|| locker.lock("job").ttl(ttl).timeout(timeout).wait());
             std::thread::sleep(3 * ttl);
             for master in &*masters {
                 master.cont();
@@ -227,7 +227,7 @@ pub(crate) fn a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_
         match result {
             // Taken after the masters went on, by a later attempt.
             Ok(guard) => {
-                assert_eq!(within, SOON);
+                assert_eq!(timeout, SOON);
                 let holding = || {
                     let token = Some(guard.token().expose());
                     masters.iter().filter(|master| master.get("job") == token).count()

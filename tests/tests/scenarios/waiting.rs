@@ -14,7 +14,7 @@ type Waiter<'scope> = ScopedJoinHandle<'scope, Result<Guard, AcquireError>>;
 
 /// Lockers that are told or wait for [`NEVER`]; their last attempt, in time for its answers, is far behind [`SOON`] too.
 pub(crate) fn told<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
-    patient(urls).retry_delay(NEVER..=NEVER).within(NEVER)
+    patient(urls).retry_delay(NEVER..=NEVER).timeout(NEVER)
 }
 
 fn open_told(transport: &Transport, masters: &[RedisServer]) -> Locker {
@@ -167,7 +167,7 @@ pub(crate) fn a_renewal_does_not_wake_the_waiter_for_good(transport: &Transport)
 
 pub(crate) fn without_wake_ups_it_polls(transport: &Transport) {
     let masters = real_servers();
-    let config = patient(masters.iter().map(RedisServer::url)).within(NEVER).wake_ups(false);
+    let config = patient(masters.iter().map(RedisServer::url)).timeout(NEVER).wake_ups(false);
     let locker = transport.open(config.build().unwrap());
     all_ready(&locker);
     occupy(&masters, "job");
@@ -217,7 +217,7 @@ pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
 
 pub(crate) fn a_waiter_without_resp3_polls(transport: &Transport) {
     let masters = Fleet::start(3, |options, _| options.without_hello());
-    let locker = transport.open(patient(masters.urls()).within(NEVER).build().unwrap());
+    let locker = transport.open(patient(masters.urls()).timeout(NEVER).build().unwrap());
     all_ready(&locker);
     occupy(&masters, "job");
 
@@ -234,7 +234,7 @@ pub(crate) fn denied_tracking_is_a_warning_and_the_waiter_polls(transport: &Tran
     let rule = "few on >secret ~* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info";
     let masters: Vec<_> = (0..3).map(|_| ServerOptions::new().acl_user(rule).start()).collect();
     let urls = masters.iter().map(|master| format!("redis://few:secret@{}", master.address()));
-    let locker = transport.open(patient(urls).within(NEVER).build().unwrap());
+    let locker = transport.open(patient(urls).timeout(NEVER).build().unwrap());
     occupy(&masters, "job");
     all_ready(&locker);
     assert!(locker.masters().iter().all(|(_, state)| *state == MasterState::Ready { warnings: vec![] }));

@@ -34,7 +34,7 @@ pub(crate) fn acquire<L: Lock>(
         }
         return Finish::Code(UNWRITTEN);
     }
-    match hold.hand_on() {
+    match hold.hand_over() {
         Ok(()) => Finish::Code(0),
         Err(cause) => {
             output.record(Level::Error, "lost", &format!("{name} was lost at once: {cause}"), &fields);

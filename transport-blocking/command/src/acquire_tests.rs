@@ -27,7 +27,7 @@ fn what_proves_the_lock_is_written_and_the_lock_left_held() {
          export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_a_20job_27s=00ff;\n\
          export QUORLOCK_FENCE=7;\nexport QUORLOCK_FENCE_a_20job_27s=7;\n";
     assert_eq!(String::from_utf8_lossy(&written), expected);
-    assert!(lock.handed_on.get() && !lock.released.get());
+    assert!(lock.handed_over.get() && !lock.released.get());
 }
 
 #[test]
@@ -63,15 +63,15 @@ fn a_lock_that_nobody_learns_of_is_released() {
     {
         let lock = Scripted { still_ours, ..Scripted::new(LONG) };
         assert_eq!(finish("job", lock.clone(), &mut Closed { at_once }), Finish::Code(74));
-        assert!(lock.released.get() && !lock.handed_on.get());
+        assert!(lock.released.get() && !lock.handed_over.get());
     }
 }
 
 #[test]
-fn a_lock_that_is_lost_before_it_is_handed_on_is_told() {
+fn a_lock_that_is_lost_before_it_is_handed_over_is_told() {
     let lock = Scripted { lost_after: Some(Duration::ZERO), ..Scripted::new(LONG) };
     assert_eq!(finish("job", lock.clone(), &mut Vec::new()), Finish::Code(75));
-    assert!(!lock.handed_on.get());
+    assert!(!lock.handed_over.get());
 }
 
 #[test]

@@ -35,7 +35,9 @@ fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
             {
                 Refusal::Configuration(sentence)
             }
-            BootstrapError::NoRestartGuard | BootstrapError::Request(_) => Refusal::Configuration(sentence),
+            BootstrapError::NoRestartGuard | BootstrapError::TooManyLocks { .. } | BootstrapError::Forked => {
+                Refusal::Configuration(sentence)
+            }
             _ => Refusal::NoQuorum(sentence),
         }
     })?;

@@ -56,8 +56,8 @@ pub(crate) fn begin(
     let resource = seek.resource.as_bytes();
     let mut request = match seek.wait() {
         Wait::OneTry => locker.try_lock(resource),
-        Wait::UpTo(limit) => locker.lock(resource).within(limit),
-        Wait::Forever => locker.lock(resource).within(None::<Duration>),
+        Wait::UpTo(limit) => locker.lock(resource).timeout(limit),
+        Wait::Forever => locker.lock(resource).timeout(None::<Duration>),
     };
     if seek.fenced {
         request = request.fenced();
@@ -154,7 +154,11 @@ fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
     let sentence = error.to_string();
     match error {
         AcquireError::HeldByAnother(_) => Refusal::HeldByAnother(sentence, conflict_exit_code),
-        AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
+        AcquireError::Misconfigured(_)
+        | AcquireError::Invalid(_)
+        | AcquireError::TooManyLocks { .. }
+        | AcquireError::NoEntropy
+        | AcquireError::Forked => Refusal::Configuration(sentence),
         _ => Refusal::NoQuorum(sentence),
     }
 }
@@ -199,8 +203,8 @@ impl Hold for Held {
         self.guard.stop_renewal();
     }
 
-    fn hand_on(self) -> Result<(), String> {
-        self.guard.hand_on().map(drop).map_err(|cause| cause.to_string())
+    fn hand_over(self) -> Result<(), String> {
+        self.guard.hand_over().map(drop).map_err(|cause| cause.to_string())
     }
 
     fn release(self) -> Released {

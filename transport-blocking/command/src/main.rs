@@ -9,7 +9,7 @@ mod demo;
 mod duration;
 mod ending;
 mod force_release;
-mod handed_on;
+mod handed_over;
 mod inspect;
 mod json;
 mod lock;
@@ -68,11 +68,11 @@ fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<F
             master::serve(arguments, &Signals::install()?, &arguments.speech.output_with(1))
         }
         Subcommand::Extend(arguments) => match environment.resumption(arguments.resource.as_bytes()) {
-            Ok(lock) => handed_on::extend(arguments, lock, &arguments.speech.output()),
+            Ok(lock) => handed_over::extend(arguments, lock, &arguments.speech.output()),
             Err(sentence) => return Ok(refuse(&sentence)),
         },
         Subcommand::Release(arguments) => match environment.token(arguments.resource.as_bytes()) {
-            Ok(token) => handed_on::release(arguments, token, &arguments.speech.output()),
+            Ok(token) => handed_over::release(arguments, token, &arguments.speech.output()),
             Err(sentence) => return Ok(refuse(&sentence)),
         },
         Subcommand::Status(arguments) => {

@@ -21,7 +21,7 @@ pub(crate) struct Scripted {
     pub(crate) fence: Option<u64>,
     pub(crate) renewing: Rc<Cell<bool>>,
     pub(crate) released: Rc<Cell<bool>>,
-    pub(crate) handed_on: Rc<Cell<bool>>,
+    pub(crate) handed_over: Rc<Cell<bool>>,
 }
 
 impl Scripted {
@@ -34,7 +34,7 @@ impl Scripted {
             fence: None,
             renewing: Rc::new(Cell::new(true)),
             released: Rc::new(Cell::new(false)),
-            handed_on: Rc::new(Cell::new(false)),
+            handed_over: Rc::new(Cell::new(false)),
         }
     }
 }
@@ -75,11 +75,11 @@ impl Hold for Scripted {
         self.renewing.set(false);
     }
 
-    fn hand_on(mut self) -> Result<(), String> {
+    fn hand_over(mut self) -> Result<(), String> {
         if self.standing().lost {
             return Err("lost".to_owned());
         }
-        self.handed_on.set(true);
+        self.handed_over.set(true);
         Ok(())
     }
 

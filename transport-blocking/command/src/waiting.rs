@@ -49,7 +49,7 @@ pub(crate) trait Hold {
     fn stop_renewal(&self);
 
     /// Leaves it to whoever knows the token. The error is the sentence to say if it is not held any more.
-    fn hand_on(self) -> Result<(), String>;
+    fn hand_over(self) -> Result<(), String>;
 
     /// Gives it back, within a bounded time.
     fn release(self) -> Released;

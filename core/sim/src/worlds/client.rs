@@ -89,8 +89,8 @@ impl Client {
     }
 
     /// Its keys may stay.
-    pub(super) fn handed_on(&self, token: Token) {
-        lock(&self.state).observer.handed_on(&token.to_hex());
+    pub(super) fn handed_over(&self, token: Token) {
+        lock(&self.state).observer.handed_over(&token.to_hex());
     }
 
     /// It reads or writes a store.

@@ -98,11 +98,11 @@ impl Plan {
             let ttl = random.spread(unit * 8..=unit * 8 + ms(5_000));
             let renewed = random.one_in(2);
             let (fenced, healing) = (random.one_in(2), random.one_in(2));
-            let within = ms(3_000);
+            let timeout = ms(3_000);
             steps.push(Step::Lock {
                 resource: 0,
                 ttl,
-                within,
+                timeout,
                 renewed,
                 fenced,
                 healing,
@@ -188,7 +188,7 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
         steps.push(Step::Lock {
             resource: u8::try_from(random.below(resources)).unwrap_or(0),
             ttl: random_ttl(random, shortest_ttl),
-            within: random.spread(ms(5)..=ms(1_500)),
+            timeout: random.spread(ms(5)..=ms(1_500)),
             renewed: random.one_in(3),
             fenced: random.one_in(2),
             healing: random.one_in(3),

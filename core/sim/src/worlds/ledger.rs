@@ -42,7 +42,7 @@ impl Ledger {
             return Err(Violation::NumberTwice { resource: resource.clone(), number });
         }
         if known.is_some() {
-            // It was handed on.
+            // It was handed over.
             return Ok(false);
         }
         let largest = self.largest.entry(resource.clone()).or_default();

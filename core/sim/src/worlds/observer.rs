@@ -55,7 +55,8 @@ pub(super) struct Observer {
     late: BTreeMap<(usize, Vec<u8>), LinkId>,
     ended: BTreeSet<(usize, LockId)>,
     dead: BTreeSet<usize>,
-    /// Tokens whose locks were handed on: their keys stay for whoever takes them, or until they end.
+    /// Tokens whose locks were handed over: their keys stay for whoever takes them, or until they
+    /// end.
     handed: BTreeSet<Vec<u8>>,
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
@@ -125,7 +126,7 @@ impl Observer {
         self.held.retain(|held| held.client != client);
     }
 
-    pub(super) fn handed_on(&mut self, token: &[u8]) {
+    pub(super) fn handed_over(&mut self, token: &[u8]) {
         self.handed.insert(token.to_vec());
     }
 

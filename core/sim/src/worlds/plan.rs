@@ -228,12 +228,12 @@ impl Plan {
         let has_copies = self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
         let skew = if has_copies { quarantine.min(LARGEST_SKEW) } else { Duration::ZERO };
         let crowd = Duration::from_secs(2) * (1 + crowd(&clients));
-        let within = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;
+        let timeout = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;
         for client in &clients {
             let ttl = self.request_timeout * 10;
-            world.spawn(client, program::must_get(client.clone(), 0, ttl, within));
+            world.spawn(client, program::must_get(client.clone(), 0, ttl, timeout));
         }
-        world.run(within * 2 + PATIENCE)?;
+        world.run(timeout * 2 + PATIENCE)?;
         world.settle()
     }
 
@@ -258,7 +258,7 @@ fn same_kind(one: &Violation, other: &Violation) -> bool {
 /// How long a step may take.
 fn longest_of(step: &Step) -> Duration {
     match step {
-        Step::Lock { within, .. } => *within,
+        Step::Lock { timeout, .. } => *timeout,
         Step::Hold(span) | Step::Rest(span) => *span,
         Step::Resume { .. } => RESUMED_WITHIN,
         Step::Extend { .. } | Step::Release | Step::ReleaseHanded => Duration::from_secs(1),

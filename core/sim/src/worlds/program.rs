@@ -25,7 +25,7 @@ pub enum Step {
         /// The TTL.
         ttl: Duration,
         /// The timeout of the request.
-        within: Duration,
+        timeout: Duration,
         /// Whether the lock is renewed in the background.
         renewed: bool,
         /// Whether the grant has a fencing token.
@@ -68,7 +68,7 @@ pub enum Step {
     Rest(Duration),
 }
 
-/// Locks that were handed on, with the numbers of their resources.
+/// Locks that were handed over, with the numbers of their resources.
 pub(super) type Letterbox = Rc<RefCell<VecDeque<(u8, Resumption)>>>;
 
 /// How long a client tries to go on with a lock.
@@ -108,19 +108,19 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
     let mut is_renewed = false;
     for step in steps {
         match step {
-            Step::Lock { resource: number, ttl, within, renewed, fenced, healing, dropped_after } => {
+            Step::Lock { resource: number, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
                 (is_renewed, held_resource) = (renewed, number);
-                let request = client.locker().lock(resource(number)).ttl(ttl).within(within);
+                let request = client.locker().lock(resource(number)).ttl(ttl).timeout(timeout);
                 let request = if fenced { request.fenced() } else { request };
                 let request = with(request, renewed, healing);
-                guard = granted(&client, "lock", request, within, dropped_after).await;
+                guard = granted(&client, "lock", request, timeout, dropped_after).await;
             }
             Step::HandOn => {
                 if let Some(held) = guard.take() {
                     let token = held.token();
-                    if let Ok(proof) = held.hand_on() {
-                        client.handed_on(token);
+                    if let Ok(proof) = held.hand_over() {
+                        client.handed_over(token);
                         letterbox.borrow_mut().push_back((held_resource, proof));
                     }
                 }
@@ -131,7 +131,7 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                     drop(guard.take());
                     (is_renewed, held_resource) = (renewed, number);
                     let request = client.locker().resume(resource(number), proof).ttl(ttl);
-                    let request = with(request.within(RESUMED_WITHIN), renewed, healing);
+                    let request = with(request.timeout(RESUMED_WITHIN), renewed, healing);
                     guard = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
                 }
             }
@@ -139,9 +139,7 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                 let handed = letterbox.borrow_mut().pop_front();
                 if let Some((number, proof)) = handed {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
-                    if let Ok(release) = client.locker().release(resource(number), proof.token) {
-                        let _ = release.await;
-                    }
+                    let _ = client.locker().release(resource(number), proof.token).await;
                     timed.end();
                 }
             }
@@ -200,10 +198,10 @@ async fn granted(
     client: &Client,
     command: &'static str,
     request: Request,
-    within: Duration,
+    timeout: Duration,
     dropped_after: Option<Duration>,
 ) -> Option<Guard> {
-    let timed = Timed::begin(client, command, within, false);
+    let timed = Timed::begin(client, command, timeout, false);
     let guard = unless(client, dropped_after, request.into_future()).await.and_then(Result::ok);
     if guard.as_ref().is_some_and(|guard| !guard.is_valid()) {
         client.find(Violation::GrantedTooLate { client: client.number() });
@@ -214,8 +212,8 @@ async fn granted(
 
 /// Seeks a lock when all is well, which must come to something within this time; and then one of its own, which must be renewed,
 /// extended and released as promised.
-pub(super) async fn must_get(client: Client, number: u8, ttl: Duration, within: Duration) {
-    let until = client.now() + within;
+pub(super) async fn must_get(client: Client, number: u8, ttl: Duration, timeout: Duration) {
+    let until = client.now() + timeout;
     if let Err(error) = live(&client, number, ttl, until).await {
         client.find(Violation::NoProgress { client: client.number(), error });
     }
@@ -238,7 +236,7 @@ async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Res
 async fn keep_asking(client: &Client, name: String, ttl: Duration, until: Instant) -> Result<Guard, String> {
     loop {
         let left = until.since(client.now());
-        let request = client.locker().lock(&name).ttl(ttl).renew().within(left);
+        let request = client.locker().lock(&name).ttl(ttl).renew().timeout(left);
         let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
         match request.await {
             Ok(guard) => return Ok(guard),

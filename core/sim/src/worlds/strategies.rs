@@ -146,8 +146,8 @@ pub fn steps() -> impl Strategy<Value = Step> {
     let dropped_after = || option::weighted(0.15, millis(1..200));
     prop_oneof![
         4 => (0u8..2, millis(150..LONGEST_TTL), millis(5..3_000), any::<[bool; 3]>(), dropped_after()).prop_map(
-            |(resource, ttl, within, [renewed, fenced, healing], dropped_after)| {
-                Step::Lock { resource, ttl, within, renewed, fenced, healing, dropped_after }
+            |(resource, ttl, timeout, [renewed, fenced, healing], dropped_after)| {
+                Step::Lock { resource, ttl, timeout, renewed, fenced, healing, dropped_after }
             }
         ),
         1 => Just(Step::HandOn),

@@ -34,7 +34,7 @@ fn lock(ttl: Duration, fenced: bool) -> Step {
     Step::Lock {
         resource: 0,
         ttl,
-        within: ms(2_000),
+        timeout: ms(2_000),
         renewed: false,
         fenced,
         healing: false,

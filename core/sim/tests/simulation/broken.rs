@@ -12,7 +12,7 @@ fn lock(ttl: Duration) -> Step {
     Step::Lock {
         resource: 0,
         ttl,
-        within: ms(2_000),
+        timeout: ms(2_000),
         renewed: false,
         fenced: false,
         healing: false,
@@ -105,7 +105,7 @@ fn numbered(seed: u64) -> Plan {
     let step = Step::Lock {
         resource: 0,
         ttl: ms(1_000),
-        within: ms(4_000),
+        timeout: ms(4_000),
         renewed: false,
         fenced: true,
         healing: false,

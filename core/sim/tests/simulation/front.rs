@@ -1,6 +1,7 @@
 //! What users hold, in simulated worlds.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -8,8 +9,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_core::front::{ReleaseError, ScopeError};
-use quorlock_core::{AcquireError, ConfigError, ExtendError, LossCause, MasterState, RequestError, Resource};
+use quorlock_core::front::{ReleaseError, RunError};
+use quorlock_core::{AcquireError, ConfigError, ExtendError, LossCause, MasterState, Resource};
 use quorlock_sim::{Client, Fault, Keep, World};
 
 const fn ms(millis: u64) -> Duration {
@@ -43,12 +44,15 @@ fn a_scope_is_renewed_returns_its_value_and_leaves_no_key() {
     let mut world = alone(
         |_| {},
         |client| async move {
-            let value = client.locker().lock("job").ttl(ms(1_000)).run(|watch| async move {
+            let locker = client.locker().clone();
+            let value = locker.lock("job").ttl(ms(1_000)).run(|watch| async move {
                 client.sleep(ms(30_000)).await;
                 assert_eq!(watch.check(), Ok(()));
-                42
+                Ok::<_, Infallible>(42)
             });
             assert_eq!(value.await, Ok(42));
+            let failed = locker.lock("job").run(async |_| Err::<(), _>("the body's")).await;
+            assert_eq!(failed, Err(RunError::Body("the body's")));
         },
     );
     world.settle().unwrap();
@@ -70,10 +74,10 @@ fn a_scope_ends_where_it_is_when_its_lock_is_lost() {
                     }
                 }
                 let _ends = Ends(end);
-                std::future::pending::<()>().await;
+                std::future::pending::<Result<(), Infallible>>().await
             });
             let error = outcome.await.unwrap_err();
-            assert_eq!(error, ScopeError::Lost(LossCause::NotHeld));
+            assert_eq!(error, RunError::Lost(LossCause::NotHeld));
             assert_eq!(error.to_string(), "stopped: a quorum of masters no longer holds the lock");
             assert!(error.source().is_some() && *ended.borrow());
             assert!(client.true_time() < ms(1_000), "{:?}", client.true_time());
@@ -92,12 +96,13 @@ fn a_scope_without_its_lock_is_not_entered() {
     });
     world.spawn(&other.clone(), async move {
         other.sleep(ms(100)).await;
-        let outcome = other.locker().try_lock("job").run(|_| async { unreachable!("no lock") }).await;
-        let Err(error @ ScopeError::NotAcquired(AcquireError::HeldByAnother(_))) = outcome else {
+        let body = |_| async { unreachable!("no lock") };
+        let outcome: Result<(), RunError<Infallible>> = other.locker().try_lock("job").run(body).await;
+        let Err(error @ RunError::NotAcquired(AcquireError::HeldByAnother(_))) = outcome else {
             panic!("{outcome:?}")
         };
         assert!(error.to_string().starts_with("job not acquired: "), "{error}");
-        assert!(error.source().unwrap().source().is_none());
+        assert!(error.source().is_some_and(|source| source.source().is_none()));
     });
     world.run(LONG).unwrap();
     world.settle().unwrap();
@@ -126,7 +131,7 @@ fn requests_that_make_no_sense_end_at_once_and_say_what_is_wrong() {
                 let error = request.await.unwrap_err();
                 assert!(error.to_string().contains(text), "{error}");
                 assert!(error.source().is_some() && error.ballot().is_none());
-                assert_eq!(error, AcquireError::Request(RequestError::Invalid(wrong)));
+                assert_eq!(error, AcquireError::Invalid(wrong));
             }
             assert_eq!(client.true_time(), began);
         },
@@ -155,7 +160,7 @@ fn requests_have_the_patience_and_the_longest_hold_of_the_configuration() {
     let holder = world
         .client_with(|settings| settings.ttl(ms(1_000)).longest_hold(ms(3_000)))
         .expect("settings that work");
-    let other = world.client_with(|settings| settings.within(ms(700))).expect("settings that work");
+    let other = world.client_with(|settings| settings.timeout(ms(700))).expect("settings that work");
     world.spawn(&holder.clone(), async move {
         let guard = holder.locker().lock("job").renew().await.unwrap();
         assert_eq!(guard.lost().await, LossCause::Expired);
@@ -194,7 +199,7 @@ fn extensions_that_make_no_sense_or_come_too_late_say_so() {
         |client| async move {
             let guard = client.locker().lock("job").ttl(ms(500)).await.unwrap();
             let error = guard.extend(ms(0)).await.unwrap_err();
-            assert_eq!(error, ExtendError::Request(RequestError::Invalid(ConfigError::ZeroTtl)));
+            assert_eq!(error, ExtendError::Invalid(ConfigError::ZeroTtl));
             assert!(error.to_string().starts_with("not extended: the TTL is zero"), "{error}");
             client.sleep(ms(600)).await;
             let error = guard.extend(ms(500)).await.unwrap_err();

@@ -20,7 +20,7 @@ fn turns(seed: u64, processes: usize) -> Vec<usize> {
         let turns = Rc::clone(&turns);
         world.spawn(&client.clone(), async move {
             while client.true_time() < SPAN {
-                let guard = client.locker().lock("wanted").within(None).await.expect("all masters are well");
+                let guard = client.locker().lock("wanted").timeout(None).await.expect("all masters are well");
                 client.sleep(HOLD).await;
                 if let Some(turns) = turns.borrow_mut().get_mut(number) {
                     *turns += 1;

@@ -21,17 +21,17 @@ fn heard_after(seed: u64) -> Duration {
         let guard =
             holder.locker().lock("job").ttl(Duration::from_secs(8)).await.expect("all masters are well");
         holder.sleep(Duration::from_millis(200)).await;
-        outbox.set(Some(guard.hand_on().expect("all masters are well")));
+        outbox.set(Some(guard.hand_over().expect("all masters are well")));
         holder.sleep(Duration::from_secs(5)).await;
         let handed = inbox.take().expect("all masters are well");
         released_at.set(holder.true_time());
-        let _ = holder.locker().release("job", handed.token).expect("all masters are well").await;
+        let _ = holder.locker().release("job", handed.token).await;
     });
     let granted_at = Rc::clone(&granted);
     let waits = waiter.clone();
     world.spawn(&waiter, async move {
         waits.sleep(Duration::from_millis(100)).await;
-        let guard = waits.locker().lock("job").within(None).await.expect("all masters are well");
+        let guard = waits.locker().lock("job").timeout(None).await.expect("all masters are well");
         granted_at.set(waits.true_time());
         drop(guard);
     });
@@ -42,7 +42,7 @@ fn heard_after(seed: u64) -> Duration {
         let guard = request.ttl(Duration::from_secs(8)).renew().heal().await.expect("all masters are well");
         // It is renewed once meanwhile.
         takes_over.sleep(Duration::from_secs(3)).await;
-        back.set(Some(guard.hand_on().expect("all masters are well")));
+        back.set(Some(guard.hand_over().expect("all masters are well")));
     });
     world.run(LONG).expect("no promise is broken");
     granted.get().saturating_sub(released.get())

@@ -13,7 +13,7 @@ use crate::protocol::{EvictionPolicy, Fleet, Quorum, Resource, Ttl};
 pub struct ConfigBuilder {
     masters: Vec<Result<Endpoint, EndpointError>>,
     ttl: Duration,
-    within: Option<Duration>,
+    timeout: Option<Duration>,
     longest_hold: Option<Duration>,
     request_timeout: Duration,
     connect_timeout: Duration,
@@ -36,7 +36,7 @@ impl ConfigBuilder {
         Self {
             masters,
             ttl: Duration::from_secs(10),
-            within: Some(Duration::from_secs(10)),
+            timeout: Some(Duration::from_secs(10)),
             longest_hold: Some(Duration::from_secs(3600)),
             request_timeout: Duration::from_millis(200),
             connect_timeout: Duration::from_millis(250),
@@ -67,11 +67,13 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets how long a request waits for a lock unless the request says so itself. Default: 10 s.
+    /// Sets how long a request waits for a lock unless the request sets its own timeout.
+    /// Default: 10 s.
     ///
-    /// `None` means no limit, and zero means a single try. More than [`Ttl::MAX`] is refused.
-    pub fn within(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.within = limit.into();
+    /// `None` waits for as long as it takes, and zero is a single try. More than [`Ttl::MAX`] is
+    /// refused.
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
         self
     }
 
@@ -247,7 +249,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
-    /// URL, a duration of zero (except [`Self::within`], where it means a single try) or of more
+    /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
     /// than [`Ttl::MAX`], a TTL that leaves no validity, and a prefix with which a key could be one
     /// that Quorlock needs itself.
     pub fn build(self) -> Result<Config, ConfigError> {
@@ -294,7 +296,7 @@ impl ConfigBuilder {
                 return Err(ConfigError::EndlessSpan { setting, span });
             }
         }
-        for (setting, limit) in [("within", self.within), ("longest_hold", self.longest_hold)] {
+        for (setting, limit) in [("timeout", self.timeout), ("longest_hold", self.longest_hold)] {
             if let Some(limit) = limit.filter(|limit| *limit > Ttl::MAX) {
                 return Err(ConfigError::EndlessLimit { setting, limit });
             }
@@ -339,7 +341,7 @@ impl ConfigBuilder {
             masters: masters.into(),
             quorum,
             ttl,
-            within: self.within,
+            timeout: self.timeout,
             longest_hold: self.longest_hold.unwrap_or(Duration::MAX),
             request_timeout: self.request_timeout,
             connect_timeout: self.connect_timeout,

@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Config {
 struct Settings {
     masters: Masters,
     ttl: Option<Span>,
-    within: Option<Limit>,
+    timeout: Option<Limit>,
     longest_hold: Option<Limit>,
     request_timeout: Option<Span>,
     connect_timeout: Option<Span>,
@@ -54,7 +54,7 @@ impl Settings {
         };
         let builder = self.allowed_evictions.into_iter().fold(builder, allow);
         let builder = with(builder, self.ttl.map(|ttl| ttl.0), ConfigBuilder::ttl);
-        let builder = with(builder, self.within.map(|limit| limit.0), ConfigBuilder::within);
+        let builder = with(builder, self.timeout.map(|limit| limit.0), ConfigBuilder::timeout);
         let builder = with(builder, self.longest_hold.map(|limit| limit.0), ConfigBuilder::longest_hold);
         let builder =
             with(builder, self.request_timeout.map(|limit| limit.0), ConfigBuilder::request_timeout);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let config = read(
-            r#"{"masters": "redis://a, redis://:hunter2@b", "ttl": "20s", "within": "none", "longest_hold": "2h",
+            r#"{"masters": "redis://a, redis://:hunter2@b", "ttl": "20s", "timeout": "none", "longest_hold": "2h",
                 "request_timeout": "30ms", "connect_timeout": "0.5s", "retry_delay": ["1ms", "2ms"],
                 "reconnect_delay": ["3ms", "3ms"], "max_in_flight_requests": 1, "max_in_flight_bytes": 2, "max_locks": 3,
                 "client_name": "x", "prefix": "app:", "restart_guard": "1m", "allowed_evictions": ["volatile-ttl"], "wake_ups": false}"#,
@@ -159,7 +159,7 @@ mod tests {
             config.masters().iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["a:6379", "b:6379"]
         );
-        assert_eq!((config.ttl(), config.within()), (Ttl::new(ms(20_000)).unwrap(), None));
+        assert_eq!((config.ttl(), config.timeout()), (Ttl::new(ms(20_000)).unwrap(), None));
         assert_eq!(config.longest_hold(), Some(ms(7_200_000)));
         assert_eq!((config.request_timeout(), config.connect_timeout()), (ms(30), ms(500)));
         assert_eq!((config.retry_delay(), config.reconnect_delay()), (ms(1)..=ms(2), ms(3)..=ms(3)));

@@ -113,6 +113,36 @@ pub enum ConfigError {
     UnusableClientName,
 }
 
+impl ConfigError {
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NoMasters => "no_masters",
+            Self::TooManyMasters { .. } => "too_many_masters",
+            Self::SameMasterTwice { .. } => "same_master_twice",
+            Self::Endpoint { .. } => "endpoint",
+            Self::EmptyResource => "empty_resource",
+            Self::OversizedResource { .. } => "oversized_resource",
+            Self::ZeroTtl => "zero_ttl",
+            Self::OversizedTtl { .. } => "oversized_ttl",
+            Self::TtlTooShort { .. } => "ttl_too_short",
+            Self::ZeroSpan { .. } => "zero_span",
+            Self::EndlessSpan { .. } => "endless_span",
+            Self::EndlessLimit { .. } => "endless_limit",
+            Self::ReversedBounds { .. } => "reversed_bounds",
+            Self::ZeroLimit { .. } => "zero_limit",
+            Self::TtlAboveFleet { .. } => "ttl_above_fleet",
+            Self::ReservedResource => "reserved_resource",
+            Self::OversizedPrefix { .. } => "oversized_prefix",
+            Self::ReservedPrefix => "reserved_prefix",
+            Self::UnsetVariable { .. } => "unset_variable",
+            Self::VariableNotText { .. } => "variable_not_text",
+            Self::UnusableClientName => "unusable_client_name",
+        }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -188,4 +218,11 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl Error for ConfigError {}
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Endpoint { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

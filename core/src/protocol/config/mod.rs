@@ -22,7 +22,7 @@ pub struct Config {
     pub(crate) masters: Arc<[Endpoint]>,
     pub(crate) quorum: Quorum,
     pub(crate) ttl: Ttl,
-    pub(crate) within: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// `Duration::MAX` for no limit.
     pub(crate) longest_hold: Duration,
     pub(crate) request_timeout: Duration,
@@ -76,9 +76,10 @@ impl Config {
         self.ttl
     }
 
-    /// Returns how long a request waits for a lock unless it says so itself; `None` for no limit.
-    pub fn within(&self) -> Option<Duration> {
-        self.within
+    /// Returns how long a request waits for a lock unless it sets its own timeout; `None` for no
+    /// limit.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// Returns how long locks are renewed that have no limit of their own; `None` for no limit.

@@ -57,8 +57,8 @@ fn an_endless_span_is_refused_with_its_setting_its_value_and_the_cure() {
     let beyond = Ttl::MAX + MILLI;
     for (endless, says) in [
         (
-            three().within(beyond),
-            "within of 366 d is beyond the longest, 366 d; for no limit use within(None)",
+            three().timeout(beyond),
+            "timeout of 366 d is beyond the longest, 366 d; for no limit use timeout(None)",
         ),
         (
             three().longest_hold(Duration::from_secs(400 * 86_400)),
@@ -70,19 +70,19 @@ fn an_endless_span_is_refused_with_its_setting_its_value_and_the_cure() {
     ] {
         assert_eq!(said(endless), says);
     }
-    for setting in [three().within(Duration::MAX), three().longest_hold(Duration::MAX)] {
+    for setting in [three().timeout(Duration::MAX), three().longest_hold(Duration::MAX)] {
         assert!(matches!(setting.build(), Err(ConfigError::EndlessLimit { .. })));
     }
 }
 
 #[test]
 fn a_limit_of_none_and_the_longest_limit_are_accepted() {
-    let config = three().within(Ttl::MAX).longest_hold(Ttl::MAX).build().unwrap();
-    assert_eq!((config.within(), config.longest_hold()), (Some(Ttl::MAX), Some(Ttl::MAX)));
-    let config = three().within(None).longest_hold(None).build().unwrap();
-    assert_eq!((config.within(), config.longest_hold()), (None, None));
+    let config = three().timeout(Ttl::MAX).longest_hold(Ttl::MAX).build().unwrap();
+    assert_eq!((config.timeout(), config.longest_hold()), (Some(Ttl::MAX), Some(Ttl::MAX)));
+    let config = three().timeout(None).longest_hold(None).build().unwrap();
+    assert_eq!((config.timeout(), config.longest_hold()), (None, None));
     // One try.
-    assert_eq!(three().within(Duration::ZERO).build().unwrap().within, Some(Duration::ZERO));
+    assert_eq!(three().timeout(Duration::ZERO).build().unwrap().timeout, Some(Duration::ZERO));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_is_set_is_what_is_used() {
     let config = three()
         .master(fourth)
         .ttl(20_000 * MILLI)
-        .within(hour)
+        .timeout(hour)
         .longest_hold(2 * hour)
         .request_timeout(30 * MILLI)
         .connect_timeout(Ttl::MAX)
@@ -109,7 +109,7 @@ fn what_is_set_is_what_is_used() {
     assert_eq!(config.master_ids().map(MasterId::index).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!((config.quorum().masters(), config.quorum().needed()), (4, 3));
     assert_eq!(config.ttl().as_millis(), 20_000);
-    assert_eq!((config.within(), config.longest_hold()), (Some(hour), Some(2 * hour)));
+    assert_eq!((config.timeout(), config.longest_hold()), (Some(hour), Some(2 * hour)));
     assert_eq!((config.request_timeout(), config.connect_timeout()), (30 * MILLI, Ttl::MAX));
     assert_eq!(config.retry_delay(), MILLI..=Ttl::MAX);
     assert_eq!(config.reconnect_delay(), Ttl::MAX..=Ttl::MAX);

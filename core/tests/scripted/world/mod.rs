@@ -101,7 +101,7 @@ pub fn settings(masters: usize) -> ConfigBuilder {
 }
 
 pub fn wanted(ttl: Duration) -> Acquire {
-    Acquire { within: Some(ms(10_000)), ..Acquire::new(Resource::new(KEY).unwrap(), Ttl::new(ttl).unwrap()) }
+    Acquire { timeout: Some(ms(10_000)), ..Acquire::new(Resource::new(KEY).unwrap(), Ttl::new(ttl).unwrap()) }
 }
 
 pub fn one_try() -> Acquire {
@@ -177,12 +177,12 @@ impl World {
         let lock = self.acquire(wanted);
         let event = self.next_event();
         assert!(matches!(event, Event::Granted { .. }), "{event:?}");
-        assert!(self.hand_over(lock).is_some());
+        assert!(self.take(lock).is_some());
         lock
     }
 
-    pub fn hand_over(&mut self, lock: LockId) -> Option<Instant> {
-        let valid_until = self.nodes[0].machine.hand_over(lock, self.now);
+    pub fn take(&mut self, lock: LockId) -> Option<Instant> {
+        let valid_until = self.nodes[0].machine.take(lock, self.now);
         self.drain(0);
         valid_until
     }

@@ -127,7 +127,7 @@ impl Opened {
                 Held::Raw { resource: resource.to_owned(), token: raw.lock(resource, ttl), ttl }
             }
             (Locks::Quorlock(locker), Transport::Blocking) => {
-                Held::Quorlock(locker.lock(resource).ttl(ttl).within(WITHIN).wait().expect("a turn in time"))
+                Held::Quorlock(locker.lock(resource).ttl(ttl).timeout(WITHIN).wait().expect("a turn in time"))
             }
             _ => self.transport.block_on(self.seek(resource, ttl, WITHIN)).expect("a turn in time"),
         }
@@ -144,16 +144,16 @@ impl Opened {
     }
 
     /// The lock, for tasks; `None` where the time was over.
-    pub(crate) async fn seek(&self, resource: &str, ttl: Duration, within: Duration) -> Option<Held> {
+    pub(crate) async fn seek(&self, resource: &str, ttl: Duration, timeout: Duration) -> Option<Held> {
         match &self.locks {
             Locks::Raw(_) => None,
             Locks::Quorlock(locker) => {
-                locker.lock(resource).ttl(ttl).within(within).await.ok().map(Held::Quorlock)
+                locker.lock(resource).ttl(ttl).timeout(timeout).await.ok().map(Held::Quorlock)
             }
             #[cfg(feature = "peers")]
             Locks::Rslock(manager) => {
                 // As its own `acquire` does, but not for ever.
-                let end = std::time::Instant::now() + within;
+                let end = std::time::Instant::now() + timeout;
                 loop {
                     match manager.lock(resource, ttl).await {
                         Ok(lock) => return Some(Held::Rslock(lock)),

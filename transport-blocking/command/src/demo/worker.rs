@@ -31,7 +31,7 @@ pub(super) fn work(stage: &Stage, worker: usize, locker: &Locker) {
         }
         stage.tell(Event::Waits { worker });
         let begun = Instant::now();
-        let granted = locker.lock(RESOURCE).fenced().within(None::<Duration>).wait();
+        let granted = locker.lock(RESOURCE).fenced().timeout(None::<Duration>).wait();
         if stage.scene().is_closing {
             return;
         }

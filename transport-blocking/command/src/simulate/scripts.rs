@@ -63,7 +63,7 @@ impl Worker {
 
     /// The lock, or nothing but the belief to have it.
     async fn lock(&self) -> Option<Option<Guard>> {
-        let request = self.client.locker().lock("account").ttl(self.ttl).within(LONG);
+        let request = self.client.locker().lock("account").ttl(self.ttl).timeout(LONG);
         let request = if self.is_fenced { request.fenced() } else { request };
         let request = if self.asks_once.take() { request.attempts(1) } else { request };
         match request.await {

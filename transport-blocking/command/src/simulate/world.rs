@@ -17,7 +17,7 @@ fn plan(options: &WorldOptions, seed: u64) -> Plan {
     let lock = Step::Lock {
         resource: 0,
         ttl: options.ttl,
-        within: options.ttl * 2 + Duration::from_secs(5),
+        timeout: options.ttl * 2 + Duration::from_secs(5),
         renewed: false,
         fenced: options.fenced,
         healing: false,

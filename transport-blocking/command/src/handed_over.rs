@@ -23,7 +23,7 @@ fn try_extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) ->
     let guard = locker.resume(resource, lock).wait().map_err(|error| not_extended(&name, &error))?;
     settle(&locker);
     let valid = milliseconds(guard.remaining());
-    guard.hand_on().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
+    guard.hand_over().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
     let fields = [("resource", JsonValue::Text(&name)), ("valid_ms", valid)];
     output.record(Level::Info, "extended", &format!("extended {name}"), &fields);
     Ok(())
@@ -40,7 +40,11 @@ fn not_extended(name: &str, error: &AcquireError) -> Refusal {
     };
     match error {
         AcquireError::NotHeld(_) => Refusal::Lost(sentence),
-        AcquireError::Misconfigured(_) | AcquireError::Request(_) => Refusal::Configuration(sentence),
+        AcquireError::Misconfigured(_)
+        | AcquireError::Invalid(_)
+        | AcquireError::TooManyLocks { .. }
+        | AcquireError::NoEntropy
+        | AcquireError::Forked => Refusal::Configuration(sentence),
         _ => Refusal::NoQuorum(sentence),
     }
 }
@@ -57,14 +61,15 @@ fn try_release(arguments: &ReleaseArguments, token: Token, output: &Output) -> R
     let resource = arguments.resource.as_bytes();
     let name = String::from_utf8_lossy(resource);
     let locker = open(Terms::plain(&arguments.masters, &arguments.resource), "quorlock-release")?;
-    let released =
-        locker.release(resource, token).map_err(|error| Refusal::Configuration(error.to_string()))?;
-    let outcome = released.wait();
+    let outcome = locker.release(resource, token).wait();
     settle(&locker);
     outcome.map_err(|error| match &error {
         ReleaseError::NotOurs(_) => Refusal::Lost(format!("{name} not released: {error}")),
         ReleaseError::Unknown(ballot) if is_misconfigured(ballot) => {
             Refusal::Configuration(format!("{name} not released: {ballot}"))
+        }
+        ReleaseError::Invalid(_) | ReleaseError::TooManyLocks { .. } | ReleaseError::Forked => {
+            Refusal::Configuration(error.to_string())
         }
         _ => Refusal::Unconfirmed(error.to_string()),
     })?;

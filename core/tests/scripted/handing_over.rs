@@ -1,16 +1,16 @@
-//! Locks that are handed on: their keys stay, and whoever has the token goes on with them.
+//! Locks that are handed over: their keys stay, and whoever has the token goes on with them.
 
 use quorlock_core::{Acquire, AcquireError, Event, LossCause, ReleaseOutcome, Resource, Resumption, Token};
 
 use super::world::{Flow, KEY, World, ms, settings, wanted};
 
 /// Two machines before three masters, the first of which has handed a lock on.
-fn handed_on(asked: &Acquire) -> (World, Resumption) {
+fn handed_over(asked: &Acquire) -> (World, Resumption) {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 2);
     world.pump();
     let lock = world.hold(asked);
-    let handed = world.nodes[0].machine.hand_on(lock, world.now).unwrap();
+    let handed = world.nodes[0].machine.hand_over(lock, world.now).unwrap();
     world.drain(0);
     (world, handed)
 }
@@ -20,8 +20,8 @@ fn resumed(handed: Resumption) -> Acquire {
 }
 
 #[test]
-fn a_lock_that_was_handed_on_keeps_its_keys_and_is_renewed_no_more() {
-    let (mut world, _) = handed_on(&Acquire { renew_for: Some(ms(60_000)), ..wanted(ms(1_000)) });
+fn a_lock_that_was_handed_over_keeps_its_keys_and_is_renewed_no_more() {
+    let (mut world, _) = handed_over(&Acquire { renew_for: Some(ms(60_000)), ..wanted(ms(1_000)) });
     assert_eq!(world.events_now(), []);
     assert_eq!(world.holders(), [0, 1, 2]);
     world.pass(ms(999));
@@ -33,14 +33,14 @@ fn a_lock_that_was_handed_on_keeps_its_keys_and_is_renewed_no_more() {
 
 #[test]
 fn who_goes_on_with_it_is_valid_as_if_he_had_extended_it() {
-    let (mut world, handed) = handed_on(&Acquire { fenced: true, ..wanted(ms(10_000)) });
+    let (mut world, handed) = handed_over(&Acquire { fenced: true, ..wanted(ms(10_000)) });
     world.pass(ms(4_000));
     world.each(|master| master.delay = ms(30));
     let sent = world.now;
     let lock = world.acquire_by(1, &resumed(handed));
     let valid_until = sent + ms(9_898);
     assert_eq!(world.next_event_of(1), Event::Granted { lock, valid_until });
-    assert_eq!(world.nodes[1].machine.hand_over(lock, world.now), Some(valid_until));
+    assert_eq!(world.nodes[1].machine.take(lock, world.now), Some(valid_until));
     assert_eq!(world.nodes[1].machine.resumption(lock), Some(handed));
     assert!(handed.fencing_token.is_some());
     assert!(world.masters.iter().all(|master| master.end(KEY, world.now) == Some(sent + ms(10_000))));
@@ -51,7 +51,7 @@ fn who_goes_on_with_it_is_valid_as_if_he_had_extended_it() {
 
 #[test]
 fn a_token_that_no_quorum_holds_is_refused_and_nothing_is_touched() {
-    let (mut world, handed) = handed_on(&wanted(ms(10_000)));
+    let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     world.masters[0].forget_keys();
     world.masters[1].forget_keys();
     world.acquire_by(1, &resumed(handed));
@@ -68,7 +68,7 @@ fn a_token_that_no_quorum_holds_is_refused_and_nothing_is_touched() {
 
 #[test]
 fn without_enough_answers_it_is_not_taken_over_and_stays_as_it_is() {
-    let (mut world, handed) = handed_on(&wanted(ms(10_000)));
+    let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     world.masters[0].flow = Flow::Stopped;
     world.masters[1].flow = Flow::Stopped;
     world.acquire_by(1, &resumed(handed));
@@ -86,10 +86,10 @@ fn without_enough_answers_it_is_not_taken_over_and_stays_as_it_is() {
 
 #[test]
 fn whose_time_is_up_while_he_asks_hears_it_then() {
-    let (mut world, handed) = handed_on(&wanted(ms(10_000)));
+    let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     world.each(|master| master.delay = ms(40));
     let begun = world.now;
-    world.acquire_by(1, &Acquire { within: Some(ms(20)), ..resumed(handed) });
+    world.acquire_by(1, &Acquire { timeout: Some(ms(20)), ..resumed(handed) });
     let event = world.next_event_of(1);
     assert!(matches!(&event, Event::NotAcquired { error: AcquireError::NoQuorum(_), .. }), "{event:?}");
     assert_eq!(world.now, begun + ms(20));
@@ -100,7 +100,7 @@ fn whose_time_is_up_while_he_asks_hears_it_then() {
 #[test]
 fn who_gives_up_while_he_asks_takes_nothing_away() {
     for by_release in [false, true] {
-        let (mut world, handed) = handed_on(&wanted(ms(10_000)));
+        let (mut world, handed) = handed_over(&wanted(ms(10_000)));
         let lock = world.acquire_by(1, &resumed(handed));
         if by_release {
             world.release_by(1, lock);
@@ -116,7 +116,7 @@ fn who_gives_up_while_he_asks_takes_nothing_away() {
 
 #[test]
 fn a_token_that_is_released_says_whether_it_was_held() {
-    let (mut world, handed) = handed_on(&wanted(ms(10_000)));
+    let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     let key = Resource::new(KEY).unwrap();
     for expected in [ReleaseOutcome::StillOurs, ReleaseOutcome::NotOurs] {
         let lock = world.nodes[1].machine.release_token(&key, handed.token, world.now).unwrap();
@@ -127,7 +127,7 @@ fn a_token_that_is_released_says_whether_it_was_held() {
 }
 
 #[test]
-fn a_lock_whose_time_has_run_out_is_not_handed_on_extended_or_released_as_ours() {
+fn a_lock_whose_time_has_run_out_is_not_handed_over_extended_or_released_as_ours() {
     for command in 0..3 {
         let mut world = World::of(3);
         let lock = world.hold(&wanted(ms(1_000)));
@@ -136,7 +136,7 @@ fn a_lock_whose_time_has_run_out_is_not_handed_on_extended_or_released_as_ours()
         let now = world.now;
         let machine = &mut world.nodes[0].machine;
         match command {
-            0 => assert_eq!(machine.hand_on(lock, now), None),
+            0 => assert_eq!(machine.hand_over(lock, now), None),
             1 => assert!(machine.extend(lock, quorlock_core::Ttl::new(ms(1_000)).unwrap(), now).is_err()),
             _ => machine.release(lock, now),
         }
@@ -158,7 +158,7 @@ fn masters_to_which_a_release_may_yet_be_written_are_not_counted_by_who_goes_on(
     // It executes the request, and its answer does not come.
     world.masters[2].flow = Flow::RepliesHeld;
     let lock = world.hold(&wanted(ms(10_000)));
-    let handed = world.nodes[0].machine.hand_on(lock, world.now).unwrap();
+    let handed = world.nodes[0].machine.hand_over(lock, world.now).unwrap();
     world.drain(0);
     world.masters[2].flow = Flow::Free;
     assert_ne!(handed, Resumption::new(handed.token, None));
@@ -173,7 +173,7 @@ fn masters_to_which_a_release_may_yet_be_written_are_not_counted_by_who_goes_on(
 #[test]
 fn a_resumed_lock_that_nobody_took_is_left_as_it_was() {
     for gives_up in [false, true] {
-        let (mut world, handed) = handed_on(&wanted(ms(60_000)));
+        let (mut world, handed) = handed_over(&wanted(ms(60_000)));
         let lock = world
             .acquire_by(1, &Acquire { ttl: quorlock_core::Ttl::new(ms(500)).unwrap(), ..resumed(handed) });
         assert!(matches!(world.next_event_of(1), Event::Granted { .. }));

@@ -1,0 +1,100 @@
+//! The extension of a held lock.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::guard::Guard;
+use crate::protocol::{ConfigError, ExtendError, ExtensionId, LossCause, Ttl};
+
+/// The future of [`Guard::extend`]. It returns the new remaining validity.
+///
+/// # Cancel safety
+/// Nothing is sent before the first poll. If the future is dropped after it, the extension may
+/// happen all the same.
+#[must_use = "futures do nothing until they are polled"]
+pub struct Extending<'a> {
+    guard: &'a Guard,
+    state: State,
+}
+
+enum State {
+    Start(Result<Ttl, ConfigError>),
+    Waiting(ExtensionId),
+    Done,
+}
+
+impl<'a> Extending<'a> {
+    /// An extension by this TTL, which nothing has been sent for.
+    pub(super) fn new(guard: &'a Guard, ttl: Result<Ttl, ConfigError>) -> Self {
+        Self { guard, state: State::Start(ttl) }
+    }
+
+    /// Blocks the calling thread until the extension is settled, and returns the new remaining
+    /// validity.
+    ///
+    /// # Errors
+    /// [`ExtendError`].
+    ///
+    /// # Panics
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    #[track_caller]
+    pub fn wait(self) -> Result<Duration, ExtendError> {
+        let handle = self.guard.watch.handle.clone();
+        handle.wait(self).unwrap_or(Err(ExtendError::Lost(LossCause::DriverEnded)))
+    }
+}
+
+impl Future for Extending<'_> {
+    /// The new remaining validity.
+    type Output = Result<Duration, ExtendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Guard { watch, id, .. } = self.guard;
+        if watch.is_forked() {
+            return Poll::Ready(Err(ExtendError::Lost(LossCause::Forked)));
+        }
+        if let State::Start(ttl) = &self.state {
+            let started = match ttl.clone() {
+                Ok(ttl) => watch.handle.0.command(|machine, now| {
+                    machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
+                }),
+                Err(error) => Err(error.into()),
+            };
+            match started {
+                Ok(extension) => self.state = State::Waiting(extension),
+                Err(error) => {
+                    self.state = State::Done;
+                    return Poll::Ready(Err(match error {
+                        // What ended it is known here.
+                        ExtendError::Lost(_) => {
+                            ExtendError::Lost(watch.slot.loss().unwrap_or(LossCause::Expired))
+                        }
+                        error => error,
+                    }));
+                }
+            }
+        }
+        let State::Waiting(extension) = self.state else { return Poll::Pending };
+        watch.slot.poll_extended(extension, cx).map(|result| {
+            self.state = State::Done;
+            result.map(|_| watch.remaining())
+        })
+    }
+}
+
+impl Drop for Extending<'_> {
+    fn drop(&mut self) {
+        if let (State::Waiting(extension), false) = (&self.state, self.guard.watch.is_forked()) {
+            self.guard.watch.slot.forget_extension(*extension);
+        }
+    }
+}
+
+impl fmt::Debug for Extending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extending").finish_non_exhaustive()
+    }
+}

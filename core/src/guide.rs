@@ -1,0 +1,54 @@
+//! Pages for users, which are also files in the folder `docs` of this crate.
+//!
+//! | page | what it is about |
+//! |---|---|
+//! | [`choosing`] | TTL, number of masters, timeouts, persistence, eviction, where to put masters |
+//! | [`waiting`] | queues, notifications, fairness |
+//! | [`beyond`] | fencing tokens, restart guard, healing, handing over |
+//! | [`masters`] | URLs, servers, permissions |
+//! | [`observability`] | numbers, spans and events |
+//! | [`migrating`] | moving from other clients |
+//! | [`costs`] | what a lock costs |
+//! | [`command`] | the command `quorlock` in scripts |
+//! | [`simulate`] | faults in simulated time, from the command line |
+//! | [`driving`] | how to write a transport |
+//!
+//! The examples are for a program that depends on one of the transports.
+
+// Each page's links to other pages lead to their files. Here the first definition of a link is the
+// one that counts, and it leads to the module.
+
+#[doc = include_str!("../docs/beyond.md")]
+pub mod beyond {}
+
+#[doc = include_str!("../docs/choosing.md")]
+pub mod choosing {}
+
+/// [simulate]: simulate
+#[doc = include_str!("../docs/command.md")]
+pub mod command {}
+
+#[doc = include_str!("../docs/COSTS.md")]
+pub mod costs {}
+
+/// [`Port`]: crate::front::Port
+/// [`Host`]: crate::front::Host
+#[doc = include_str!("../docs/driving.md")]
+pub mod driving {}
+
+/// [prefix]: choosing#applications-that-share-masters
+#[doc = include_str!("../docs/masters.md")]
+pub mod masters {}
+
+/// [masters]: masters
+#[doc = include_str!("../docs/migrating.md")]
+pub mod migrating {}
+
+#[doc = include_str!("../docs/observability.md")]
+pub mod observability {}
+
+#[doc = include_str!("../docs/simulate.md")]
+pub mod simulate {}
+
+#[doc = include_str!("../docs/waiting.md")]
+pub mod waiting {}

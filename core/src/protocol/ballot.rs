@@ -1,0 +1,109 @@
+//! What every master said in the round that settled a command.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::units::Span;
+use super::vote::Tally;
+use super::{Quorum, Resource, Vote};
+use crate::endpoint::Endpoint;
+
+/// What every master said in the round that settled a command.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ballot {
+    pub(crate) resource: Resource,
+    pub(crate) masters: Arc<[Endpoint]>,
+    pub(crate) votes: Vec<Vote>,
+    pub(crate) attempts: u32,
+    pub(crate) callers_ahead: usize,
+}
+
+impl Ballot {
+    /// Returns what was to be locked.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// Returns each master with its vote, in the order of the configuration.
+    pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
+        // Where no master was asked there are no votes.
+        self.masters.iter().zip(self.votes.iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
+    }
+
+    /// Returns the number of masters that granted.
+    pub fn granted(&self) -> usize {
+        Tally::of(&self.votes).granted
+    }
+
+    /// Returns the number of votes that were needed.
+    pub fn needed(&self) -> usize {
+        Quorum::of(self.masters.len()).map_or(1, Quorum::needed)
+    }
+
+    /// Returns the number of attempts that were made. Further rounds that settle a split of the
+    /// votes are not counted.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Returns how many callers of this process hold the lock or requested it earlier, if that
+    /// decided and no master was asked; zero if the votes decided.
+    pub fn callers_ahead(&self) -> usize {
+        self.callers_ahead
+    }
+}
+
+impl fmt::Display for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.callers_ahead {
+            0 => {}
+            1 => return f.write_str("another caller in this process holds it or asked for it first"),
+            ahead => return write!(f, "{ahead} other callers in this process hold it or asked for it first"),
+        }
+        write!(f, "{} of {} votes, {} needed (", self.granted(), self.masters.len(), self.needed())?;
+        for (place, (name, vote)) in self.votes().enumerate() {
+            write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
+            match vote {
+                Vote::Outstanding => f.write_str("not heard yet"),
+                Vote::Granted => f.write_str("granted"),
+                Vote::HeldByAnother { remaining: Some(remaining), .. } => {
+                    write!(f, "held by another for {}", Span(remaining))
+                }
+                Vote::HeldByAnother { remaining: None, .. } => f.write_str("held by another"),
+                Vote::NotHeld => f.write_str("holds it no longer"),
+                Vote::Failed(cause) => cause.describe(&self.masters, f),
+            }?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Debug for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ballot({}: {self}, attempt {})", self.resource, self.attempts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ballot_tells_each_vote_and_how_many_were_needed() {
+        let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
+        let ballot = Ballot {
+            resource: Resource::new("job").unwrap(),
+            masters: masters.into(),
+            votes: vec![Vote::Granted, Vote::NotHeld, Vote::Outstanding],
+            attempts: 3,
+            callers_ahead: 0,
+        };
+        assert_eq!((ballot.granted(), ballot.needed(), ballot.attempts()), (1, 2, 3));
+        assert_eq!(ballot.resource().to_string(), "job");
+        assert_eq!(ballot.votes().count(), 3);
+        assert_eq!(
+            ballot.to_string(),
+            "1 of 3 votes, 2 needed (a:6379 granted, b:6379 holds it no longer, c:6379 not heard yet)"
+        );
+    }
+}
