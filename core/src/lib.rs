@@ -64,7 +64,7 @@
 //!
 //! # The rooms
 //!
-//! Lowest first. A room uses itself and the rooms above it in this table, never one below it; `tests/layers.rs` reads the table and
+//! The lowest layer stands first. A room uses itself and lower layers, never a higher one; `tests/layers.rs` reads the table and
 //! every import.
 //!
 //! | room | what it is | what it must not know |
@@ -79,7 +79,7 @@
 //! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
 //! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
-//! | `front` | locker, request, guard and their futures, on wakers alone | sockets, runtimes |
+//! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over two small traits | concrete sockets, concrete runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
 //! | `guide` | pages for users | |
 //!

@@ -69,7 +69,8 @@ impl Port {
         self.shared.flush_now();
     }
 
-    /// Bytes came in. Nothing happens because of them until [`Port::tick`].
+    /// Bytes came in. What follows from them is carried out by [`Port::tick`], or by a caller that
+    /// flushes before.
     pub fn received(&self, master: MasterId, generation: u32, bytes: &[u8]) {
         self.shared.engine.change(|running, now| running.machine.received(master, generation, bytes, now));
     }

@@ -1,6 +1,6 @@
 //! Attempts: one round each, of all masters at once or of one before the others.
 
-use super::clearing::{Lost, Refused};
+use super::clearing::{LostRound, Refused};
 use super::fencing::Numbers;
 use super::holding::Held;
 use super::shared::{Context, Grant};
@@ -94,7 +94,7 @@ impl Trying {
         self.votes.record(master, vote);
         let tally = self.votes.tally();
         if tally.other_fleet > 0 {
-            return Next::Lost(self.lost(Some((master, answer)), cx));
+            return Next::RoundLost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
             if vote.is_refusal() && self.yields {
@@ -119,7 +119,7 @@ impl Trying {
                 if matches!(answer, Answer::Holder { .. }) { Next::Named(master, answer) } else { Next::Stay }
             }
             Decision::Won => self.won(cx),
-            Decision::Lost => Next::Lost(self.lost(Some((master, answer)), cx)),
+            Decision::Lost => Next::RoundLost(self.lost(Some((master, answer)), cx)),
         }
     }
 
@@ -136,7 +136,7 @@ impl Trying {
         let now = cx.effects.now;
         let valid_until = cx.base.ttl.valid_until(self.since);
         if now + NOTICE >= valid_until {
-            return Next::Lost(self.lost(None, cx));
+            return Next::RoundLost(self.lost(None, cx));
         }
         let mut unsettled = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(self.votes.len()).zip(self.votes.iter()) {
@@ -156,7 +156,7 @@ impl Trying {
     }
 
     /// `last` is the answer that decided it.
-    fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> Lost {
+    fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
         let votes = self.votes.take();
         // A master that has said who holds the key has not set ours, and has nothing more to say.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
@@ -164,7 +164,7 @@ impl Trying {
                 cx.keys.reached.remove(master);
             }
         }
-        Lost { last, stale: self.stale, ..Lost::new(self.round, self.since, votes, cx) }
+        LostRound { last, stale: self.stale, ..LostRound::new(self.round, self.since, votes, cx) }
     }
 
     /// The caller's time is over in the middle of a round, or one master has been waited for long enough.
@@ -174,6 +174,6 @@ impl Trying {
             self.ask_the_rest(cx);
             return Next::Stay;
         }
-        Next::Lost(Lost { is_last: true, ..self.lost(None, cx) })
+        Next::RoundLost(LostRound { is_last: true, ..self.lost(None, cx) })
     }
 }

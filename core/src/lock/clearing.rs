@@ -1,5 +1,5 @@
-//! Behind a round that was lost: the token is taken back, and reads tell who holds the key. Whether and when the next attempt is made, the
-//! lock is told.
+//! Behind a round that was lost: the token is taken back, and reads tell who holds the key. The lock is told
+//! whether and when to make the next attempt (`waiting`).
 
 use super::Next;
 use super::shared::{Base, Context};
@@ -31,7 +31,7 @@ impl Clearing {
 
 /// A round that was lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostRound {
     pub(super) round: u32,
     /// Before its first send.
     pub(crate) since: Instant,
@@ -51,7 +51,7 @@ pub(crate) struct Lost {
     pub(crate) is_last: bool,
 }
 
-impl Lost {
+impl LostRound {
     pub(super) fn new(round: u32, since: Instant, mut votes: Vec<Vote>, cx: &Context<'_, '_>) -> Self {
         let now = cx.effects.now;
         let quorum = cx.quorum();

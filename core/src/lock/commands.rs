@@ -68,7 +68,7 @@ impl Lock {
                     let buffer = std::mem::take(&mut held.votes);
                     *phase = Phase::Releasing(Releasing::begin(buffer, &mut cx));
                 }
-                Phase::Lost => {
+                Phase::Gone => {
                     let report = self.go_on(Next::Released(ReleaseOutcome::NotOurs), effects);
                     debug_assert_eq!(report, Report::Nothing, "a release ends the lock");
                 }

@@ -1,6 +1,6 @@
 //! Holding: from the grant to the end of validity, a loss or the release.
 
-use super::clearing::Lost;
+use super::clearing::LostRound;
 use super::extending::{Extension, Renewal, renewal_pause};
 use super::resuming::not_resumed;
 use super::shared::Context;
@@ -135,7 +135,7 @@ impl Held {
         if self.was_resumed {
             return not_resumed(votes, cx);
         }
-        Next::Lost(Lost { was_granted: true, ..Lost::new(self.round, self.since, votes, cx) })
+        Next::RoundLost(LostRound { was_granted: true, ..LostRound::new(self.round, self.since, votes, cx) })
     }
 
     /// The holder is told, and what is left of the lock is cleared away.

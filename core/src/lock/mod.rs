@@ -2,17 +2,19 @@
 //!
 //! ```text
 //!           attempt             quorum                      release
-//!  Queued ──────────▶ Trying ──────────────▶ Held ─────────────────────▶ Releasing ──▶ Told ──▶ Over
-//!    │                 ▲   │ lost             │  │                             ▲
-//!    │ read    attempt │   ▼                  │  │ validity over, or not ours  │
-//!    └──────────────▶ Clearing ◀──────────────┘  ▼                             │
-//!                      │   ended before it      Lost ──────────────────────────┘ (at once)
-//!                      ▼   was taken
-//!                     Told              Resuming ──▶ Held, or Told
+//!  Queued ──────────▶ Trying ──────────────▶ Held ─────────────────────▶ Releasing ──▶ Told
+//!    │                 ▲   │ round lost       │  │
+//!    │ read    attempt │   ▼                  │  │ validity over, or not ours    release
+//!    └──────────────▶ Clearing ◀──────────────┘  └─────────────────────────▶ Gone ──▶ Told
+//!                      │   ended before it
+//!                      ▼ end  was taken            Resuming ──▶ Held, or Told
+//!                     Told
 //! ```
 //!
-//! Each phase is a type of its own, with its own answers and deadlines; it returns what comes next, and [`Lock::go_on`] alone moves from one
-//! phase to another. Cancelling leads from any of them to `Over`.
+//! Each phase is a type of its own, with its own answers and deadlines. It returns what comes next, and [`Lock::go_on`] moves on: the one
+//! place for what an answer or the time leads to. What the caller commands (release, cancel, hand over) is in `commands.rs`, and what the
+//! lock is told while it is sought (attempt, read, end) in `seeking.rs`. A cancelled lock is over at once, unless its end has been told: then
+//! the machine drops it with its last event.
 //!
 //! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other locks, nor when it is worth
 //! asking again: it is told to make an attempt, and reports how that was lost. It gives orders for masters and events for its caller, and
@@ -36,7 +38,7 @@ use std::time::Duration;
 pub(crate) use self::acquiring::Attempt;
 use self::acquiring::Trying;
 use self::clearing::Clearing;
-pub(crate) use self::clearing::{Lost, Refused};
+pub(crate) use self::clearing::{LostRound, Refused};
 pub(crate) use self::effects::Effects;
 pub use self::effects::Order;
 use self::holding::Held;
@@ -78,7 +80,8 @@ enum Phase {
     Clearing(Clearing),
     Resuming(Resuming),
     Held(Held),
-    Lost,
+    /// Its holder has been told that it is lost.
+    Gone,
     Releasing(Releasing),
 }
 
@@ -91,8 +94,8 @@ pub(crate) enum State {
     Held,
     /// It is neither sought nor held any more.
     LetGo,
-    /// Nothing refers to it any more. While its last event waits to be taken it keeps its number, so that a table by number can tell
-    /// the event's receiver from the next lock.
+    /// Nothing refers to it any more, and its number may be used again. A lock whose last event has yet to be taken has only let go: so a
+    /// table by number can tell the event's receiver from the next lock.
     Over,
 }
 
@@ -105,7 +108,7 @@ enum Next {
     NotAcquired(AcquireError),
     Released(ReleaseOutcome),
     // Reports: see there.
-    Lost(Lost),
+    RoundLost(LostRound),
     Refused(Refused),
     Named(MasterId, Answer),
     Late(MasterId, Answer),
@@ -118,7 +121,7 @@ enum Next {
 pub(crate) enum Report {
     Nothing,
     /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
-    Lost(Lost),
+    RoundLost(LostRound),
     /// One master was asked before the others and refused.
     Refused(Refused),
     /// In a round that goes on, a master has said who holds the key.
@@ -178,7 +181,7 @@ impl Lock {
             Stage::Asked(_, phase) => match phase {
                 Phase::Trying(_) | Phase::Clearing(_) | Phase::Resuming(_) => State::Sought,
                 Phase::Held(_) => State::Held,
-                Phase::Lost | Phase::Releasing(_) => State::LetGo,
+                Phase::Gone | Phase::Releasing(_) => State::LetGo,
             },
             Stage::Told => State::LetGo,
             Stage::Over => State::Over,
@@ -244,7 +247,7 @@ impl Lock {
                 Phase::Trying(trying) => Instant::first_of(trying.rest_at, give_up_at),
                 Phase::Resuming(_) | Phase::Clearing(_) => give_up_at,
                 Phase::Held(held) => Some(held.deadline()),
-                Phase::Lost | Phase::Releasing(_) => None,
+                Phase::Gone | Phase::Releasing(_) => None,
             },
             Stage::Told | Stage::Over => None,
         }
@@ -268,7 +271,7 @@ impl Lock {
             Phase::Resuming(resuming) if resuming.round == round => resuming.answer(master, answer, cx),
             Phase::Held(held) => held.answer(master, round, answer, cx),
             Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
-            Phase::Trying(_) | Phase::Resuming(_) | Phase::Lost | Phase::Releasing(_) => Next::Stay,
+            Phase::Trying(_) | Phase::Resuming(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
         // Most answers lead to nothing, and then that must cost nothing.
         if matches!(next, Next::Stay) { Report::Nothing } else { self.go_on(next, effects) }
@@ -290,7 +293,7 @@ impl Lock {
             Phase::Trying(trying) => trying.time_passed(cx),
             Phase::Resuming(resuming) => resuming.time_passed(cx),
             Phase::Held(held) => held.time_passed(cx),
-            Phase::Lost | Phase::Releasing(_) => Next::Stay,
+            Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
         self.go_on(next, effects)
     }
@@ -309,15 +312,15 @@ impl Lock {
                 *phase = Phase::Held(held);
                 effects.events.push_back(Event::Granted { lock, valid_until });
             }
-            Next::Gone => *phase = Phase::Lost,
+            Next::Gone => *phase = Phase::Gone,
             Next::NotAcquired(error) => self.fail(error, effects),
             Next::Released(outcome) => {
                 self.stage = Stage::Told;
                 effects.events.push_back(Event::Released { lock, outcome });
             }
-            Next::Lost(lost) => {
+            Next::RoundLost(lost) => {
                 *phase = Phase::Clearing(Clearing::behind(lost.round, &mut self.base));
-                return Report::Lost(lost);
+                return Report::RoundLost(lost);
             }
             Next::Refused(refused) => {
                 *phase = Phase::Clearing(Clearing::behind(refused.round, &mut self.base));

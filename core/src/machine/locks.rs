@@ -25,7 +25,7 @@ impl<E: Entropy> Machine<E> {
         self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }
 
-    /// Changes a lock in a way that does not concern its contender.
+    /// A command of a lock's caller. Its contender hears of it only if the lock lets go.
     pub(super) fn with_lock<R>(
         &mut self,
         id: LockId,
@@ -61,7 +61,7 @@ impl<E: Entropy> Machine<E> {
         self.changed(id, was_held);
     }
 
-    /// Something that the lock in front of a queue is not told itself, but the bid for it, if there is one.
+    /// Something that the lock in front of a queue is not told itself, but the bid for it; that begins with this if there was none.
     fn contend(
         &mut self,
         id: LockId,

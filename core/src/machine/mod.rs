@@ -1,7 +1,9 @@
 //! Many locks over N connections: routes what comes in, gathers what goes out, knows the next deadline.
 //!
-//! Rules of this room: no decision about a lock or a connection is taken here. Orders go from locks down to
-//! connections, answers from connections up to locks, until neither has anything more to say.
+//! Orders go from locks down to connections, answers from connections up to locks, until neither has anything more to say.
+//!
+//! Rules of this room: it decides only what a single lock or connection cannot see, such as one server behind two addresses or how many callers are
+//! ahead of one that gives up.
 
 /// The effects that a lock may bring about, borrowed beside the lock itself.
 macro_rules! effects {

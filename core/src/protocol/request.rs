@@ -130,7 +130,8 @@ pub enum Fate {
     NotSent,
     /// It may have been executed, or may yet be.
     Unknown,
-    /// It may have been executed, or may yet be, and a release follows it on the same connection. Whatever this
-    /// master says about the token from now on may be undone a moment later, so it must not be counted.
+    /// It may have been executed, or may yet be, on a connection that was given up: a release follows each request there that may have set the
+    /// key. Where this one was such a request, whatever the master says about the token from now on may be undone a moment later, so it
+    /// must not be counted.
     Undone,
 }

@@ -42,7 +42,7 @@ impl Vote {
 pub enum Cause {
     /// The request was sent, and no answer came in time.
     NoAnswer {
-        /// The time since the request was handed to the connection.
+        /// The time since the request was handed to the socket, or since its round began.
         waited: Duration,
     },
     /// No connection was opened in time.

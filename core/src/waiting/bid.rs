@@ -1,4 +1,5 @@
-//! A bid: one lock in front of its queue, from its first attempt on. What its process knows of the masters, and what it waits for.
+//! A bid for one lock in front of its queue: what its process knows of the masters and of others that want the lock, and what it waits for. A
+//! lock that asks at once and meets no others has none until it loses a round.
 //!
 //! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and how the next one is made.
 
@@ -9,13 +10,13 @@ use crate::lock::{Attempt, Effects, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
-/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. It must be above the usual round trip, or the others are
-/// asked too early and split the votes; a first master that hangs costs that much, so it is far below the longest round trip.
+/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A shorter one (larger n) is below some round trips: the
+/// others are asked too early and split the votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
 const HEAD_START: u32 = 16;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {
-    /// When the lock came to the front, if it did not ask at that very instant and has lost no round.
+    /// When the lock came to the front. Not known of one that asked at once, until it has lost its first round: that began then.
     pub(super) came_at: Option<Instant>,
     /// Whether others are expected to want it at the same time.
     pub(super) is_wary: bool,
@@ -50,11 +51,11 @@ pub(super) enum Plan {
     Asking { first_leads: bool },
     /// Others get their turn until then.
     Pause { until: Instant },
-    /// An attempt was lost.
+    /// An attempt was lost, or the bid listens before its first one.
     Waiting(Waiting),
 }
 
-/// Between two attempts.
+/// Between two attempts, or before the first one of a process that listens.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Waiting {
     /// What the masters say of the lost attempt, and behind it.
@@ -65,7 +66,7 @@ pub(super) struct Waiting {
     pub(super) retry_at: Option<Instant>,
     /// When to ask again those of whom nothing will be heard.
     pub(super) poll_at: Instant,
-    /// The master that refused before any other was asked.
+    /// The one master that was asked: it refused before any other was, or was only asked who holds the key.
     pub(super) refused_first: Option<MasterId>,
     /// Whether that master has been asked who holds the key, and no more, and has yet to answer: see `listening.rs`.
     pub(super) listens: bool,
@@ -219,7 +220,7 @@ impl Bid {
         match report {
             Report::Nothing => {}
             Report::Named(master, answer) => self.note(master, answer, false, effects),
-            Report::Lost(lost) => self.lost(lost, lock, effects),
+            Report::RoundLost(lost) => self.lost(lost, lock, effects),
             Report::Refused(refused) => {
                 self.note(refused.first, refused.answer, false, effects);
                 if lock.may_try_again() {

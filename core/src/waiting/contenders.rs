@@ -11,7 +11,7 @@ use crate::lock::Grant;
 use crate::protocol::{Acquire, LockId, Resource};
 use crate::time::Instant;
 
-/// How many resources that nobody wants are remembered before the old ones are looked for. More keeps memory, fewer looks more often.
+/// How many resources are kept, wanted or not, before those are looked for that nobody wants any more. More keeps memory, fewer looks more often.
 const KEPT: usize = 1024;
 
 /// One resource. Small, since every lock that is held has one.

@@ -3,13 +3,13 @@
 use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
 use super::settling;
-use crate::lock::{Effects, Lock, Lost, Refused, State};
+use crate::lock::{Effects, Lock, LostRound, Refused, State};
 use crate::protocol::{Answer, Cause, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
 
 impl Bid {
-    pub(super) fn lost(&mut self, lost: Lost, lock: &mut Lock, effects: &mut Effects<'_>) {
+    pub(super) fn lost(&mut self, lost: LostRound, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.came_at.get_or_insert(lost.since);
         if lost.was_granted {

@@ -11,16 +11,22 @@ use crate::time::Instant;
 const LONGEST_RUN: u32 = 32;
 /// The same while another process is known to want the lock: fewer would cost both a change of processes more often, more would let the other wait.
 const LONGEST_RUN_AMONG_OTHERS: u32 = 4;
-/// The longest such run: where each holder takes long, a number of grants alone would keep others out for that many times as long.
+/// The longest such run: where each holder takes long, a number of grants alone would keep others out for that many times as long. A tenth of a
+/// second is what people do not notice. Longer would let others wait for longer, shorter costs holders of some milliseconds more pauses.
 const LONGEST_RUN_TIME: Duration = Duration::from_millis(100);
-/// The shortest pause for others, which is how precise timers are. Longer leaves the lock idle where nobody else wants it.
+/// The shortest pause for others, which is how precise timers are: a shorter one would not be kept. Longer leaves the lock idle where nobody else wants it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// Up to this patience a process that comes back at once listens instead of sleeping. Patience is three quarters of the usual wait; timers
 /// are late by up to 1.5 ms, which must be less than the quarter that is left. Larger means more requests, smaller an idle lock.
 const LONGEST_LISTENING: Duration = Duration::from_micros(4_500);
-/// With this many rivals a process sleeps, in sixty-fourths of a process. Beside one rival listening costs a request a turn and gains a
-/// millisecond; beside more it would meet each of their turns, and some other process is listening anyway.
-const MOST_RIVALS: u32 = 16;
+/// What a count of one rival is in [`Pace::rivals`]: averages of whole numbers need a finer unit.
+const ONE_RIVAL: u32 = 64;
+/// With this many rivals beside the first a process sleeps: a quarter of one, on the average. Beside one rival listening costs a request a turn and gains
+/// a millisecond; beside more it would meet each of their turns, and some other process is listening anyway. With a larger number many
+/// processes would listen, with a smaller one a third process that looks in now and then would end the listening of two.
+const MOST_RIVALS: u32 = ONE_RIVAL / 4;
+/// The most rivals that one turn tells of. More would only take longer to fade.
+const MOST_RIVALS_TOLD: u32 = 2;
 /// What is known of rivals fades by this fraction (1/n) with each turn that is slept through, so that a rival that has gone is noticed after some twenty
 /// turns. Faster would mean more listening among many, slower an idle lock among two.
 const RIVALS_FADE: u32 = 32;
@@ -30,8 +36,13 @@ pub(super) const REMEMBERED: Duration = Duration::from_secs(1);
 /// How many other holders a waiter lets pass at the least until it insists. Fewer would split the votes of those that take turns, more would
 /// have an unlucky client wait for longer.
 pub(super) const LETS_PASS: u32 = 16;
-/// And how many times as many as usual: where many take turns, many others in between are no bad luck.
+/// And how many times as many as usual, if that is more: where many take turns, many others in between are no bad luck. A larger number has an unlucky
+/// client wait for longer, a smaller one makes clients insist that only wait for their turn, and split the votes.
 const LETS_PASS_OF_USUAL: u32 = 6;
+/// What a count of one other holder is in [`Pace::passed_over`]: averages of whole numbers need a finer unit.
+const ONE_PASSED_OVER: u32 = 16;
+/// The most other holders that one turn tells of: far more than there are, and small enough for averages in 32 bits.
+const MOST_PASSED_OVER: u32 = 1 << 20;
 
 /// How a lock in front begins.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -69,9 +80,9 @@ pub(super) struct Pace {
     wait: Duration,
     /// Whether the present turn began with listening.
     listened: bool,
-    /// How many other processes beside the first took a turn before ours, on the average of turns that began with listening, in sixty-fourths.
+    /// How many other processes beside the first took a turn before ours, on the average of turns that began with listening, in parts of [`ONE_RIVAL`].
     rivals: u32,
-    /// How many others come before that, on the average, in sixteenths.
+    /// How many others come before that, on the average, in parts of [`ONE_PASSED_OVER`].
     passed_over: u32,
     /// When another process was last found to hold the lock.
     met_others: Option<Instant>,
@@ -101,13 +112,13 @@ impl Pace {
         if self.was_handed {
             return;
         }
-        // One long wait makes nobody wait for much longer.
+        // Moving averages: a new value counts for a quarter, so that some four turns tell of a change, and for an eighth where single turns say
+        // little. One long wait makes nobody wait for much longer: it counts for at most four times the usual.
         let waited = waited.min(4 * self.wait + self.took);
         self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
-        self.passed_over = (7 * self.passed_over + 16 * passed_over.min(1 << 20)) / 8;
+        self.passed_over = (7 * self.passed_over + ONE_PASSED_OVER * passed_over.min(MOST_PASSED_OVER)) / 8;
         if std::mem::take(&mut self.listened) {
-            // More than two would only take longer to fade.
-            self.rivals = (3 * self.rivals + 64 * passed_over.min(2)) / 4;
+            self.rivals = (3 * self.rivals + ONE_RIVAL * passed_over.min(MOST_RIVALS_TOLD)) / 4;
         }
     }
 
@@ -170,7 +181,7 @@ impl Pace {
 
     /// After how many other holders a lock in front insists.
     pub(super) fn lets_pass(&self) -> u32 {
-        LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / 16)
+        LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / ONE_PASSED_OVER)
     }
 
     fn is_contended(&self, now: Instant) -> bool {

@@ -1,6 +1,7 @@
 //! When to ask again, and which master first.
 //!
-//! The next attempt comes with news from enough masters to make a quorum possible, and without any no later than the quorum-th of them is free
+//! The next attempt comes with news from enough masters to make a quorum possible; where only the first master was asked, with news from that
+//! one. Without any it comes no later than the quorum-th of them is free
 //! by what is known: a key that another holds ends by itself, and of a master that says nothing nothing is known for longer than the pause
 //! between attempts.
 //!

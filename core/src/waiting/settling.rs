@@ -20,10 +20,12 @@ use crate::time::Instant;
 /// where every round is lost to a new client, fewer would tell "held by another" where nobody holds the lock.
 const SETTLING_ROUNDS: u8 = 16;
 
-/// The least pause before a round that settles a split: about what timers can tell apart.
+/// The least pause before a round that settles a split: about what timers can tell apart. Shorter would let clients ask in step again, longer keeps the
+/// caller of a single try waiting.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The longest pause, as a multiple of the duration of the round that was lost: a wide spread, so that clients rarely ask the first master within one round trip.
+/// The longest pause, as a multiple of the shortest, which is the duration of the round that was lost, but at most `retry_delay` divided by this. A wider
+/// spread makes it rarer that clients ask the first master within one round trip; a narrower one keeps callers waiting for less.
 const SPREAD: u32 = 4;
 
 /// How long a split may be settled.
@@ -78,7 +80,7 @@ impl Bid {
         true
     }
 
-    /// The first master refused while a split is settled: all masters are asked who holds the key, and none is asked for a vote.
+    /// The first master refused while a split is settled: all connected masters are asked who holds the key, and none is asked for a vote.
     pub(super) fn look_around(&mut self, refused: Refused, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let votes = self.last_votes.clone().unwrap_or(refused.votes);
