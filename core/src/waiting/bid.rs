@@ -202,8 +202,7 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
-        // A process that listens has one rival. When that one lets go, nobody takes a vote away.
-        let first = self.first_to_ask(lock, effects).filter(|_| !self.listens);
+        let first = self.first_to_ask(lock, effects);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
         self.plan = Plan::Asking { first_leads };
         let attempt = Attempt {

@@ -50,8 +50,8 @@ fn pace(processes: usize, grants: usize) -> Vec<Duration> {
 fn two_processes_hand_the_lock_to_each_other_without_a_pause() {
     let idle = pace(2, 200);
     let mean = idle.iter().sum::<Duration>() / 200;
-    // The message and one round of all masters, each way 100 µs; and little more.
-    assert!(mean <= Duration::from_micros(310), "{mean:?}");
+    // The message, the first master, the others; and little more.
+    assert!(mean <= Duration::from_micros(400), "{mean:?}");
 }
 
 #[test]
