@@ -101,7 +101,8 @@ impl Driven {
         Self { host, locker, port, masters, resources, replies, acquiring, guards, releases }
     }
 
-    /// The rest of a turn of a transport's loop, behind those whom it has woken, and the next one up to whom it wakes, in which every master answers whatever it was asked.
+    /// The rest of a turn of a transport's loop, after the callers that it woke, and the next turn until it wakes callers. Every master answers all its requests
+    /// in between.
     fn turn(&mut self, reply: &[u8]) {
         self.host.now.fetch_add(20_000, Ordering::Relaxed);
         let _ = self.port.sleep();

@@ -25,8 +25,8 @@ const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 /// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket
 /// that has something and hand it in with [`received`](Self::received) and
 /// [`closed`](Self::closed); [`tick`](Self::tick); carry out every
-/// [`next_demand`](Self::next_demand); let those run whom the tick has woken, if they can only run
-/// when the loop does not; sleep until a socket is readable, one that
+/// [`next_demand`](Self::next_demand); let the tasks run that the tick has woken, if they can only
+/// run when the loop does not; sleep until a socket is readable, one that
 /// [`is_blocked`](Self::is_blocked) is writable (then [`retry_write`](Self::retry_write)), the
 /// waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
 /// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait
@@ -100,8 +100,8 @@ impl Port {
         running.machine.connections().any(|(id, connection)| id == master && connection.has_served())
     }
 
-    /// Tells the machine the time, and carries out what has come about since the last turn. Returns
-    /// whether that woke callers.
+    /// Tells the machine the time, and carries out everything that is due since the last turn.
+    /// Returns whether that woke callers.
     ///
     /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn,
     /// and goes out in one write for each master. So a loop that shares its thread with the callers

@@ -145,7 +145,7 @@ impl<E: Entropy> Machine<E> {
             slot.place = Place::Front { next_attempt: None };
         }
         match begin {
-            Begin::GoOn => self.contend(id, now, |bid, lock, effects| bid.go_on(lock, effects)),
+            Begin::GoOn => self.contend(id, now, |bid, lock, effects| bid.plan_next_attempt(lock, effects)),
             Begin::Start(start) if start.is_plain() => {
                 self.with_lock(id, now, |lock, effects| {
                     let begun = lock.attempt(Attempt::default(), effects);

@@ -136,11 +136,6 @@ impl Bid {
         }
     }
 
-    /// Waits on where the lock before this one left.
-    pub(crate) fn go_on(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
-        self.plan_next_attempt(lock, effects);
-    }
-
     /// When the next attempt is to be made, unless there is news before.
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
         match &self.plan {

@@ -123,7 +123,7 @@ impl Bid {
     }
 
     /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but in time for the last answers.
-    pub(super) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
+    pub(crate) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {

@@ -55,8 +55,8 @@ pub(super) struct Observer {
     late: BTreeMap<(usize, Vec<u8>), LinkId>,
     ended: BTreeSet<(usize, LockId)>,
     dead: BTreeSet<usize>,
-    /// Tokens whose locks were handed over: their keys stay for whoever takes them, or until they
-    /// end.
+    /// Tokens whose locks were handed over: their keys stay until another client takes them over, or
+    /// until they end.
     handed: BTreeSet<Vec<u8>>,
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,

@@ -14,12 +14,12 @@ pub struct Sleep {
     client: usize,
     state: SharedState,
     until: u64,
-    /// For when the alarm is set, in true time, and whom it wakes.
+    /// The true time of the alarm, and the waker of its task.
     alarm: Option<(u64, Waker)>,
 }
 
 impl Sleep {
-    /// Until the client's clock shows so many nanoseconds.
+    /// Sleeps until the client's clock shows `until` nanoseconds.
     pub(super) fn new(client: usize, state: SharedState, until: u64) -> Self {
         Self { client, state, until, alarm: None }
     }
@@ -34,8 +34,8 @@ impl Future for Sleep {
         if state.local(this.client) >= this.until {
             return Poll::Ready(());
         }
-        // Polled for another reason meanwhile, the alarm stands; a clock that has been slowed down since needs another, and so does
-        // whoever else waits now.
+        // An earlier poll may have set the alarm. A clock that has been slowed down since needs a new one, and so does another task that
+        // waits now.
         let now = state.now;
         if this.alarm.as_ref().is_none_or(|(at, waker)| *at <= now || !waker.will_wake(cx.waker())) {
             let alarm = state.alarm_time(this.client, this.until).map(|at| (at, cx.waker().clone()));
