@@ -6,7 +6,9 @@
 use super::masters::Masters;
 use super::pace::{LETS_PASS, Start};
 use super::settling::Settling;
-use crate::lock::{Attempt, Effects, Lock, Report};
+use std::time::Duration;
+
+use crate::lock::{Attempt, Effects, Grant, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
@@ -26,6 +28,8 @@ pub(crate) struct Bid {
     pub(super) lets_pass: u32,
     /// Until when it lets others go first if it is refused.
     pub(super) patient_until: Instant,
+    /// When it left a free lock to others, of which none has taken it since.
+    pub(super) left_free_at: Option<Instant>,
     /// When another was last found to hold the lock.
     pub(super) met_others: Option<Instant>,
     /// The holder when it was last refused, and how many others have held it before.
@@ -81,6 +85,7 @@ impl Default for Bid {
             listens: false,
             lets_pass: LETS_PASS,
             patient_until: Instant::ORIGIN,
+            left_free_at: None,
             met_others: None,
             holder: None,
             passed_over: 0,
@@ -134,6 +139,13 @@ impl Bid {
             plan: Plan::Waiting(Waiting { awaited: MasterSet::EMPTY, listens: false, ..waiting }),
             ..Self::starting(start, lets_pass, now)
         }
+    }
+
+    /// For how long it had to wait in front until it asked for what it was granted. A while in which it left a lock to others that nobody
+    /// wanted does not count: the next wait would be longer for it, and the one after that longer still.
+    pub(super) fn waited(&self, grant: Grant) -> Duration {
+        let might_have_asked_at = self.left_free_at.map_or(grant.asked_at, |at| at.min(grant.asked_at));
+        self.came_at.map_or(Duration::ZERO, |at| might_have_asked_at.since(at))
     }
 
     /// When the next attempt is to be made, unless there is news before.

@@ -183,10 +183,7 @@ impl Contenders {
             known.pace.met_others(bid.met_others);
         }
         if let Some(grant) = grant {
-            let waited = bid
-                .as_ref()
-                .and_then(|bid| bid.came_at)
-                .map_or(Duration::ZERO, |at| grant.asked_at.since(at));
+            let waited = bid.as_ref().map_or(Duration::ZERO, |bid| bid.waited(grant));
             let passed_over = bid.as_ref().map_or(0, |bid| bid.passed_over);
             known.pace.let_go(grant, waited, passed_over, self.longest_patience, now);
         }

@@ -61,6 +61,7 @@ impl Bid {
     fn learn(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
         if votes.iter().any(|vote| vote.is_refusal()) {
             self.met_others = Some(now);
+            self.left_free_at = None;
             self.is_wary = true;
         }
         let named = |vote: &&Vote| matches!(vote, Vote::HeldByAnother { holder: Some(_), .. });
@@ -75,6 +76,7 @@ impl Bid {
 
     /// A round was lost for this vote. A holder that renews passes over nobody.
     pub(super) fn met(&mut self, vote: Vote) {
+        self.left_free_at = None;
         if let Vote::HeldByAnother { holder: Some(holder), .. } = vote {
             if self.holder.replace(holder).is_some_and(|last| last != holder) {
                 self.passed_over += 1;

@@ -97,6 +97,7 @@ impl Bid {
             // Enough for those that have waited for longer to come first; if there are none, the lock is not idle for long.
             let a_while = patient_until.since(now) / 4;
             waiting.poll_at = waiting.poll_at.min(now + a_while);
+            self.left_free_at.get_or_insert(now);
             if listens {
                 self.listen_again(lock, effects);
             }

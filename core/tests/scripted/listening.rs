@@ -6,9 +6,9 @@ use quorlock_core::{Acquire, Event, LockId};
 
 use super::world::{KEY, World, ms, settings, wanted};
 
-/// Processes that hold the lock for 1 ms each and come back at once, with timers that are late by a millisecond: the idle time before each of
-/// the grants.
-fn pace(processes: usize, grants: usize) -> Vec<Duration> {
+/// Processes that hold the lock for so long at each grant and come back at once, with timers that
+/// are late by a millisecond: the idle time before each of the grants.
+fn pace(processes: usize, grants: usize, hold: impl Fn(usize) -> Duration) -> Vec<Duration> {
     let mut world = World::of(3);
     for node in 1..processes {
         world.add_node(settings(3).build().unwrap(), 7 * node as u64);
@@ -39,7 +39,7 @@ fn pace(processes: usize, grants: usize) -> Vec<Duration> {
         assert!(world.nodes[node].machine.take(locks[node], now).is_some());
         world.drain(node);
         idle.push(now.since(released));
-        world.pass(ms(1));
+        world.pass(hold(idle.len()));
         released = world.now;
         world.release_by(node, locks[node]);
     }
@@ -48,9 +48,17 @@ fn pace(processes: usize, grants: usize) -> Vec<Duration> {
 
 #[test]
 fn two_processes_hand_the_lock_to_each_other_without_a_pause() {
-    let idle = pace(2, 200);
+    let idle = pace(2, 200, |_| ms(1));
     let mean = idle.iter().sum::<Duration>() / 200;
     // The message, the first master, the others; and little more.
+    assert!(mean <= Duration::from_micros(400), "{mean:?}");
+}
+
+#[test]
+fn one_long_turn_does_not_slow_the_turns_behind_it_for_ever() {
+    let idle = pace(2, 200, |grant| if grant == 40 { ms(12) } else { ms(1) });
+    let behind = &idle[100..];
+    let mean = behind.iter().sum::<Duration>() / 100;
     assert!(mean <= Duration::from_micros(400), "{mean:?}");
 }
 
