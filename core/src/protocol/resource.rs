@@ -240,7 +240,8 @@ mod tests {
         for name in [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)] {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
         }
-        for name in ["fence:a", "restart-guard", "restart-guard:2", "ticket/{job}", "queue/{job}", "place/{job}:1"]
+        for name in
+            ["fence:a", "restart-guard", "restart-guard:2", "ticket/{job}", "queue/{job}", "place/{job}:1"]
         {
             let name = format!("quorlock:{name}");
             assert_eq!(Resource::new(&name), Err(ConfigError::ReservedResource), "{name}");

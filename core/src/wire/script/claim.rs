@@ -196,4 +196,7 @@ end
 "
     };
 }
-pub(super) use {define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell, read_claim, read_clock};
+pub(super) use {
+    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
+    read_claim, read_clock,
+};

@@ -19,7 +19,10 @@
 //!   for the others.
 
 use super::Script;
-use super::claim::{define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell, read_claim, read_clock};
+use super::claim::{
+    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
+    read_claim, read_clock,
+};
 use super::fleet::{check_marker, read_life};
 
 /// Takes all targets, or none: refused where a written one exists, where a read one exists and is
