@@ -18,6 +18,7 @@ mod masters;
 mod outcome;
 mod request;
 mod resource;
+mod sentinel;
 mod token;
 mod ttl;
 mod units;
@@ -41,6 +42,7 @@ pub use outcome::{AcquireError, ExtendError, LossCause, ReleaseOutcome, TooManyL
 pub(crate) use outcome::{DRIVER_ENDED, FORKED};
 pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
+pub use sentinel::Sentinel;
 pub use token::Token;
 pub use ttl::Ttl;
 pub(crate) use vote::Tally;

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use quorlock_core::internals::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+    ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
+    EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL,
+    Script, TAKE, UNDO,
 };
 
 /// A command with its arguments.
@@ -48,6 +49,18 @@ pub enum CommandKind {
     Open,
     /// The script that requests a lock and tells which other token holds the key.
     AcquireReading,
+    /// The script that requests several or shared targets.
+    AcquireAll,
+    /// The script that raises the fencing token of a grant of several or shared targets.
+    RaiseAll,
+    /// The script that extends a lock of several or shared targets.
+    ExtendAll,
+    /// The script that restores the keys of a lock of several or shared targets.
+    HealAll,
+    /// The script that releases or undoes a lock of several or shared targets.
+    ReleaseAll,
+    /// The script that requests any seat of a semaphore.
+    Take,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -95,7 +108,7 @@ impl Command {
             .unwrap_or(CommandKind::Other)
     }
 
-    /// Returns the key of a lock command, or `None` for any other command.
+    /// Returns the key of a lock command, the first of several, or `None` for any other command.
     pub fn key(&self) -> Option<&[u8]> {
         match self.kind() {
             CommandKind::Set | CommandKind::Get => self.argument(1),
@@ -165,6 +178,12 @@ impl CommandKind {
             Self::Attend => "ATTEND",
             Self::Open => "OPEN",
             Self::AcquireReading => "ACQUIRE READING",
+            Self::AcquireAll => "ACQUIRE ALL",
+            Self::RaiseAll => "RAISE ALL",
+            Self::ExtendAll => "EXTEND ALL",
+            Self::HealAll => "HEAL ALL",
+            Self::ReleaseAll => "RELEASE ALL",
+            Self::Take => "TAKE",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -196,7 +215,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 12] = [
+const SCRIPTS: [(&Script, CommandKind); 18] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -209,6 +228,12 @@ const SCRIPTS: [(&Script, CommandKind); 12] = [
     (&ATTEND, CommandKind::Attend),
     (&OPEN, CommandKind::Open),
     (&ACQUIRE_READING, CommandKind::AcquireReading),
+    (&ACQUIRE_ALL, CommandKind::AcquireAll),
+    (&RAISE_ALL, CommandKind::RaiseAll),
+    (&EXTEND_ALL, CommandKind::ExtendAll),
+    (&HEAL_ALL, CommandKind::HealAll),
+    (&RELEASE_ALL, CommandKind::ReleaseAll),
+    (&TAKE, CommandKind::Take),
 ];
 
 /// The kinds that are commands of the server.

@@ -30,15 +30,20 @@ return 1"
     };
 }
 
+mod claim;
 mod fence;
 mod fleet;
+mod many;
+mod seat;
 
 pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
 pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
+pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
+pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 12] = [
+pub const ALL: [&Script; 18] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -51,6 +56,12 @@ pub const ALL: [&Script; 12] = [
     &ATTEND,
     &OPEN,
     &ACQUIRE_READING,
+    &ACQUIRE_ALL,
+    &RAISE_ALL,
+    &EXTEND_ALL,
+    &HEAL_ALL,
+    &RELEASE_ALL,
+    &TAKE,
 ];
 
 /// A script and the name by which a server knows it.
@@ -68,7 +79,7 @@ pub struct Script {
 
 /// Some of the scripts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct ScriptSet(u16);
+pub(crate) struct ScriptSet(u32);
 
 impl ScriptSet {
     /// Puts a script in; whether it was not there before.

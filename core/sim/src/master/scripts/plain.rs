@@ -44,9 +44,14 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn tell_holder(&mut self, held: &[u8]) {
+        let left = self.pttl();
+        self.tell(held, left);
+    }
+
+    /// The SHA-1 of what is shown of a value, and how long its key lives.
+    pub(super) fn tell(&mut self, held: &[u8], left: i64) {
         let shown = held.get(..SHOWN_BYTES).unwrap_or(held);
         let digest = sha1_smol::Sha1::from(shown).digest().to_string();
-        let left = self.pttl();
         self.call.reply.array(2);
         self.call.reply.bulk(digest.as_bytes());
         self.call.reply.integer(left);
