@@ -115,8 +115,9 @@ pub use endpoint::{Address, Endpoint, EndpointError};
 pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
-    Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, LockId,
-    LossCause, MasterId, Quorum, ReleaseOutcome, Resource, Resumption, Token, TooManyLocks, Ttl, Vote,
+    Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, Group,
+    LockId, LossCause, MasterId, Mode, Quorum, ReleaseOutcome, Resource, Resumption, Target, Targets, Token,
+    TooManyLocks, Ttl, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

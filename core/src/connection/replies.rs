@@ -8,7 +8,7 @@ use super::handshake::Progress;
 use super::tracking::News;
 use super::wording::{Form, Wording};
 use super::{Answers, Connection, Queued, State};
-use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
+use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Sentinel, Ttl};
 use crate::time::Instant;
 use crate::wire::{self, Reply, ServerError};
 
@@ -128,7 +128,9 @@ impl Connection {
         answers.answer_to(self.id, &request, meaning);
         if request.action.changes_held_key() && meaning == Answer::Yes && self.is_tracked() {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
-            answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(request.claim.resource())));
+            for key in request.claim.resources() {
+                answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));
+            }
         }
         if request.action.clears() && is_put_off(meaning) {
             // The master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).
@@ -221,11 +223,15 @@ pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause
     }
 }
 
-/// `[SHA-1 of the other's token, PTTL]`.
+/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where somebody waits to write.
 fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
-    let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
-    let holder = u64::from_str_radix(digits, 16).ok()?;
+    let holder = if *sha == b"wanted" {
+        Sentinel::WANTED
+    } else {
+        let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
+        u64::from_str_radix(digits, 16).ok()?
+    };
     // A negative PTTL is no time left to tell: −1 never expires, −2 is gone by now (Redis command page of PTTL).
     let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
     Some(Answer::Holder { holder, remaining, watched })

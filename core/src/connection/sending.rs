@@ -23,7 +23,9 @@ impl Connection {
         self.track(request.watch, now, answers);
         let script = request.script(self.config.fleet);
         let form = match self.native_release {
-            Some(command) if request.action == Action::Release => Form::Native(command),
+            Some(command) if request.action == Action::Release && request.claim.as_all().is_none() => {
+                Form::Native(command)
+            }
             // Scripts that few locks need are not part of the greeting: the first use brings the text along.
             _ if script.is_some_and(|script| self.known.insert(script)) => Form::ByText,
             _ => Form::BySha,

@@ -95,7 +95,7 @@ fn greeting(first_sha: &str) -> Vec<u8> {
 fn request(action: Action, number: u8) -> Request {
     let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
     let lock = LockId { index: 0, generation: 0 };
-    let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]), false);
+    let claim = Claim::new(&resource.into(), Token::from_bytes([number; Token::BYTES]), false, None);
     Request {
         ticket: Some(Ticket { lock, round: u32::from(number) }),
         action,
@@ -103,6 +103,7 @@ fn request(action: Action, number: u8) -> Request {
         ttl,
         fence: None,
         watch: false,
+        insists: false,
     }
 }
 

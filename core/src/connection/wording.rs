@@ -4,8 +4,9 @@ use bytes::BytesMut;
 
 use crate::protocol::{Action, FencingToken, Fleet, Request};
 use crate::wire::{
-    self, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, Decimal, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
+    self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
+    Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, RELEASE,
+    RELEASE_ALL, Script, UNDO, put_argument,
 };
 
 /// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
@@ -49,6 +50,16 @@ pub(crate) enum Form {
 impl Request {
     /// The script that carries it out; `None` is a plain `SET`.
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
+        if self.claim.as_all().is_some() {
+            return match self.action {
+                Action::Acquire => Some(&ACQUIRE_ALL),
+                Action::Raise => Some(&RAISE_ALL),
+                Action::Extend => Some(&EXTEND_ALL),
+                Action::Heal => Some(&HEAL_ALL),
+                Action::Release | Action::Undo => Some(&RELEASE_ALL),
+                Action::Attend | Action::Open | Action::Track { .. } => None,
+            };
+        }
         match (self.action, self.claim.is_fenced(), fleet) {
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) | (Action::Track { .. }, ..) => None,
@@ -107,6 +118,12 @@ impl Request {
         fleet: Option<Fleet>,
         out: &mut BytesMut,
     ) {
+        if let Some(all) = self.claim.as_all() {
+            let arguments = all.arguments(self.action, self.insists, fleet);
+            put_head(script, by_text, arguments.keys(), arguments.values(), out);
+            let number = self.fence.map_or(0, FencingToken::get);
+            return arguments.put(self.ttl.as_millis(), number, out);
+        }
         let counts = self.claim.is_fenced() && !self.action.clears();
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
         let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire);
@@ -119,18 +136,7 @@ impl Request {
             + u64::from(lives)
             + u64::from(raises)
             + 2 * u64::from(guarded.is_some());
-        out.extend_from_slice(b"*");
-        out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
-        out.extend_from_slice(b"\r\n");
-        if by_text {
-            out.extend_from_slice(b"$4\r\nEVAL\r\n");
-            put_argument(out, script.text.as_bytes());
-        } else {
-            out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
-            out.extend_from_slice(script.sha1_hex.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        put_argument(out, Decimal::new(keys).as_bytes());
+        put_head(script, by_text, keys, values, out);
         self.claim.put(counts, marker, out);
         if lives {
             put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
@@ -143,6 +149,22 @@ impl Request {
             put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
         }
     }
+}
+
+/// Appends what comes before the keys and values of a script.
+fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut BytesMut) {
+    out.extend_from_slice(b"*");
+    out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
+    out.extend_from_slice(b"\r\n");
+    if by_text {
+        out.extend_from_slice(b"$4\r\nEVAL\r\n");
+        put_argument(out, script.text.as_bytes());
+    } else {
+        out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
+        out.extend_from_slice(script.sha1_hex.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    put_argument(out, Decimal::new(keys).as_bytes());
 }
 
 /// A request's command as bytes, encoded once for all masters that get it in the same form.

@@ -13,7 +13,7 @@ use super::sync::{Mutex, MutexGuard, lock};
 use super::wake::Woken;
 use crate::machine::{Machine, Output};
 #[cfg(feature = "internals")]
-use crate::protocol::Resource;
+use crate::protocol::Targets;
 use crate::protocol::{Acquire, AcquireError, Config, Event, LockId, Resumption};
 use crate::time::Instant;
 
@@ -187,12 +187,12 @@ impl Running {
     }
 
     #[cfg(feature = "internals")]
-    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Resource, Resumption, Instant)) {
+    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Targets, Resumption, Instant)) {
         for (id, slot) in self.slots.iter().flatten() {
             let valid_until = slot.valid_until();
             if valid_until > Instant::ORIGIN {
-                if let Some((resource, proof)) = self.machine.claim(*id) {
-                    look(*id, resource, proof, valid_until);
+                if let Some((targets, proof)) = self.machine.claim(*id) {
+                    look(*id, targets, proof, valid_until);
                 }
             }
         }

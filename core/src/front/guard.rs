@@ -13,7 +13,7 @@ use super::release::Release;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use super::wake::Woken;
-use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Token, Ttl};
+use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Targets, Token, Ttl};
 
 /// A lock that is held.
 ///
@@ -41,7 +41,7 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tok
 pub struct Guard {
     pub(super) watch: Watch,
     pub(super) id: LockId,
-    resource: Resource,
+    targets: Targets,
     proof: Resumption,
     /// Whether [`Guard::release`] or [`Guard::hand_over`] has taken over what dropping would do.
     released: bool,
@@ -52,15 +52,20 @@ impl Guard {
         handle: Handle,
         id: LockId,
         slot: Arc<Slot>,
-        resource: Resource,
+        targets: Targets,
         proof: Resumption,
     ) -> Self {
-        Self { watch: Watch { handle, slot }, id, resource, proof, released: false }
+        Self { watch: Watch { handle, slot }, id, targets, proof, released: false }
     }
 
-    /// Returns what is locked.
+    /// Returns what is locked; of several resources the first, in the order of their keys.
     pub fn resource(&self) -> &Resource {
-        &self.resource
+        self.targets.first()
+    }
+
+    /// Returns all that is locked, in the order of their keys.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &Resource> {
+        self.targets.resources()
     }
 
     /// Returns the token that the masters keep. It is a secret: everyone who knows it can release
@@ -190,7 +195,7 @@ impl Drop for Guard {
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
-            .field("resource", &self.resource)
+            .field("targets", &self.targets)
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }

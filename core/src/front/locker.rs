@@ -17,7 +17,7 @@ use super::shared::Handle;
 use super::slot::Slot;
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
-use crate::protocol::{Config, LockId, Resumption, Token};
+use crate::protocol::{Config, LockId, Resumption, Target, Token};
 
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
@@ -58,7 +58,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn lock(&self, resource: impl AsRef<[u8]>) -> Request {
-        Request::new(self.handle.clone(), &self.config, self.config.resource(resource), None)
+        Request::new(self.handle.clone(), &self.config, self.config.one(resource), None)
     }
 
     /// Goes on with a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)), in
@@ -70,7 +70,7 @@ impl Locker {
     /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is as it was, and may be
     /// resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
-        Request::new(self.handle.clone(), &self.config, self.config.resource(resource), Some(lock))
+        Request::new(self.handle.clone(), &self.config, self.config.one(resource), Some(lock))
     }
 
     /// Releases a lock that was handed over, by its token. The future waits for the masters'
@@ -88,12 +88,12 @@ impl Locker {
     }
 
     fn send_release(&self, resource: &[u8], token: Token) -> Result<(LockId, Arc<Slot>), ReleaseError> {
-        let resource = self.config.resource(resource)?;
+        let targets = self.config.one(resource)?;
         if self.handle.0.is_forked() {
             return Err(ReleaseError::Forked);
         }
-        let sent = self.handle.0.begin(Subject::of(&resource), |running, now| {
-            running.machine.release_token(&resource, token, now)
+        let sent = self.handle.0.begin(Subject::of(&targets), |running, now| {
+            running.machine.release_token(&targets, token, now)
         })?;
         Ok(sent)
     }
@@ -107,6 +107,23 @@ impl Locker {
     /// quiet has reached no master. It is made once more, on new connections.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
+    }
+
+    /// Requests all these targets under one lock: all of them are held, or none.
+    ///
+    /// One request asks each master for all of them, so that no two locks can wait for each other,
+    /// whatever the order of their names. The guard has one validity, and one fencing token if the
+    /// request is [fenced](Request::fenced): it is larger than every earlier one of *each* target.
+    ///
+    /// A target of text or bytes is locked as by [`Locker::lock`]; [`Target::read`] and
+    /// [`Target::share`] share it with others. A name that is given twice counts once.
+    ///
+    /// The limits are [`Targets`]'s, and are checked before anything is sent: the request then ends
+    /// with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A lock of many targets needs
+    /// all of them free at one moment, and may wait for long where others take them one by one.
+    pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
+        let targets = self.config.targets(targets.into_iter().map(Into::into));
+        Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
     /// Tells all masters that nothing can be locked yet, so that they vote at once instead of after

@@ -19,14 +19,14 @@ use crate::endpoint::{Address, Endpoint};
 use crate::machine::Machine;
 use crate::protocol::{
     Acquire, AcquireError, Cause, Config, Entropy, Event, LockId, LossCause, MasterId, ReleaseOutcome,
-    Resource,
+    Targets,
 };
 use crate::time::Instant;
 
 const TARGET: &str = "quorlock";
 
 /// What a lock's events are about.
-pub(super) struct Subject(Option<Resource>);
+pub(super) struct Subject(Option<Targets>);
 
 impl Subject {
     /// The first use of the masters, of which nothing is told.
@@ -34,8 +34,8 @@ impl Subject {
         Self(None)
     }
 
-    pub(super) fn of(resource: &Resource) -> Self {
-        Self(Some(resource.clone()))
+    pub(super) fn of(targets: &Targets) -> Self {
+        Self(Some(targets.clone()))
     }
 }
 
@@ -75,7 +75,7 @@ impl Acquisition {
             otel.kind = "client",
             db.system.name = "redis",
             db.operation.name = if wanted.resumption.is_some() { "resume" } else { "lock" },
-            quorlock.resource = %wanted.resource,
+            quorlock.resource = %wanted.targets,
             quorlock.outcome = Empty,
             quorlock.attempts = Empty,
             quorlock.votes.granted = Empty,
@@ -128,10 +128,10 @@ pub(super) struct Notices {
 }
 
 enum Notice {
-    Renewed { resource: Resource, valid_until: Instant },
-    Extended { resource: Resource, valid_until: Option<Instant> },
-    Lost { resource: Resource, cause: LossCause },
-    Released { resource: Resource, outcome: &'static str },
+    Renewed { resource: Targets, valid_until: Instant },
+    Extended { resource: Targets, valid_until: Option<Instant> },
+    Lost { resource: Targets, cause: LossCause },
+    Released { resource: Targets, outcome: &'static str },
     Master { config: Arc<Config>, master: MasterId, change: Change },
 }
 

@@ -13,7 +13,7 @@ use super::mailbox::Demand;
 use super::shared::{Handle, Shared};
 use crate::protocol::{Cause, Config, MasterId};
 #[cfg(feature = "internals")]
-use crate::protocol::{LockId, Resource, Resumption};
+use crate::protocol::{LockId, Resumption, Targets};
 use crate::time::Instant;
 
 /// A sleep while a lock is held is no longer than this. Timers of most systems stand still while
@@ -152,7 +152,7 @@ impl Port {
 
     /// Shows every lock that its holder's guard may call valid, with the end of that.
     #[cfg(feature = "internals")]
-    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
+    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
         self.shared.engine.look().each_guard(&mut look);
     }
 

@@ -13,7 +13,7 @@ use super::guard::Guard;
 use super::observe::{Acquisition, Subject};
 use super::shared::{Handle, Shared};
 use super::slot::Slot;
-use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resource, Resumption, Ttl};
+use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resumption, Targets, Ttl};
 use crate::time::Instant;
 
 /// A request for a lock. Await it for a [`Guard`], or call [`Request::wait`] in code that is not
@@ -27,7 +27,7 @@ use crate::time::Instant;
 #[must_use = "a request does nothing until it is awaited or waited for"]
 pub struct Request {
     handle: Handle,
-    resource: Result<Resource, ConfigError>,
+    targets: Result<Targets, ConfigError>,
     ttl: Result<Ttl, ConfigError>,
     timeout: Option<Duration>,
     attempts: Option<u32>,
@@ -42,12 +42,12 @@ impl Request {
     pub(super) fn new(
         handle: Handle,
         config: &Config,
-        resource: Result<Resource, ConfigError>,
+        targets: Result<Targets, ConfigError>,
         resumption: Option<Resumption>,
     ) -> Self {
         Self {
             handle,
-            resource,
+            targets,
             ttl: Ok(config.ttl),
             timeout: config.timeout,
             attempts: None,
@@ -150,11 +150,11 @@ impl IntoFuture for Request {
     type IntoFuture = Acquiring;
 
     fn into_future(self) -> Acquiring {
-        let Self { handle, resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption, .. } =
+        let Self { handle, targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption, .. } =
             self;
-        let wanted = match (resource, ttl) {
-            (Ok(resource), Ok(ttl)) => {
-                Ok(Acquire { resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
+        let wanted = match (targets, ttl) {
+            (Ok(targets), Ok(ttl)) => {
+                Ok(Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
             }
             (Err(error), _) | (_, Err(error)) => Err(error.into()),
         };
@@ -165,7 +165,7 @@ impl IntoFuture for Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
-            .field("resource", &self.resource)
+            .field("targets", &self.targets)
             .field("ttl", &self.ttl)
             .field("timeout", &self.timeout)
             .field("attempts", &self.attempts)
@@ -190,7 +190,7 @@ pub struct Acquiring {
 
 enum State {
     Start(Result<Acquire, AcquireError>),
-    Seeking { id: LockId, slot: Arc<Slot>, resource: Resource, since: Instant, seen: Acquisition },
+    Seeking { id: LockId, slot: Arc<Slot>, targets: Targets, since: Instant, seen: Acquisition },
     Done,
 }
 
@@ -213,7 +213,7 @@ impl Future for Acquiring {
                 }
             }
         }
-        let State::Seeking { id, slot, resource, since, seen } = &mut this.state else {
+        let State::Seeking { id, slot, targets, since, seen } = &mut this.state else {
             return Poll::Pending;
         };
         loop {
@@ -236,7 +236,7 @@ impl Future for Acquiring {
             });
             if let Some(Taken { proof, grant, .. }) = taken {
                 seen.granted(&grant);
-                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), proof);
+                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), targets.clone(), proof);
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));
             }
@@ -250,12 +250,12 @@ impl State {
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
         let mut seen = Acquisition::begin(wanted);
         let mut since = Instant::ORIGIN;
-        let started = shared.begin(Subject::of(&wanted.resource), |running, now| {
+        let started = shared.begin(Subject::of(&wanted.targets), |running, now| {
             since = now;
             running.acquire(wanted, now)
         });
         let (id, slot) = started.inspect_err(|error| seen.refused(error))?;
-        Ok(Self::Seeking { id, slot, resource: wanted.resource.clone(), since, seen })
+        Ok(Self::Seeking { id, slot, targets: wanted.targets.clone(), since, seen })
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::host::Host;
 use crate::machine::Machine;
-use crate::protocol::{Acquire, AcquireError, Event, LockId, Resource};
+use crate::protocol::{Acquire, AcquireError, Event, LockId, Targets};
 
 pub(super) struct Subject;
 
@@ -13,7 +13,7 @@ impl Subject {
         Self
     }
 
-    pub(super) fn of(_: &Resource) -> Self {
+    pub(super) fn of(_: &Targets) -> Self {
         Self
     }
 }

@@ -14,8 +14,8 @@ mod sought;
 pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::lock::Order;
-pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Sentinel, Ticket};
-use crate::protocol::{ConfigBuilder, LockId, Resource, Resumption};
+pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
+use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
@@ -24,7 +24,7 @@ pub use crate::wire::{
 };
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.
-pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
+pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
     port.each_guard(look);
 }
 

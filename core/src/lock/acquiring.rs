@@ -20,6 +20,10 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed: its votes were split, and that is
     /// being settled.
     pub(crate) settles: bool,
+    /// Whether what is to be written is shared, so that a mark is to keep new readers out.
+    pub(crate) wishes: bool,
+    /// Whether what is to be read is read although somebody waits to write it.
+    pub(crate) insists: bool,
 }
 
 /// A round of acquisitions whose decision is open.
@@ -38,6 +42,8 @@ pub(super) struct Trying {
     yields: bool,
     /// Whether a refusal is to say who holds the key.
     watches: bool,
+    /// Whether those that wait to write are passed over.
+    insists: bool,
 }
 
 impl Trying {
@@ -53,6 +59,7 @@ impl Trying {
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             yields: attempt.settles || cx.base.may_try_again(),
             watches: attempt.is_wary && cx.base.may_try_again(),
+            insists: attempt.insists,
         };
         trying.ask(cx.keys.reached, cx);
         trying
@@ -60,7 +67,8 @@ impl Trying {
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
-        cx.effects.order(masters, Request { watch: self.watches, ..request });
+        let request = Request { watch: self.watches, insists: self.insists, ..request };
+        cx.effects.order(masters, request);
     }
 
     fn ask_the_rest(&mut self, cx: &mut Context<'_, '_>) {

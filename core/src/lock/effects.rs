@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::jitter::Jitter;
-use crate::protocol::{Config, Entropy, EntropyFailed, Event, MasterSet, Request, Token};
+use crate::protocol::{Config, Entropy, EntropyFailed, Event, MasterSet, Request, Token, Wish};
 use crate::time::Instant;
 
 /// One request for a set of masters.
@@ -32,6 +32,12 @@ impl Effects<'_> {
         if !to.is_empty() {
             self.orders.push_back(Order { to, request });
         }
+    }
+
+    pub(super) fn fresh_wish(&mut self) -> Result<Wish, EntropyFailed> {
+        let mut bytes = [0; Wish::BYTES];
+        self.entropy.fill(&mut bytes)?;
+        Ok(Wish::from_bytes(bytes))
     }
 
     pub(super) fn fresh_token(&mut self) -> Result<Token, EntropyFailed> {

@@ -47,7 +47,7 @@ use self::resuming::Resuming;
 pub(crate) use self::shared::Grant;
 use self::shared::{Base, Context, Keys};
 use crate::protocol::{
-    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resource, Resumption,
+    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resumption, Targets,
     Token,
 };
 use crate::time::Instant;
@@ -159,9 +159,9 @@ impl Lock {
     }
 
     /// Releases a lock that another locker was granted.
-    pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
+    pub(crate) fn released(id: LockId, targets: &Targets, token: Token, effects: &mut Effects<'_>) -> Self {
         // Its keys may have been given any life.
-        let mut base = Base::of_token(id, resource, effects.config.longest_ttl());
+        let mut base = Base::of_token(id, targets, effects.config.longest_ttl());
         let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
         let mut cx = Context { base: &mut base, keys: &mut keys, effects };
         let releasing = Releasing::begin(Vec::new(), &mut cx);
@@ -170,8 +170,8 @@ impl Lock {
 
     // Getters.
 
-    pub(crate) fn resource(&self) -> &Resource {
-        &self.base.resource
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.base.targets
     }
 
     /// How it stands with the lock, as far as others need to know.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Effects;
 use crate::protocol::{
     Acquire, Action, Answer, Ballot, Claim, Fate, FencingToken, LockId, MasterId, MasterSet, Quorum, Request,
-    Resource, Ticket, Token, Ttl, Vote,
+    Targets, Ticket, Token, Ttl, Vote, Wish,
 };
 use crate::time::Instant;
 
@@ -14,7 +14,9 @@ use crate::time::Instant;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Base {
     pub(super) id: LockId,
-    pub(super) resource: Resource,
+    pub(super) targets: Targets,
+    /// The name of the wait, once it has met those that share what it wants to write.
+    pub(super) wish: Option<Wish>,
     pub(super) ttl: Ttl,
     /// The longest life that any of its keys may have been given: a release that could not be sent is owed for that long.
     pub(super) longest_ttl: Ttl,
@@ -48,15 +50,16 @@ impl Base {
             renew_for: wanted.renew_for,
             is_fenced,
             heals: wanted.healing,
-            ..Self::of_token(id, &wanted.resource, wanted.ttl)
+            ..Self::of_token(id, &wanted.targets, wanted.ttl)
         }
     }
 
     /// Of a lock that is only released.
-    pub(super) fn of_token(id: LockId, resource: &Resource, ttl: Ttl) -> Self {
+    pub(super) fn of_token(id: LockId, targets: &Targets, ttl: Ttl) -> Self {
         Self {
             id,
-            resource: resource.clone(),
+            targets: targets.clone(),
+            wish: None,
             ttl,
             longest_ttl: ttl,
             give_up_at: None,
@@ -81,7 +84,7 @@ impl Base {
 
     pub(super) fn ballot(&self, votes: Vec<Vote>, effects: &Effects<'_>) -> Ballot {
         Ballot {
-            resource: self.resource.clone(),
+            targets: self.targets.clone(),
             masters: Arc::clone(&effects.config.masters),
             votes,
             attempts: self.attempts,
@@ -109,7 +112,7 @@ impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
         Self {
             token,
-            claim: Claim::new(&base.resource, token, base.is_fenced),
+            claim: Claim::new(&base.targets, token, base.is_fenced, base.wish),
             reached,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
@@ -148,7 +151,15 @@ impl Context<'_, '_> {
     /// A request in this round; `None` for one whose answer nobody waits for.
     pub(super) fn request(&self, round: Option<u32>, action: Action, ttl: Ttl) -> Request {
         let ticket = round.map(|round| Ticket { lock: self.base.id, round });
-        Request { ticket, action, claim: self.keys.claim.clone(), ttl, fence: None, watch: false }
+        Request {
+            ticket,
+            action,
+            claim: self.keys.claim.clone(),
+            ttl,
+            fence: None,
+            watch: false,
+            insists: false,
+        }
     }
 
     pub(super) fn order(&mut self, to: MasterSet, round: u32, action: Action, ttl: Ttl) {

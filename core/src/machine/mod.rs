@@ -36,7 +36,6 @@ use bytes::BytesMut;
 
 pub use output::{MasterState, Output, Wake, WakeReason};
 
-use self::locks::LetGo;
 use self::slab::Slab;
 use self::slot::Slot;
 use self::timers::Timers;
@@ -44,10 +43,10 @@ use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "internals")]
-use crate::protocol::Resource;
+use crate::protocol::Targets;
 use crate::protocol::{Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
 use crate::time::Instant;
-use crate::waiting::Contenders;
+use crate::waiting::{Contenders, LetGo};
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.
 ///
@@ -246,8 +245,8 @@ impl<E: Entropy> Machine<E> {
 
     /// What a lock locks, with which token and number.
     #[cfg(feature = "internals")]
-    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Resumption)> {
-        self.lock(lock).and_then(|lock| Some((lock.resource(), lock.resumption()?)))
+    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Targets, Resumption)> {
+        self.lock(lock).and_then(|lock| Some((lock.targets(), lock.resumption()?)))
     }
 
     /// How each master stands, in the order of the configuration.

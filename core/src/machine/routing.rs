@@ -23,7 +23,7 @@ impl<E: Entropy> Machine<E> {
                 }
             } else if let Some(freed) = self.freed.pop_front() {
                 // Before any answer: what the next one asks goes into the same write as what the last one released.
-                self.advance(&freed, now);
+                self.advance(freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {
                     Upward::Answer(ticket, answer) => {

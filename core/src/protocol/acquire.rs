@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{FencingToken, MasterSet, Resource, Token, Ttl};
+use super::{FencingToken, MasterSet, Targets, Token, Ttl};
 
 /// A request for a lock: the argument of [`Machine::acquire`](crate::Machine::acquire).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquire {
     /// What to lock.
-    pub resource: Resource,
+    pub targets: Targets,
     /// How long its keys live.
     pub ttl: Ttl,
     /// How long to wait for the lock; `None` for as long as it takes. Zero is a single try: the
@@ -31,9 +31,9 @@ pub struct Acquire {
 impl Acquire {
     /// Creates a request without a timeout, a limit of attempts, renewal, a fencing token and
     /// healing.
-    pub const fn new(resource: Resource, ttl: Ttl) -> Self {
+    pub fn new(targets: impl Into<Targets>, ttl: Ttl) -> Self {
         Self {
-            resource,
+            targets: targets.into(),
             ttl,
             timeout: None,
             attempts: None,

@@ -101,16 +101,16 @@ impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HeldByAnother(ballot) | Self::NoQuorum(ballot) | Self::Misconfigured(ballot) => {
-                write!(f, "{} not acquired: {ballot}", ballot.resource)
+                write!(f, "{} not acquired: {ballot}", ballot.targets)
             }
             Self::NotHeld(ballot) => {
-                write!(f, "{} not resumed: it is not held by this token: {ballot}", ballot.resource)
+                write!(f, "{} not resumed: it is not held by this token: {ballot}", ballot.targets)
             }
             Self::TooLate(ballot) => {
                 write!(
                     f,
                     "{} not acquired: the votes came after its validity had run out: {ballot}",
-                    ballot.resource
+                    ballot.targets
                 )
             }
             Self::Invalid(error) => write!(f, "{error}"),
@@ -258,7 +258,7 @@ impl fmt::Display for ExtendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost(cause) => write!(f, "not extended: {cause}"),
-            Self::NoQuorum(ballot) => write!(f, "{} not extended: {ballot}", ballot.resource),
+            Self::NoQuorum(ballot) => write!(f, "{} not extended: {ballot}", ballot.targets),
             Self::Invalid(error) => write!(f, "not extended: {error}"),
             Self::TooManyExtensions => {
                 f.write_str("not extended: too many extensions of this lock are under way")
@@ -303,7 +303,13 @@ mod tests {
     fn ballot(votes: [Vote; 3]) -> Ballot {
         let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
         let resource = Resource::new("job").unwrap();
-        Ballot { resource, masters: masters.into(), votes: votes.to_vec(), attempts: 3, callers_ahead: 0 }
+        Ballot {
+            targets: resource.into(),
+            masters: masters.into(),
+            votes: votes.to_vec(),
+            attempts: 3,
+            callers_ahead: 0,
+        }
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub struct Request {
     pub fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub watch: bool,
+    /// Whether an acquisition of what is read looks past those that wait to write.
+    pub insists: bool,
 }
 
 /// What a master said to a request.

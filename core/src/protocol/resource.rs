@@ -117,6 +117,12 @@ impl Resource {
         self.key_of(WANT)
     }
 
+    /// Returns the resource's key, if this is the key of its mark.
+    pub(crate) fn of_want_key(key: &[u8]) -> Option<&[u8]> {
+        let rest = key.strip_prefix(WANT)?;
+        rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))
+    }
+
     /// Returns the key of one seat of the semaphore with this name: a lock like any other. Its name
     /// has the resource's hash tag, so that all seats are kept in one place.
     pub fn seat_key(&self, index: u32) -> Vec<u8> {

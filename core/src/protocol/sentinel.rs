@@ -18,6 +18,9 @@ impl Sentinel {
     /// The first eight bytes of that: who holds a resource that is shared, in a master's answer.
     pub const HOLDER: u64 = 0x0ee5_4c81_939d_f725;
 
+    /// Stands for a holder where nobody holds the resource and somebody waits to write it.
+    pub const WANTED: u64 = 0x7761_6e74_6564_0000;
+
     /// Returns the sentinel of the group with this name.
     pub fn of(group: &[u8]) -> Vec<u8> {
         [Self::COMMON.as_bytes(), group].concat()

@@ -119,7 +119,8 @@ fn a_token_that_is_released_says_whether_it_was_held() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     let key = Resource::new(KEY).unwrap();
     for expected in [ReleaseOutcome::StillOurs, ReleaseOutcome::NotOurs] {
-        let lock = world.nodes[1].machine.release_token(&key, handed.token, world.now).unwrap();
+        let lock =
+            world.nodes[1].machine.release_token(&key.clone().into(), handed.token, world.now).unwrap();
         world.drain(1);
         assert_eq!(world.next_event_of(1), Event::Released { lock, outcome: expected });
         assert!(world.holders().is_empty());

@@ -25,6 +25,7 @@ mod restart_guard;
 mod retry;
 mod schedules;
 mod server_errors;
+mod several;
 mod silence;
 mod single_tries;
 mod tables;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use quorlock_core::internals::{Around, Claim, Order, Sought, settle_splits};
 use quorlock_core::{
-    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Resource, Token, Ttl,
+    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Resource, Targets, Token, Ttl,
 };
 
 use super::input::{Heard, Input, Told};
@@ -76,9 +76,9 @@ impl Book {
             .retry_delay(TICK..=TICK);
         let config =
             settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
-        let resource = Resource::new("r").expect("a name");
+        let targets = Targets::from(Resource::new("r").expect("a name"));
         let claims = (0..4u8)
-            .map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), scenario.fenced))
+            .map(|n| Claim::new(&targets, Token::from_bytes([n; Token::BYTES]), scenario.fenced, None))
             .collect();
         let wanted = Acquire {
             timeout: scenario.timeout.map(|ticks| TICK * u32::from(ticks)),
@@ -86,7 +86,7 @@ impl Book {
             renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
             fenced: scenario.fenced,
             healing: scenario.healing,
-            ..Acquire::new(resource, ttl_of(scenario.ttl))
+            ..Acquire::new(targets, ttl_of(scenario.ttl))
         };
         Self {
             config,

@@ -345,9 +345,11 @@ impl Process {
         lock(&self.state).observer.look_begins(self.number);
         if let Some(port) = &self.port {
             let now = Instant::from_nanos(lock(&self.state).local(self.number));
-            each_guard(port, |id, resource, proof, valid_until| {
+            each_guard(port, |id, targets, proof, valid_until| {
                 if now < valid_until {
-                    lock(&self.state).sees_guard(self.number, id, resource, proof, valid_until);
+                    for resource in targets.resources() {
+                        lock(&self.state).sees_guard(self.number, id, resource, proof, valid_until);
+                    }
                 }
             });
         }
