@@ -1,8 +1,8 @@
 //! What a lock is told, and what its contender makes of how the lock answers.
 
 use super::Machine;
-use super::slab::Slab;
 use super::slot::{Place, Slot, Task};
+use super::table::Slab;
 use crate::connection::News;
 use crate::lock::{Attempt, Effects, Grant, Lock, Report, State};
 use crate::protocol::{Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Resource, Tally, Vote};

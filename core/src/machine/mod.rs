@@ -24,9 +24,8 @@ mod commands;
 mod locks;
 mod output;
 mod routing;
-mod slab;
 mod slot;
-mod timers;
+mod table;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -37,9 +36,8 @@ use bytes::BytesMut;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
 use self::locks::LetGo;
-use self::slab::Slab;
 use self::slot::Slot;
-use self::timers::Timers;
+use self::table::{Slab, Timers};
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
@@ -88,6 +86,8 @@ pub struct Machine<E> {
     ranks: Vec<Option<u64>>,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
+    /// When the driver last began to write, if it tells that.
+    written_at: Option<Instant>,
     /// The bytes that the last [`Output::Write`] showed.
     shown: BytesMut,
 }
@@ -140,6 +140,7 @@ impl<E: Entropy> Machine<E> {
             freed: VecDeque::new(),
             ranks: vec![None; masters],
             busy: VecDeque::new(),
+            written_at: None,
             shown: BytesMut::new(),
         };
         for master in MasterId::all(machine.connections.len()) {
@@ -183,11 +184,7 @@ impl<E: Entropy> Machine<E> {
     /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may come to it long after the commands says
     /// so, since answers are awaited from then on.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
-        for master in &self.busy {
-            let Some(link) = self.connections.get_mut(master.index()) else { continue };
-            link.connection.leaves(now);
-            link.deadline = link.connection.deadline();
-        }
+        self.written_at = Some(now);
     }
 
     /// The time is `now`, and everything has been received that sockets had at the instant `looked`: no later silence counts.
