@@ -25,34 +25,26 @@ impl Acquisition {
         Self
     }
 
-    pub(super) fn granted(&mut self, _: &Grant) {}
+    pub(super) fn granted(&mut self, _: &GrantFields) {}
 
     pub(super) fn refused(&mut self, _: &AcquireError) {}
 }
 
-pub(super) struct Grant;
+pub(super) struct GrantFields;
 
-impl Grant {
+impl GrantFields {
     pub(super) fn of<E>(_: &Machine<E>, _: LockId, _: Duration) -> Self {
         Self
     }
 }
 
+#[derive(Default)]
 pub(super) struct Told;
 
-impl Told {
-    pub(super) fn nothing() -> Self {
-        Self
-    }
-}
-
+#[derive(Default)]
 pub(super) struct Notices;
 
 impl Notices {
-    pub(super) fn gather() -> Self {
-        Self
-    }
-
     pub(super) fn event(&mut self, _: &Subject, _: &Event) {}
 
     pub(super) fn masters<E>(&mut self, _: &Machine<E>, _: &mut Told) {}
