@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 
 use super::flight::Sent;
 use super::handshake::Progress;
@@ -12,46 +12,30 @@ use super::tracking::News;
 use super::{Connection, Queued, State};
 use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, MasterId, Request, Ticket, Ttl};
 use crate::time::Instant;
-use crate::wire::{self, Reply, ServerError};
+use crate::wire::{self, Reply, Scanner, ServerError};
 
 /// An input buffer larger than this is given back once it is empty.
 const KEPT_BUFFER_BYTES: usize = 16 * 1024;
 
 impl Connection {
+    /// Takes every complete frame, and keeps the incomplete rest.
     pub(super) fn read(&mut self, bytes: &[u8], now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        if self.inbound.is_empty() {
-            let rest = self.frames(bytes, now, answers)?;
-            self.inbound.extend_from_slice(rest);
-            return Ok(());
-        }
+        // Mostly nothing was kept, and then nothing is copied.
         let mut inbound = std::mem::take(&mut self.inbound);
-        inbound.extend_from_slice(bytes);
-        let rest = self.frames(&inbound, now, answers)?.len();
-        inbound.advance(inbound.len() - rest);
-        if rest > 0 || inbound.capacity() <= KEPT_BUFFER_BYTES {
-            self.inbound = inbound;
-        } else {
-            self.inbound = BytesMut::new();
+        let is_continued = !inbound.is_empty();
+        if is_continued {
+            inbound.extend_from_slice(bytes);
         }
-        Ok(())
-    }
-
-    /// Takes every complete frame and returns the incomplete rest.
-    fn frames<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        now: Instant,
-        answers: &mut Answers,
-    ) -> Result<&'a [u8], Cause> {
-        let mut rest = bytes;
-        loop {
-            let common = if self.scanner.is_at_start() { wire::common_reply(rest) } else { None };
-            if let Some((reply, length)) = common {
+        let mut rest = if is_continued { &*inbound } else { bytes };
+        while !rest.is_empty() {
+            if let Some((reply, length)) = wire::common_reply(rest) {
+                // It may have seen the beginning of this reply.
+                self.scanner = Scanner::default();
                 self.reply(&reply, now, answers)?;
                 rest = rest.get(length..).unwrap_or_default();
                 continue;
             }
-            let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? else { return Ok(rest) };
+            let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? else { break };
             let (frame, behind) = rest.split_at_checked(length).ok_or(Cause::UnexpectedReply)?;
             let reply = wire::decode(self.dialect, frame).map_err(Cause::Garbage)?;
             match &reply {
@@ -60,6 +44,16 @@ impl Connection {
             }
             rest = behind;
         }
+        let left = rest.len();
+        if is_continued {
+            inbound.advance(inbound.len() - left);
+        } else {
+            inbound.extend_from_slice(bytes.get(bytes.len() - left..).unwrap_or_default());
+        }
+        if !inbound.is_empty() || inbound.capacity() <= KEPT_BUFFER_BYTES {
+            self.inbound = inbound;
+        }
+        Ok(())
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {

@@ -16,9 +16,10 @@ use super::host::Host;
 use super::sync::contain;
 use crate::connection::Warning;
 use crate::endpoint::{Address, Endpoint};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::protocol::{
-    Acquire, AcquireError, Cause, Config, Entropy, Event, LockId, LossCause, MasterId, ReleaseOutcome,
+    Acquire, AcquireError, Cause, Config, Entropy, Event, LossCause, MasterId, Quorum, ReleaseOutcome,
     Resource,
 };
 use crate::time::Instant;
@@ -55,11 +56,10 @@ pub(super) struct GrantFields {
 }
 
 impl GrantFields {
-    pub(super) fn of<E: Entropy>(machine: &Machine<E>, id: LockId, validity: Duration) -> Self {
-        let quorum = machine.config().quorum;
+    pub(super) fn of(lock: &Lock, quorum: Quorum, validity: Duration) -> Self {
         Self {
-            attempts: machine.attempts(id),
-            votes: machine.votes_granted(id),
+            attempts: lock.attempts(),
+            votes: lock.votes_granted(),
             needed: quorum.needed(),
             masters: quorum.masters(),
             validity,
@@ -143,8 +143,13 @@ enum Change {
 }
 
 /// How each master stood when that was told.
-#[derive(Default)]
 pub(super) struct Told(Vec<Standing>);
+
+impl Told {
+    pub(super) fn nothing() -> Self {
+        Self(Vec::new())
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Standing {

@@ -48,7 +48,7 @@ impl Shared {
                 machine: Machine::new(config, HostEntropy(Arc::clone(&host)), host.now()),
                 figures: Figures::new(masters),
                 slots: Vec::new(),
-                told: Told::default(),
+                told: Told::nothing(),
                 driver_ended: false,
             }),
             host,
@@ -205,9 +205,10 @@ impl Engine {
             return None;
         }
         let valid_until = self.machine.take(id, now)?;
-        let proof = self.machine.resumption(id)?;
-        self.figures.granted(self.machine.attempts(id), now.since(since));
-        Some(Taken { valid_until, proof, grant: GrantFields::of(&self.machine, id, valid_until.since(now)) })
+        let lock = self.machine.lock(id)?;
+        self.figures.granted(lock.attempts(), now.since(since));
+        let grant = GrantFields::of(lock, self.machine.config().quorum, valid_until.since(now));
+        Some(Taken { valid_until, proof: lock.resumption()?, grant })
     }
 
     /// Leaves a lock to the process that is given its token.

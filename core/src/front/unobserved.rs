@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::host::Host;
+use crate::lock::Lock;
 use crate::machine::Machine;
-use crate::protocol::{Acquire, AcquireError, Event, LockId, Resource};
+use crate::protocol::{Acquire, AcquireError, Event, Quorum, Resource};
 
 pub(super) struct Subject;
 
@@ -33,13 +34,18 @@ impl Acquisition {
 pub(super) struct GrantFields;
 
 impl GrantFields {
-    pub(super) fn of<E>(_: &Machine<E>, _: LockId, _: Duration) -> Self {
+    pub(super) fn of(_: &Lock, _: Quorum, _: Duration) -> Self {
         Self
     }
 }
 
-#[derive(Default)]
 pub(super) struct Told;
+
+impl Told {
+    pub(super) fn nothing() -> Self {
+        Self
+    }
+}
 
 #[derive(Default)]
 pub(super) struct Notices;

@@ -227,7 +227,8 @@ impl<E: Entropy> Machine<E> {
         &self.config
     }
 
-    fn lock(&self, id: LockId) -> Option<&Lock> {
+    /// A lock that is sought or held, or whose last event has yet to be taken.
+    pub(crate) fn lock(&self, id: LockId) -> Option<&Lock> {
         self.locks.get(id).and_then(|slot| slot.task.as_lock())
     }
 
@@ -255,17 +256,6 @@ impl<E: Entropy> Machine<E> {
     /// Each master's connection, in the order of the configuration.
     pub(crate) fn connections(&self) -> impl Iterator<Item = (MasterId, &Connection)> {
         MasterId::all(self.connections.len()).zip(self.connections.iter().map(|link| &link.connection))
-    }
-
-    /// Attempts at a lock that have been made.
-    pub(crate) fn attempts(&self, lock: LockId) -> u32 {
-        self.lock(lock).map_or(0, Lock::attempts)
-    }
-
-    /// Votes for a lock that have come in the attempt that was granted.
-    #[cfg(feature = "tracing")]
-    pub(crate) fn votes_granted(&self, lock: LockId) -> usize {
-        self.lock(lock).map_or(0, Lock::votes_granted)
     }
 
     /// How many locks are held.
