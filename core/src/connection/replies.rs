@@ -29,8 +29,10 @@ impl Connection {
         let mut rest = if is_continued { &*inbound } else { bytes };
         while !rest.is_empty() {
             if let Some((reply, length)) = wire::common_reply(rest) {
-                // It may have seen the beginning of this reply.
-                self.scanner = Scanner::default();
+                if is_continued {
+                    // It may have seen the beginning of this reply.
+                    self.scanner = Scanner::default();
+                }
                 self.reply(&reply, now, answers)?;
                 rest = rest.get(length..).unwrap_or_default();
                 continue;
