@@ -62,8 +62,9 @@ impl Flight {
         self.sent.push_back(Sent { request, at, form, bytes, is_overdue: false });
     }
 
-    /// The driver is given the bytes of all requests. Answers to those that it has not had yet are awaited from `at` on; without it, since
-    /// they were made. What is sent once more has been awaited for longer.
+    /// The driver is given the bytes of all requests. Answers to those that it has not had yet are
+    /// awaited from `at` on; without it, since they were made. What is sent once more has been
+    /// awaited for longer.
     pub(crate) fn written(&mut self, at: Option<Instant>) {
         let unwritten = std::mem::take(&mut self.unwritten);
         let Some(at) = at else { return };

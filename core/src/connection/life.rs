@@ -1,4 +1,5 @@
-//! How a connection begins and ends: opening it, giving it up for its silence, losing it, and the pause before the next one.
+//! How a connection begins and ends: opening it, giving it up for its silence, losing it, and the
+//! pause before the next one.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -120,7 +121,8 @@ impl Connection {
     }
 }
 
-/// Doubles from the lower to the upper bound, and adds up to a quarter at random so that many clients do not come back at once.
+/// Doubles from the lower to the upper bound, and adds up to a quarter at random so that many
+/// clients do not come back at once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Backoff {
     shortest: Duration,

@@ -274,8 +274,9 @@ impl Connection {
         !self.outbound.is_empty() || self.to_close.is_some() || self.to_open.is_some()
     }
 
-    /// The next thing for the driver to do. A write is for the present connection, or for the one that is to be
-    /// closed next; its bytes are moved to `bytes`, and answers to them are awaited from `written_at` on, if that is told.
+    /// The next thing for the driver to do. A write is for the present connection, or for the one
+    /// that is to be closed next; its bytes are moved to `bytes`, and answers to them are awaited
+    /// from `written_at` on, if that is told.
     #[inline]
     pub(crate) fn next_task(
         &mut self,

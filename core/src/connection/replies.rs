@@ -1,4 +1,5 @@
-//! Replies in: bytes to frames, each frame to the request that it answers, and what the machine is told of it.
+//! Replies in: bytes to frames, each frame to the request that it answers, and what the machine is
+//! told of it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -69,9 +70,10 @@ impl Connection {
         };
         let is_evicted = error == Some(ServerError::NoScript) && form == Form::BySha;
         if is_evicted && request.script(self.config.fleet).is_some() {
-            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
-            // script compares the token first, so that it may come later than it was meant to. Only what sets the key must not
-            // come behind its release. Once: whoever does not know the text either will not learn it. Who asked has waited since then.
+            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile;
+            // every script compares the token first, so that it may come later than it was meant to.
+            // Only what sets the key must not come behind its release. It is sent once: a server that
+            // does not know the text either will not learn it. The caller has waited since the first.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
                 self.repeat(request, at);
                 return Ok(());
@@ -94,7 +96,7 @@ impl Connection {
         let answer = match self.interpret(&request, reply) {
             Ok(answer) => answer,
             Err(cause) => {
-                // The connection ends with it; whoever asked is answered like all others that wait there.
+                // The connection ends with it, and the request is answered like all others there.
                 answers.answer(
                     self.id,
                     &request,
@@ -123,8 +125,8 @@ impl Connection {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
             answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(request.claim.resource())));
         }
-        // A release may yet succeed where the master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).
-        // A key of a foreign type is none of ours.
+        // A release may yet succeed where the master is there, but does not write for the time
+        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
         let is_put_off = error.is_some_and(|error| error != ServerError::WrongType);
         if request.action.clears() && is_put_off {
             self.owe(request, now + *self.config.reconnect_delay.end(), now);

@@ -1,4 +1,5 @@
-//! Requests out: in which words, what is written now, what waits for a connection, and which releases are owed.
+//! Requests out: in which words, what is written now, what waits for a connection, and which
+//! releases are owed.
 
 use bytes::BytesMut;
 
@@ -13,7 +14,8 @@ use crate::wire::{
 
 impl Connection {
     pub(super) fn has_room_for(&self, request: &Request) -> bool {
-        // Releases find room where acquisitions do not, so that a full pipeline can still be cleared.
+        // Releases find room where acquisitions do not, so that a full pipeline can still be
+        // cleared.
         let room = if request.action.clears() { 2 } else { 1 };
         self.flight.requests() < room * self.config.max_in_flight_requests
             && self.flight.bytes < room * self.config.max_in_flight_bytes
@@ -33,7 +35,8 @@ impl Connection {
         let script = request.script(self.config.fleet);
         let form = match self.native_release {
             Some(command) if request.action == Action::Release => Form::Native(command),
-            // Scripts that few locks need are not part of the greeting: the first use brings the text along.
+            // Scripts that few locks need are not part of the greeting: the first use brings the
+            // text along.
             _ if script.is_some_and(|script| self.known.insert(script)) => Form::ByText,
             _ => Form::BySha,
         };
@@ -107,7 +110,8 @@ impl Connection {
                 Cause::NoAnswer { .. } => Cause::NoAnswer { waited: now.since(sent.at) },
                 cause => cause,
             };
-            // A request that was reported as unanswered is reported again where its fate has changed since.
+            // A request that was reported as unanswered is reported again where its fate has
+            // changed since.
             if !was_reported || fate == Fate::Undone {
                 answers.answer(self.id, &sent.request, Answer::Failed { cause, fate, stale });
             }

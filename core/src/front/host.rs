@@ -1,4 +1,5 @@
-//! What a transport lends to the front: a host, and for the async driver the sockets and timers of a runtime.
+//! What a transport lends to the front: a host, and for the async driver the sockets and timers of
+//! a runtime.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! What the front's threads share: mutexes and atomics (the standard library's, or loom's where loom checks what is built on them), and how
-//! wakers are called, which belong to others.
+//! What the front's threads share: mutexes and atomics (the standard library's, or loom's where
+//! loom checks what is built on them), and how wakers are called, which belong to others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -44,8 +44,8 @@ impl Woken {
     }
 }
 
-/// Calls code of others, a waker or a subscriber, and ends its panic here. The calling thread carries out for many callers, who
-/// must not pay for it; the panic hook has reported it by then.
+/// Calls code of others, a waker or a subscriber, and ends its panic here. The calling thread
+/// carries out for many callers, who must not pay for it; the panic hook has reported it by then.
 pub(super) fn contain(call: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         // Dropping the payload would be one more call of that code.

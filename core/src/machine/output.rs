@@ -8,7 +8,8 @@ use crate::time::Instant;
 
 /// One thing that a driver is to do or to pass on.
 pub enum Output<'a> {
-    /// Open a connection to a master, then call [`Machine::connected`](super::Machine::connected) or [`Machine::closed`](super::Machine::closed) with the same generation.
+    /// Open a connection to a master, then call [`Machine::connected`](super::Machine::connected)
+    /// or [`Machine::closed`](super::Machine::closed) with the same generation.
     Connect {
         /// Whom to; its address is in the configuration.
         master: MasterId,
@@ -33,7 +34,8 @@ pub enum Output<'a> {
     },
     /// Something that a caller waits for.
     Event(Event),
-    /// That is all for now: call [`Machine::time_passed`](super::Machine::time_passed) at this instant, if anything, unless something else comes first.
+    /// That is all for now: call [`Machine::time_passed`](super::Machine::time_passed) at this
+    /// instant, if anything, unless something else comes first.
     Wake(Option<Wake>),
 }
 

@@ -1,4 +1,5 @@
-//! The locks by number, and their deadlines in order, so that the next one is found without asking thousands of locks.
+//! The locks by number, and their deadlines in order, so that the next one is found without asking
+//! thousands of locks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +10,8 @@ use crate::time::Instant;
 /// So many cells are made at once: growing moves nothing, and leaves little unused.
 const CHUNK: usize = 64;
 
-/// Values by number. A number that is used again has another generation, so that an answer to a lock of the past finds nothing.
+/// Values by number. A number that is used again has another generation, so that an answer to a
+/// lock of the past finds nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     chunks: Vec<Vec<Cell<T>>>,
