@@ -70,10 +70,11 @@ impl Connection {
         };
         let is_evicted = error == Some(ServerError::NoScript) && form == Form::BySha;
         if is_evicted && request.script(self.config.fleet).is_some() {
-            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile;
-            // every script compares the token first, so that it may come later than it was meant to.
-            // Only what sets the key must not come behind its release. It is sent once: a server that
-            // does not know the text either will not learn it. The caller has waited since the first.
+            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent
+            // meanwhile; every script compares the token first, so that it may come later than it
+            // was meant to. Only what sets the key must not come behind its release. It is sent
+            // once: a server that does not know the text either will not learn it. The caller has
+            // waited since the first.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
                 self.repeat(request, at);
                 return Ok(());
