@@ -58,8 +58,11 @@ impl Future for Extending<'_> {
         }
         if let State::Start(ttl) = &self.state {
             let started = match ttl.clone() {
-                Ok(ttl) => watch.handle.0.command(|machine, now| {
-                    machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
+                Ok(ttl) => watch.handle.0.command(|engine, now| {
+                    engine
+                        .machine
+                        .extend(*id, ttl, now)
+                        .inspect(|extension| watch.slot.expect_extension(*extension))
                 }),
                 Err(error) => Err(error.into()),
             };

@@ -12,7 +12,7 @@ use super::figures::Figures;
 use super::release::Release;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use super::wake::Woken;
+use super::sync::Woken;
 use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Targets, Token, Ttl};
 
 /// A lock that is held.
@@ -85,7 +85,7 @@ impl Guard {
     /// holding it. [`Guard::hand_over`] gives the lock away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
-        let latest = if shared.is_forked() { None } else { shared.engine.look().machine.resumption(self.id) };
+        let latest = if shared.is_forked() { None } else { shared.engine().machine.resumption(self.id) };
         latest.unwrap_or(self.proof)
     }
 
@@ -102,7 +102,7 @@ impl Guard {
         if self.watch.is_forked() {
             return Err(LossCause::Forked);
         }
-        let Some(proof) = self.watch.handle.0.hand_over(self.id) else {
+        let Some(proof) = self.watch.handle.0.command(|engine, now| engine.hand_over(self.id, now)) else {
             return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
         };
         self.released = true;
@@ -160,7 +160,7 @@ impl Guard {
     /// still be extended by [`Guard::extend`].
     pub fn stop_renewal(&self) {
         if !self.watch.is_forked() {
-            self.watch.handle.0.command(|machine, now| machine.stop_renewal(self.id, now));
+            self.watch.handle.0.command(|engine, now| engine.machine.stop_renewal(self.id, now));
         }
     }
 
@@ -177,7 +177,7 @@ impl Guard {
         let id = self.id;
         if !self.watch.is_forked() {
             self.watch.end(LossCause::Released);
-            self.watch.handle.0.command(|machine, now| machine.release(id, now));
+            self.watch.handle.0.command(|engine, now| engine.machine.release(id, now));
         }
         Release::new(self.watch.handle.clone(), Arc::clone(&self.watch.slot), id, loss)
     }

@@ -92,9 +92,10 @@ impl Locker {
         if self.handle.0.is_forked() {
             return Err(ReleaseError::Forked);
         }
-        let sent = self.handle.0.begin(Subject::of(&targets), |running, now| {
-            running.machine.release_token(&targets, token, now)
-        })?;
+        let sent = self
+            .handle
+            .0
+            .begin(Subject::of(&targets), |engine, now| engine.machine.release_token(&targets, token, now))?;
         Ok(sent)
     }
 
@@ -158,8 +159,8 @@ impl Locker {
 
     /// Returns the state of each master, in the order of the configuration.
     pub fn masters(&self) -> Vec<(Endpoint, MasterState)> {
-        let running = self.handle.0.engine.look();
-        self.config.masters.iter().cloned().zip(running.machine.masters().map(|(_, state)| state)).collect()
+        let engine = self.handle.0.engine();
+        self.config.masters.iter().cloned().zip(engine.machine.masters().map(|(_, state)| state)).collect()
     }
 
     /// Returns what this locker and its clones have done since it was opened, in numbers, and the
@@ -169,8 +170,8 @@ impl Locker {
     /// holds up other callers while it is copied.
     pub fn report(&self) -> Report {
         let shared = &self.handle.0;
-        let running = shared.engine.look();
-        running.figures.report(&self.config, &running.machine, shared.host.now())
+        let engine = shared.engine();
+        engine.figures.report(&self.config, &engine.machine, shared.host.now())
     }
 
     /// Returns the configuration.

@@ -13,12 +13,13 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, event, info_span};
 
 use super::host::Host;
-use super::wake::contain;
+use super::sync::contain;
 use crate::connection::Warning;
 use crate::endpoint::{Address, Endpoint};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::protocol::{
-    Acquire, AcquireError, Cause, Config, Entropy, Event, LockId, LossCause, MasterId, ReleaseOutcome,
+    Acquire, AcquireError, Cause, Config, Entropy, Event, LossCause, MasterId, Quorum, ReleaseOutcome,
     Targets,
 };
 use crate::time::Instant;
@@ -46,7 +47,7 @@ pub(super) struct Acquisition {
 }
 
 /// What the span says of a grant.
-pub(super) struct Grant {
+pub(super) struct GrantFields {
     attempts: u32,
     votes: usize,
     needed: usize,
@@ -54,12 +55,11 @@ pub(super) struct Grant {
     validity: Duration,
 }
 
-impl Grant {
-    pub(super) fn of<E: Entropy>(machine: &Machine<E>, id: LockId, validity: Duration) -> Self {
-        let quorum = machine.config().quorum;
+impl GrantFields {
+    pub(super) fn of(lock: &Lock, quorum: Quorum, validity: Duration) -> Self {
         Self {
-            attempts: machine.attempts(id),
-            votes: machine.votes_granted(id),
+            attempts: lock.attempts(),
+            votes: lock.votes_granted(),
             needed: quorum.needed(),
             masters: quorum.masters(),
             validity,
@@ -88,7 +88,7 @@ impl Acquisition {
         Self { span, is_settled: false }
     }
 
-    pub(super) fn granted(&mut self, grant: &Grant) {
+    pub(super) fn granted(&mut self, grant: &GrantFields) {
         self.is_settled = true;
         self.span.record("quorlock.outcome", "granted");
         self.span.record("quorlock.attempts", grant.attempts);
@@ -153,12 +153,12 @@ impl Told {
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Standing {
-    place: Place,
+    health: Health,
     quarantined_until: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum Health {
     #[default]
     Opening,
     Ready,
@@ -169,11 +169,13 @@ enum Place {
 /// Each answer of a master tells the end of its quarantine to the millisecond, and comes at some time after it was given.
 const SAME_QUARANTINE: Duration = Duration::from_secs(1);
 
-impl Notices {
-    pub(super) fn gather() -> Self {
+impl Default for Notices {
+    fn default() -> Self {
         Self { notices: Vec::new(), level: LevelFilter::current() }
     }
+}
 
+impl Notices {
     pub(super) fn event(&mut self, subject: &Subject, event: &Event) {
         let Some(resource) = subject.0.as_ref().filter(|_| self.level >= Level::WARN) else { return };
         let resource = || resource.clone();
@@ -207,12 +209,12 @@ impl Notices {
         told.0.resize(machine.config().masters.len(), Standing::default());
         for ((master, connection), told) in machine.connections().zip(&mut told.0) {
             let quarantined_until = connection.quarantined_until();
-            let place = match (connection.is_ready(), connection.fault()) {
-                (true, _) => Place::Ready,
-                (false, Some(cause)) => Place::Down(discriminant(&cause)),
-                (false, None) => Place::Opening,
+            let health = match (connection.is_ready(), connection.fault()) {
+                (true, _) => Health::Ready,
+                (false, Some(cause)) => Health::Down(discriminant(&cause)),
+                (false, None) => Health::Opening,
             };
-            let before = std::mem::replace(told, Standing { place, quarantined_until });
+            let before = std::mem::replace(told, Standing { health, quarantined_until });
             if *told == before {
                 continue;
             }
@@ -220,7 +222,7 @@ impl Notices {
             let mut push = |change| {
                 self.notices.push(Notice::Master { config: Arc::clone(config), master, change });
             };
-            if place != before.place {
+            if health != before.health {
                 push(match connection.fault() {
                     _ if connection.is_ready() => Change::Up { warnings: connection.warnings().to_vec() },
                     Some(cause) => Change::Down(cause),

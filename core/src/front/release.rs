@@ -85,10 +85,10 @@ impl Future for Release {
 impl Drop for Release {
     fn drop(&mut self) {
         if let (State::Sent { id, slot, .. }, false) = (&self.state, self.handle.0.is_forked()) {
-            self.handle.0.engine.look().forget(*id);
+            self.handle.0.engine().forget(*id);
             slot.forget(Waiter::Holder);
             // The process may end with this.
-            self.handle.0.flush_now();
+            self.handle.0.outbox.flush_now(&*self.handle.0);
         }
     }
 }

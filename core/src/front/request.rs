@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::engine::Taken;
 use super::figures::Figures;
 use super::guard::Guard;
 use super::observe::{Acquisition, Subject};
-use super::shared::{Handle, Shared};
+use super::shared::{Handle, Shared, Taken};
 use super::slot::Slot;
 use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resumption, Targets, Ttl};
 use crate::time::Instant;
@@ -207,7 +206,7 @@ impl Future for Acquiring {
             {
                 Ok(seeking) => this.state = seeking,
                 Err(error) => {
-                    this.handle.0.engine.look().figures.refused_at_once(&error);
+                    this.handle.0.engine().figures.refused_at_once(&error);
                     this.state = State::Done;
                     return Poll::Ready(Err(error));
                 }
@@ -230,9 +229,9 @@ impl Future for Acquiring {
                 Poll::Ready(Ok(())) => {}
             }
             // Validity is looked at once more now that the caller takes the lock.
-            let taken = this.handle.0.engine.change(|running, now| {
+            let taken = this.handle.0.change(|engine, now| {
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                running.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
+                engine.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
             });
             if let Some(Taken { proof, grant, .. }) = taken {
                 seen.granted(&grant);
@@ -240,7 +239,7 @@ impl Future for Acquiring {
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));
             }
-            this.handle.0.flush();
+            this.handle.0.outbox.flush(&*this.handle.0);
         }
     }
 }
@@ -250,9 +249,9 @@ impl State {
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
         let mut seen = Acquisition::begin(wanted);
         let mut since = Instant::ORIGIN;
-        let started = shared.begin(Subject::of(&wanted.targets), |running, now| {
+        let started = shared.begin(Subject::of(&wanted.targets), |engine, now| {
             since = now;
-            running.acquire(wanted, now)
+            engine.acquire(wanted, now)
         });
         let (id, slot) = started.inspect_err(|error| seen.refused(error))?;
         Ok(Self::Seeking { id, slot, targets: wanted.targets.clone(), since, seen })

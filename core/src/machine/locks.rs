@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use super::Machine;
-use super::slab::Slab;
 use super::slot::{Place, Slot, Task};
+use super::table::Slab;
 use crate::connection::News;
 use crate::lock::{Attempt, Effects, Lock, Report, State};
 use crate::protocol::{

@@ -24,9 +24,8 @@ mod commands;
 mod locks;
 mod output;
 mod routing;
-mod slab;
 mod slot;
-mod timers;
+mod table;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,9 +35,8 @@ use bytes::BytesMut;
 
 pub use output::{MasterState, Output, Wake, WakeReason};
 
-use self::slab::Slab;
 use self::slot::Slot;
-use self::timers::Timers;
+use self::table::{Slab, Timers};
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
@@ -87,6 +85,8 @@ pub struct Machine<E> {
     ranks: Vec<Option<u64>>,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
+    /// When the driver last began to write, if it tells that.
+    written_at: Option<Instant>,
     /// The bytes that the last [`Output::Write`] showed.
     shown: BytesMut,
 }
@@ -139,6 +139,7 @@ impl<E: Entropy> Machine<E> {
             freed: VecDeque::new(),
             ranks: vec![None; masters],
             busy: VecDeque::new(),
+            written_at: None,
             shown: BytesMut::new(),
         };
         for master in MasterId::all(machine.connections.len()) {
@@ -182,11 +183,7 @@ impl<E: Entropy> Machine<E> {
     /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may come to it long after the commands says
     /// so, since answers are awaited from then on.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
-        for master in &self.busy {
-            let Some(link) = self.connections.get_mut(master.index()) else { continue };
-            link.connection.leaves(now);
-            link.deadline = link.connection.deadline();
-        }
+        self.written_at = Some(now);
     }
 
     /// The time is `now`, and everything has been received that sockets had at the instant `looked`: no later silence counts.
@@ -229,7 +226,8 @@ impl<E: Entropy> Machine<E> {
         &self.config
     }
 
-    fn lock(&self, id: LockId) -> Option<&Lock> {
+    /// A lock that is sought or held, or whose last event has yet to be taken.
+    pub(crate) fn lock(&self, id: LockId) -> Option<&Lock> {
         self.locks.get(id).and_then(|slot| slot.task.as_lock())
     }
 
@@ -257,17 +255,6 @@ impl<E: Entropy> Machine<E> {
     /// Each master's connection, in the order of the configuration.
     pub(crate) fn connections(&self) -> impl Iterator<Item = (MasterId, &Connection)> {
         MasterId::all(self.connections.len()).zip(self.connections.iter().map(|link| &link.connection))
-    }
-
-    /// Attempts at a lock that have been made.
-    pub(crate) fn attempts(&self, lock: LockId) -> u32 {
-        self.lock(lock).map_or(0, Lock::attempts)
-    }
-
-    /// Votes for a lock that have come in the attempt that was granted.
-    #[cfg(feature = "tracing")]
-    pub(crate) fn votes_granted(&self, lock: LockId) -> usize {
-        self.lock(lock).map_or(0, Lock::votes_granted)
     }
 
     /// How many locks are held.

@@ -1,13 +1,158 @@
-//! How a request is put to one server: by a command of its own, by a script, or by a plain `SET`.
+//! Requests out: in which words, what is written now, what waits for a connection, and which
+//! releases are owed.
 
 use bytes::BytesMut;
 
-use crate::protocol::{Action, FencingToken, Fleet, Request};
+use super::tracking::Tracking;
+use super::{Answers, Connection, Debt, Queued};
+use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
+use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
     Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, RELEASE,
     RELEASE_ALL, Script, UNDO, put_argument,
 };
+
+impl Connection {
+    pub(super) fn has_room_for(&self, request: &Request) -> bool {
+        // Releases find room where acquisitions do not, so that a full pipeline can still be
+        // cleared.
+        let room = if request.action.clears() { 2 } else { 1 };
+        self.flight.requests() < room * self.config.max_in_flight_requests
+            && self.flight.bytes < room * self.config.max_in_flight_bytes
+    }
+
+    pub(super) fn send(
+        &mut self,
+        request: &Request,
+        wording: &mut Wording,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
+        // Only a waiter's request has the master tell of changes.
+        if request.watch || !matches!(self.tracking, Tracking::Off) {
+            self.track(request.watch, now, answers);
+        }
+        let script = request.script(self.config.fleet);
+        let form = match self.native_release {
+            Some(command) if request.action == Action::Release && request.claim.as_all().is_none() => {
+                Form::Native(command)
+            }
+            // Scripts that few locks need are not part of the greeting: the first use brings the
+            // text along.
+            _ if script.is_some_and(|script| self.known.insert(script)) => Form::ByText,
+            _ => Form::BySha,
+        };
+        let bytes = wording.of(request, form, self.config.fleet);
+        self.outbound.extend_from_slice(bytes);
+        self.flight.push(request.clone(), form, now, bytes.len(), false);
+    }
+
+    /// Sends a request once more, whose answer is waited for since that instant.
+    pub(super) fn repeat(&mut self, request: Request, since: Instant) {
+        let before = self.outbound.len();
+        request.encode(Form::ByText, self.config.fleet, &mut self.outbound);
+        self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
+    }
+
+    /// Keeps a request for the connection that is being opened.
+    pub(super) fn queue(&mut self, request: &Request, now: Instant, answers: &mut Answers) {
+        if request.action.clears() {
+            let acquires = |other: &Queued| {
+                other.request.action == Action::Acquire && other.request.claim.is_of(&request.claim)
+            };
+            if let Some(place) = self.queued.iter().position(acquires) {
+                if request.action == Action::Undo {
+                    if let Some(queued) = self.queued.get_mut(place) {
+                        queued.undo = Some(request.clone());
+                    }
+                } else {
+                    // Its acquisition has not left, so there is nothing to release.
+                    let undo = self.queued.remove(place).and_then(|queued| queued.undo);
+                    undo.iter().chain([request]).for_each(|it| answers.answer(self.id, it, Answer::No));
+                }
+                return;
+            }
+        }
+        if self.queued.len() < self.config.max_in_flight_requests {
+            self.queued.push_back(Queued { request: request.clone(), undo: None });
+        } else {
+            self.refuse(request, Cause::TooManyInFlight, now, answers);
+        }
+    }
+
+    /// Answers a request that cannot be sent now. A release is sent later.
+    pub(super) fn refuse(&mut self, request: &Request, cause: Cause, now: Instant, answers: &mut Answers) {
+        answers.answer(self.id, request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
+        if request.action.clears() {
+            self.owe(request.clone(), now, now);
+        }
+    }
+
+    /// Keeps a release to be sent again, not before `from`.
+    pub(super) fn owe(&mut self, request: Request, from: Instant, now: Instant) {
+        if self.debts.len() >= self.config.max_in_flight_requests {
+            self.debts.pop_front();
+        }
+        let until = now + request.ttl.as_duration();
+        let request = Request { ticket: None, action: Action::Release, ..request };
+        self.debts.push_back(Debt { request, from, until });
+    }
+
+    /// Ends every request in flight without an answer.
+    pub(super) fn fail_flight(
+        &mut self,
+        cause: Cause,
+        fate: Fate,
+        stale: bool,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
+        for (sent, was_reported) in self.flight.drain() {
+            let cause = match cause {
+                Cause::NoAnswer { .. } => Cause::NoAnswer { waited: now.since(sent.at) },
+                cause => cause,
+            };
+            // A request that was reported as unanswered is reported again where its fate has
+            // changed since.
+            if !was_reported || fate == Fate::Undone {
+                answers.answer(self.id, &sent.request, Answer::Failed { cause, fate, stale });
+            }
+            if sent.request.action.clears() {
+                self.owe(sent.request, now, now);
+            }
+        }
+    }
+
+    pub(super) fn fail_queued(&mut self, now: Instant, answers: &mut Answers) {
+        let Some(cause) = self.fault else { return };
+        for Queued { request, undo } in std::mem::take(&mut self.queued) {
+            self.refuse(&request, cause, now, answers);
+            if let Some(undo) = undo {
+                // Nothing has left that it could undo, so it is not owed.
+                let answer = Answer::Failed { cause, fate: Fate::NotSent, stale: false };
+                answers.answer(self.id, &undo, answer);
+            }
+        }
+    }
+
+    /// When the next release that is owed may be sent, if there is room for it.
+    pub(super) fn next_payment(&self) -> Option<Instant> {
+        self.debts.front().filter(|debt| self.has_room_for(&debt.request)).map(|debt| debt.from)
+    }
+
+    /// Sends the releases that are owed, as far as it is time and there is room.
+    #[inline]
+    pub(super) fn pay_debts(&mut self, now: Instant, answers: &mut Answers) {
+        while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
+            let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
+            // Owed again if this connection ends too, but only for what remains.
+            if let Ok(ttl) = Ttl::new(until.since(now)) {
+                self.send(&Request { ttl, ..request }, &mut Wording::default(), now, answers);
+            }
+        }
+    }
+}
 
 /// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
 ///

@@ -1,10 +1,85 @@
-//! Deadlines in order, so that the next one is found without asking thousands of locks.
+//! The locks by number, and their deadlines in order, so that the next one is found without asking
+//! thousands of locks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::protocol::LockId;
 use crate::time::Instant;
+
+/// So many cells are made at once: growing moves nothing, and leaves little unused.
+const CHUNK: usize = 64;
+
+/// Values by number. A number that is used again has another generation, so that an answer to a
+/// lock of the past finds nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<T> {
+    chunks: Vec<Vec<Cell<T>>>,
+    cells: usize,
+    /// The ids that come next, last one first.
+    free: Vec<LockId>,
+}
+
+#[derive(Clone, Debug)]
+struct Cell<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Slab<T> {
+    pub(super) fn new() -> Self {
+        Self { chunks: Vec::new(), cells: 0, free: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cells - self.free.len()
+    }
+
+    /// The id that the next [`Slab::insert`] will use.
+    pub(super) fn next_id(&self) -> LockId {
+        let fresh = LockId { index: u32::try_from(self.cells).unwrap_or(u32::MAX), generation: 0 };
+        self.free.last().copied().unwrap_or(fresh)
+    }
+
+    /// Fills the cell that [`Slab::next_id`] named.
+    pub(super) fn insert(&mut self, value: T) {
+        if let Some(id) = self.free.pop() {
+            if let Some(cell) = self.cell_mut(id.index()) {
+                cell.value = Some(value);
+            }
+            return;
+        }
+        if self.cells % CHUNK == 0 {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(Cell { generation: 0, value: Some(value) });
+            self.cells += 1;
+        }
+    }
+
+    pub(super) fn get(&self, id: LockId) -> Option<&T> {
+        let cell = self.chunks.get(id.index() / CHUNK)?.get(id.index() % CHUNK)?;
+        cell.value.as_ref().filter(|_| cell.generation == id.generation)
+    }
+
+    pub(super) fn get_mut(&mut self, id: LockId) -> Option<&mut T> {
+        self.cell_mut(id.index()).filter(|cell| cell.generation == id.generation)?.value.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, id: LockId) {
+        let Some(cell) = self.cell_mut(id.index()) else { return };
+        if cell.generation == id.generation && cell.value.take().is_some() {
+            cell.generation = cell.generation.wrapping_add(1);
+            let generation = cell.generation;
+            self.free.push(LockId { generation, ..id });
+        }
+    }
+
+    fn cell_mut(&mut self, index: usize) -> Option<&mut Cell<T>> {
+        self.chunks.get_mut(index / CHUNK)?.get_mut(index % CHUNK)
+    }
+}
 
 /// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest is taken at once. If it is smaller, small heaps
 /// are rebuilt more often; if it is larger, more entries are taken slowly from a large heap.
@@ -75,6 +150,20 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
     use crate::protocol::{Acquire, Config, Entropy, EntropyFailed, MasterId, Resource, Ttl};
+
+    #[test]
+    fn a_place_that_is_used_again_has_another_id() {
+        let mut slab = Slab::new();
+        let first = slab.next_id();
+        slab.insert("a");
+        slab.remove(first);
+        slab.remove(first);
+        let second = slab.next_id();
+        slab.insert("b");
+        assert_eq!(first.index(), second.index());
+        assert_ne!(first, second);
+        assert_eq!((slab.get(first), slab.get(second), slab.len()), (None, Some(&"b"), 1));
+    }
 
     fn nanos(nanos: u64) -> Instant {
         Instant::from_nanos(nanos)

@@ -1,16 +1,15 @@
 //! The outbox: what the machine has brought about waits here until one thread carries it out for
-//! all.
+//! all, and writes the bytes to the sockets without waiting.
 
 use std::cell::Cell;
+use std::io::{self, Write};
 use std::ptr;
 
-use self::queue::{Queue, Sink};
 use super::sync::{AtomicBool, AtomicU64, Ordering, TryMutex, fence};
 use crate::protocol::{MasterId, MasterSet};
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-pub(super) mod queue;
 
 /// What an [`Outbox`] carries out.
 pub(super) trait Outputs {
@@ -96,9 +95,9 @@ impl Outbox {
     /// A full socket has room again. Returns whether it took everything.
     pub(super) fn retry(&self, master: MasterId, outputs: &impl Outputs) -> bool {
         self.with_queue(outputs, |queue| {
-            queue.retry(master);
+            queue.pending.push(master);
             queue.write();
-            !queue.is_full(master)
+            !queue.full.contains(master)
         })
     }
 
@@ -108,7 +107,7 @@ impl Outbox {
         let result = {
             let mut queue = self.queue.lock();
             let result = act(&mut queue);
-            self.full.store(queue.full().bits(), Ordering::SeqCst);
+            self.full.store(queue.full.bits(), Ordering::SeqCst);
             result
         };
         fence(Ordering::SeqCst);
@@ -122,7 +121,8 @@ impl Outbox {
     /// do that anyway. Then what many ask for goes out in one write.
     pub(super) fn flush(&self, outputs: &impl Outputs) {
         self.mark();
-        if !self.gathers.load(Ordering::Acquire) && GATHERS_HERE.with(Cell::get) != self.id() {
+        if !self.gathers.load(Ordering::Acquire) && GATHERS_HERE.with(Cell::get) != ptr::from_ref(self).cast()
+        {
             self.carry_out(outputs);
         }
     }
@@ -170,16 +170,12 @@ impl Outbox {
                 (self.0)();
             }
         }
-        let outer = GATHERS_HERE.with(|here| here.replace(self.id()));
+        let outer = GATHERS_HERE.with(|here| here.replace(ptr::from_ref(self).cast()));
         let _gathering = Gathering(|| {
             GATHERS_HERE.with(|here| here.set(outer));
             self.carry_out(outputs);
         });
         act()
-    }
-
-    fn id(&self) -> *const () {
-        ptr::from_ref(self).cast()
     }
 
     fn mark(&self) {
@@ -200,7 +196,7 @@ impl Outbox {
                 outputs.collect(&mut queue, &mut rest);
                 let became_full = queue.write();
                 // Before the driver is told, so that it finds it.
-                self.full.store(queue.full().bits(), Ordering::SeqCst);
+                self.full.store(queue.full.bits(), Ordering::SeqCst);
                 outputs.written(became_full, &mut rest);
             }
             drop(queue);
@@ -208,5 +204,115 @@ impl Outbox {
             fence(Ordering::SeqCst);
         }
         has_woken
+    }
+}
+
+/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken
+/// after a burst. Smaller: a busy connection allocates for each burst.
+const KEPT_BACKLOG_BYTES: usize = 16 * 1024;
+
+/// A socket that takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`].
+pub(super) type Sink = Box<dyn Write + Send>;
+
+/// The bytes on their way to every master.
+pub(super) struct Queue {
+    outlets: Vec<Outlet>,
+    /// Masters with something to write or to close.
+    pending: Vec<MasterId>,
+    /// Masters whose socket took less than there was; the driver waits for room.
+    full: MasterSet,
+}
+
+/// The bytes on their way to one master.
+#[derive(Default)]
+struct Outlet {
+    generation: u32,
+    sink: Option<Sink>,
+    backlog: Vec<u8>,
+    /// The connection is to be closed behind what the socket still takes.
+    closing: bool,
+}
+
+impl Queue {
+    fn new(masters: usize) -> Self {
+        let outlets = (0..masters).map(|_| Outlet::default()).collect();
+        Self { outlets, pending: Vec::new(), full: MasterSet::EMPTY }
+    }
+
+    pub(super) fn open(&mut self, master: MasterId, generation: u32, sink: Sink) {
+        if let Some(outlet) = self.outlets.get_mut(master.index()) {
+            *outlet = Outlet { generation, sink: Some(sink), ..Outlet::default() };
+            self.full.remove(master);
+        }
+    }
+
+    pub(super) fn append(&mut self, master: MasterId, generation: u32, bytes: &[u8]) {
+        let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
+        if outlet.generation == generation && outlet.sink.is_some() {
+            outlet.backlog.extend_from_slice(bytes);
+            // A full socket is tried again when the driver finds room in it.
+            if !self.full.contains(master) {
+                self.pending.push(master);
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, master: MasterId, generation: u32) {
+        let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
+        if outlet.generation == generation && outlet.sink.is_some() {
+            outlet.closing = true;
+            self.pending.push(master);
+        }
+    }
+
+    /// Writes what the sockets take. Returns whether one of them has become full.
+    ///
+    /// An error is not handled here: the driver's read side learns of it too, and tells the machine
+    /// in order.
+    fn write(&mut self) -> bool {
+        let mut became_full = false;
+        while let Some(master) = self.pending.pop() {
+            let Some(outlet) = self.outlets.get_mut(master.index()) else { continue };
+            if !outlet.write() {
+                self.full.remove(master);
+            } else if !self.full.contains(master) {
+                self.full.insert(master);
+                became_full = true;
+            }
+        }
+        became_full
+    }
+}
+
+impl Outlet {
+    /// Returns whether the driver must wait for room.
+    fn write(&mut self) -> bool {
+        let Some(sink) = &mut self.sink else { return false };
+        let (mut written, mut is_full) = (0, false);
+        while let Some(rest) = self.backlog.get(written..).filter(|rest| !rest.is_empty()) {
+            match sink.write(rest) {
+                Ok(0) => break,
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    is_full = !self.closing;
+                    break;
+                }
+                Err(_) => {
+                    written = self.backlog.len();
+                    break;
+                }
+            }
+        }
+        if written == self.backlog.len() {
+            self.backlog.clear();
+            self.backlog.shrink_to(KEPT_BACKLOG_BYTES);
+        } else {
+            self.backlog.drain(..written);
+        }
+        if self.closing {
+            *self = Self { generation: self.generation, ..Self::default() };
+        }
+        is_full
     }
 }
