@@ -116,7 +116,8 @@ pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
     Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, LockId,
-    LossCause, MasterId, Quorum, ReleaseOutcome, Resource, Resumption, Token, TooManyLocks, Ttl, Vote,
+    LossCause, MasterId, Missing, Quorum, ReleaseOutcome, Resource, Resumption, Token, TooManyLocks, Ttl,
+    Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
 use super::observe::Subject;
+use super::owner::Owner;
 use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
@@ -107,6 +108,11 @@ impl Locker {
     /// quiet has reached no master. It is made once more, on new connections.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
+    }
+
+    /// Returns a new owner of locks, which gets what it holds again at once: reentrancy.
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.clone())
     }
 
     /// Tells all masters that nothing can be locked yet, so that they vote at once instead of after

@@ -76,13 +76,23 @@ impl Shared {
         subject: Subject,
         start: impl FnOnce(&mut Running, Instant) -> Result<LockId, E>,
     ) -> Result<(LockId, Arc<Slot>), E> {
+        let begun = self.begin_unflushed(subject, start)?;
+        self.flush();
+        Ok(begun)
+    }
+
+    /// Starts what ends with an event. The caller flushes.
+    pub(super) fn begin_unflushed<E>(
+        &self,
+        subject: Subject,
+        start: impl FnOnce(&mut Running, Instant) -> Result<LockId, E>,
+    ) -> Result<(LockId, Arc<Slot>), E> {
         let slot = Arc::new(Slot::new(subject));
         let id = self.engine.change(|running, now| {
             let id = start(running, now)?;
             running.insert(id, &slot);
             Ok(id)
         })?;
-        self.flush();
         Ok((id, slot))
     }
 

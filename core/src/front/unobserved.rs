@@ -27,6 +27,8 @@ impl Acquisition {
 
     pub(super) fn granted(&mut self, _: &Grant) {}
 
+    pub(super) fn reentered(&mut self) {}
+
     pub(super) fn refused(&mut self, _: &AcquireError) {}
 }
 
