@@ -61,7 +61,7 @@ pub(crate) fn ten_thousand_nested_locks_cost_each_master_one_request_and_one_rel
 }
 
 pub(crate) fn the_wire_shows_one_request_and_one_release_of_nested_locks(transport: &Transport) {
-    let masters = masters(3);
+    let masters: Vec<_> = (0..3).map(|_| RedisServer::start()).collect();
     let locker = open(transport, &masters);
     let mut monitors: Vec<_> = masters.iter().map(|master| RawClient::connect(master.address())).collect();
     assert!(monitors.iter_mut().all(|monitor| monitor.command(&["MONITOR"]).is_ok()));
