@@ -180,6 +180,23 @@ fn a_request_that_asks_for_more_does_not_go_on_with_what_has_less() {
 }
 
 #[test]
+fn the_next_request_is_watched_when_the_first_one_goes() {
+    let (_locker, driver, owner) = start();
+    let first = Task::start(owner.lock("job"));
+    let second = Task::start(owner.lock("job").fenced());
+    let mut third = Task::start(owner.lock("job").fenced());
+    drop(first);
+    assert!(third.poll_if_woken().is_pending());
+    driver.settle();
+    // The grant is the second one's, which is not polled.
+    assert_eq!(third.guard().ties().other_handles, 1);
+    drop(second);
+    driver.settle();
+    assert_eq!(driver.keys(0), 1, "the counter is left");
+    driver.end();
+}
+
+#[test]
 fn each_request_has_its_own_limits() {
     let (locker, driver, owner) = start();
     let rival = locker.lock("job").ttl(ms(60_000)).wait().unwrap();

@@ -40,12 +40,13 @@ struct World {
 impl World {
     fn new() -> Arc<Self> {
         let resource = Resource::new("job").unwrap();
-        let wanted = Acquire::new(resource.clone(), Ttl::new(std::time::Duration::from_secs(1)).unwrap());
+        let ttl = Ttl::new(std::time::Duration::from_secs(1)).unwrap();
+        let wanted = Acquire { healing: true, ..Acquire::new(resource.clone(), ttl) };
         Arc::new(Self { machine: Mutex::default(), joint: Arc::new(Joint::new()), resource, wanted })
     }
 
     /// Enters as a caller does with its first poll.
-    fn enter(self: &Arc<Self>) -> Result<Waiting, Held> {
+    fn enter(self: &Arc<Self>, wanted: &Acquire) -> Result<Waiting, Held> {
         let mut begun = None;
         let entered = self.joint.enter(&self.resource, || {
             let slot = Arc::new(Slot::new(Subject::none()));
@@ -54,7 +55,7 @@ impl World {
             machine.next += 1;
             machine.sought.push((id, Arc::clone(&slot)));
             begun = Some((id, Arc::clone(&slot)));
-            Ok(Seeker::new(id, &slot, Instant::ORIGIN, Terms::of(&self.wanted)))
+            Ok(Seeker::new(id, &slot, Instant::ORIGIN, Terms::of(wanted)))
         });
         self.flush();
         match entered.unwrap() {
@@ -115,7 +116,7 @@ impl World {
 
     /// A caller that waits for the lock and lets it go.
     fn call(self: &Arc<Self>) {
-        let held = match self.enter() {
+        let held = match self.enter(&self.wanted) {
             Err(held) => held,
             Ok(mut waiting) => {
                 let sleeper = Arc::new(Sleeper::default());
@@ -134,7 +135,16 @@ impl World {
 
     /// A caller that is polled once and goes.
     fn look_in(self: &Arc<Self>) {
-        let mut waiting = match self.enter() {
+        self.look_in_for(&self.wanted);
+    }
+
+    /// A caller that goes, and whose request has less than the others ask for.
+    fn look_in_for_less(self: &Arc<Self>) {
+        self.look_in_for(&Acquire { healing: false, ..self.wanted.clone() });
+    }
+
+    fn look_in_for(self: &Arc<Self>, wanted: &Acquire) {
+        let mut waiting = match self.enter(wanted) {
             Err(held) => return self.let_go(&held),
             Ok(waiting) => waiting,
         };
@@ -188,6 +198,11 @@ fn a_caller_that_goes_does_not_end_the_request_for_the_other() {
 }
 
 #[test]
+fn a_caller_that_goes_leaves_its_place_to_one_that_asks_for_more() {
+    run("a caller of an owner, and one that goes and asks for less", World::call, World::look_in_for_less);
+}
+
+#[test]
 fn two_callers_that_go_leave_nothing() {
     run("two callers of an owner that go", World::look_in, World::look_in);
 }
@@ -196,7 +211,7 @@ fn two_callers_that_go_leave_nothing() {
 fn the_last_of_two_handles_releases_once_while_a_third_joins() {
     explore("two handles that go and one that joins", None, || {
         let world = World::new();
-        let mut waiting = world.enter().ok().unwrap();
+        let mut waiting = world.enter(&world.wanted).ok().unwrap();
         let sleeper = Arc::new(Sleeper::default());
         let Joined::Took { held, .. } = sleeper.sleep_until(|cx| waiting.poll(cx, |id, _, _| world.take(id)))
         else {

@@ -143,6 +143,7 @@ impl Waiting {
     ) -> Option<Joined<G>> {
         let mut woken = Woken::default();
         let took = self.joint.with(&self.resource, |entry| {
+            // A lost lock with a handle is the owner's until that has gone.
             let place = entry.position(granted).filter(|_| !entry.is_held())?;
             let seeker = entry.seekers.get(place)?;
             let (proof, grant) = take(granted, &seeker.slot, seeker.since)?;
