@@ -116,8 +116,8 @@ pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
     Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, Group,
-    LockId, LossCause, MasterId, Mode, Quorum, ReleaseOutcome, Resource, Resumption, Target, Targets, Token,
-    TooManyLocks, Ttl, Vote,
+    LockId, LossCause, MasterId, Missing, Mode, Quorum, ReleaseOutcome, Resource, Resumption, Target,
+    Targets, Token, TooManyLocks, Ttl, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

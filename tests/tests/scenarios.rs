@@ -27,6 +27,8 @@ mod lasting;
 mod lines;
 #[path = "scenarios/network.rs"]
 mod network;
+#[path = "scenarios/owners.rs"]
+mod owners;
 #[path = "scenarios/servers.rs"]
 mod servers;
 #[path = "scenarios/silence.rs"]
@@ -136,6 +138,15 @@ macro_rules! all_scenarios_on {
                 a_lock_that_was_handed_over_is_released_by_its_token,
                 a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid,
             }
+            owners {
+                ten_thousand_nested_locks_cost_each_master_one_request_and_one_release,
+                threads_of_one_owner_share_one_lock,
+                a_request_goes_on_for_the_others_when_its_caller_has_gone,
+                an_inner_request_fails_with_the_loss_of_the_outer_lock,
+                a_panic_in_the_innermost_of_nested_locks_releases_once,
+                a_scope_within_a_scope_is_one_lock,
+                an_inner_request_for_more_than_the_lock_has_says_what_is_missing,
+            }
             ending {
                 a_release_says_whether_the_lock_was_still_ours,
                 a_dropped_guard_leaves_no_key_and_does_not_wait,
@@ -198,6 +209,9 @@ macro_rules! all_scenarios_on {
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
+            }
+            owners {
+                the_wire_shows_one_request_and_one_release_of_nested_locks,
             }
             waiting {
                 a_waiter_asks_nothing_while_it_waits,

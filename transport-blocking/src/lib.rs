@@ -51,7 +51,9 @@ use std::thread;
 
 pub use quorlock_core;
 use quorlock_core::front::Port;
-pub use quorlock_core::front::{Guard, Locker, OpenError, ReleaseError, Report, Request, RunError, Watch};
+pub use quorlock_core::front::{
+    Guard, HandOverError, Locker, OpenError, Owner, ReleaseError, Released, Report, Request, RunError, Watch,
+};
 pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
     MasterState, Resumption, Token,

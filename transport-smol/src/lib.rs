@@ -44,7 +44,8 @@ use std::sync::Arc;
 
 pub use quorlock_core;
 pub use quorlock_core::front::{
-    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, RunError, Watch,
+    Driver, Guard, HandOverError, Locker, OpenError, Owner, ReleaseError, Released, Report, Request,
+    RunError, Watch,
 };
 pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,

@@ -31,6 +31,14 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tar
 /// for the masters to read it. A busy master whose connection is reset by the end of the process
 /// may never read it, and then the key expires with the TTL. To be sure, call [`Guard::release`].
 ///
+/// # Handles
+/// A lock can have several guards, its handles: [`Guard::share`], [`Owner`](super::Owner). All of
+/// the above is of the last one to be released or dropped. Any other one goes without a request to
+/// any master.
+///
+/// A guard that is forgotten (`std::mem::forget`) is a handle that never goes. Its renewal ends
+/// after the longest hold, and the keys with their TTL.
+///
 /// # Other ends
 /// - When the transport's I/O loop ends, the guard is lost ([`LossCause::DriverEnded`]), because
 ///   nothing renews or watches it. Its keys live on until the guard is released or their TTL runs
@@ -41,10 +49,10 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tar
 pub struct Guard {
     pub(super) watch: Watch,
     pub(super) id: LockId,
-    targets: Targets,
-    proof: Resumption,
+    pub(super) targets: Targets,
+    pub(super) proof: Resumption,
     /// Whether [`Guard::release`] or [`Guard::hand_over`] has taken over what dropping would do.
-    released: bool,
+    pub(super) has_left: bool,
 }
 
 impl Guard {
@@ -55,7 +63,7 @@ impl Guard {
         targets: Targets,
         proof: Resumption,
     ) -> Self {
-        Self { watch: Watch { handle, slot }, id, targets, proof, released: false }
+        Self { watch: Watch { handle, slot }, id, targets, proof, has_left: false }
     }
 
     /// Returns what is locked; of several resources the first, in the order of their keys.
@@ -85,29 +93,9 @@ impl Guard {
     /// holding it. [`Guard::hand_over`] gives the lock away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
+        self.watch.slot.handles.note_resumption_read();
         let latest = if shared.is_forked() { None } else { shared.engine().machine.resumption(self.id) };
         latest.unwrap_or(self.proof)
-    }
-
-    /// Hands the lock over to another process or another locker. Renewal ends and the keys stay.
-    ///
-    /// The receiver of what this returns can go on with the lock
-    /// ([`Locker::resume`](super::Locker::resume)) or release it
-    /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. Nothing is sent, so
-    /// this does not wait.
-    ///
-    /// # Errors
-    /// [`LossCause`] if the lock is not held any more.
-    pub fn hand_over(mut self) -> Result<Resumption, LossCause> {
-        if self.watch.is_forked() {
-            return Err(LossCause::Forked);
-        }
-        let Some(proof) = self.watch.handle.0.command(|engine, now| engine.hand_over(self.id, now)) else {
-            return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
-        };
-        self.released = true;
-        self.watch.end(LossCause::HandedOver);
-        Ok(proof)
     }
 
     /// Returns whether the lock is valid now. It costs one reading of the clock.
@@ -160,6 +148,7 @@ impl Guard {
     /// still be extended by [`Guard::extend`].
     pub fn stop_renewal(&self) {
         if !self.watch.is_forked() {
+            self.watch.slot.handles.note_renewal_stopped();
             self.watch.handle.0.command(|engine, now| engine.machine.stop_renewal(self.id, now));
         }
     }
@@ -167,27 +156,41 @@ impl Guard {
     /// Releases the lock. The future waits for the masters' answers and tells whether a quorum
     /// still held the lock for us.
     ///
+    /// If the lock has other handles ([`Guard::share`], [`Owner`](super::Owner)), only this one is
+    /// given up. Nothing is sent, and the future is ready at once with
+    /// [`Released::Kept`](super::Released::Kept), or with an error if the lock was lost.
+    ///
     /// The future's errors are [`ReleaseError`](super::ReleaseError)'s.
     ///
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(mut self) -> Release {
-        self.released = true;
         let loss = self.watch.check().err();
         let id = self.id;
-        if !self.watch.is_forked() {
+        if self.watch.is_forked() {
+            self.has_left = true;
+        } else {
+            let others = self.leave();
+            if others > 0 {
+                return Release::kept(self.watch.handle.clone(), others, loss);
+            }
             self.watch.end(LossCause::Released);
             self.watch.handle.0.command(|engine, now| engine.machine.release(id, now));
         }
         Release::new(self.watch.handle.clone(), Arc::clone(&self.watch.slot), id, loss)
     }
+
+    /// Gives the lock up without waiting for what the masters say, as its last handle.
+    pub(super) fn abandon(&self) {
+        self.watch.end(LossCause::Released);
+        self.watch.handle.0.cancel(self.id, Figures::dropped);
+    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if !self.released && !self.watch.is_forked() {
-            self.watch.end(LossCause::Released);
-            self.watch.handle.0.cancel(self.id, Figures::dropped);
+        if !self.has_left && !self.watch.is_forked() && self.leave() == 0 {
+            self.abandon();
         }
     }
 }
@@ -252,7 +255,7 @@ impl Watch {
     }
 
     /// The holder has let go.
-    fn end(&self, cause: LossCause) {
+    pub(super) fn end(&self, cause: LossCause) {
         let mut woken = Woken::default();
         self.slot.end(cause, &mut woken);
         woken.wake();

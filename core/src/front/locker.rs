@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
 use super::observe::Subject;
+use super::owner::Owner;
 use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
@@ -125,6 +126,11 @@ impl Locker {
     pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
         let targets = self.config.targets(targets.into_iter().map(Into::into));
         Request::new(self.handle.clone(), &self.config, targets, None)
+    }
+
+    /// Returns a new owner of locks, which gets what it holds again at once: reentrancy.
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.clone())
     }
 
     /// Tells all masters that nothing can be locked yet, so that they vote at once instead of after

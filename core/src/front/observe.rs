@@ -98,6 +98,12 @@ impl Acquisition {
         self.span.record("quorlock.validity_ms", millis(grant.validity));
     }
 
+    /// The owner holds the lock already.
+    pub(super) fn reentered(&mut self) {
+        self.is_settled = true;
+        self.span.record("quorlock.outcome", "reentered");
+    }
+
     pub(super) fn refused(&mut self, error: &AcquireError) {
         self.is_settled = true;
         let kind = error.kind();

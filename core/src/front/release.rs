@@ -24,6 +24,8 @@ pub struct Release {
 enum State {
     /// Nothing was sent.
     Refused(ReleaseError),
+    /// So many other handles keep the lock. Nothing was sent.
+    Kept(usize),
     Sent {
         id: LockId,
         slot: Arc<Slot>,
@@ -39,6 +41,15 @@ impl Release {
         Self { handle, state: State::Sent { id, slot, loss } }
     }
 
+    /// The release of a handle that was not the last one; `loss` is how the lock was lost before.
+    pub(super) fn kept(handle: Handle, others: usize, loss: Option<LossCause>) -> Self {
+        let state = match loss {
+            None => State::Kept(others),
+            Some(_) => State::Refused(ReleaseError::NotOurs(loss)),
+        };
+        Self { handle, state }
+    }
+
     /// A release that could not be sent.
     pub(super) fn refused(handle: Handle, error: ReleaseError) -> Self {
         Self { handle, state: State::Refused(error) }
@@ -52,14 +63,14 @@ impl Release {
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
     #[track_caller]
-    pub fn wait(self) -> Result<(), ReleaseError> {
+    pub fn wait(self) -> Result<Released, ReleaseError> {
         let handle = self.handle.clone();
         handle.wait(self).unwrap_or(Err(ReleaseError::DriverEnded))
     }
 }
 
 impl Future for Release {
-    type Output = Result<(), ReleaseError>;
+    type Output = Result<Released, ReleaseError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -68,9 +79,10 @@ impl Future for Release {
         }
         let result = match &this.state {
             State::Refused(error) => Err(error.clone()),
+            State::Kept(others) => Ok(Released::Kept { others: *others }),
             State::Sent { slot, loss, .. } => match slot.poll_released(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(ReleaseOutcome::StillOurs)) => Ok(()),
+                Poll::Ready(Some(ReleaseOutcome::StillOurs)) => Ok(Released::Freed),
                 Poll::Ready(Some(ReleaseOutcome::NotOurs)) => Err(ReleaseError::NotOurs(*loss)),
                 Poll::Ready(Some(ReleaseOutcome::Unknown(ballot))) => Err(ReleaseError::Unknown(ballot)),
                 Poll::Ready(None) => Err(ReleaseError::DriverEnded),
@@ -99,12 +111,27 @@ impl fmt::Debug for Release {
     }
 }
 
+/// What a release did. The guard is given up in every case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Released {
+    /// The lock is free. A quorum of masters held it for us until now.
+    Freed,
+    /// Other handles keep the lock, and the last of them releases it. Nothing was sent, and the
+    /// lock was valid when this handle was given up.
+    Kept {
+        /// How many other handles there were.
+        others: usize,
+    },
+}
+
 /// Why a release cannot say that the lock was ours until now. A guard is given up in every case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The
-    /// cause is how it was lost, if that was known before the release.
+    /// cause is how it was lost, if that was known before the release. A handle that is not the
+    /// last one tells the cause without asking a master.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use super::figures::Figures;
 use super::guard::Guard;
+use super::joining::{Joining, Set};
+use super::joint::Joint;
 use super::observe::{Acquisition, Subject};
 use super::shared::{Handle, Shared, Taken};
 use super::slot::Slot;
@@ -35,6 +37,9 @@ pub struct Request {
     fenced: bool,
     healing: bool,
     resumption: Option<Resumption>,
+    set: Set,
+    /// What the owner of this request holds, if it has one.
+    joint: Option<Arc<Joint>>,
 }
 
 impl Request {
@@ -55,12 +60,24 @@ impl Request {
             fenced: false,
             healing: false,
             resumption,
+            set: Set::default(),
+            joint: None,
         }
     }
 
+    /// Makes it a request of an owner.
+    pub(super) fn owned_by(mut self, joint: &Arc<Joint>) -> Self {
+        self.joint = Some(Arc::clone(joint));
+        self
+    }
+
     /// Sets how long the keys live, in whole milliseconds. The configuration's TTL unless set.
+    ///
+    /// Where an [`Owner`](super::Owner) holds the lock already, a TTL that is longer than the
+    /// lock's extends it, and a shorter one changes nothing.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Ttl::new(ttl);
+        self.set.ttl = true;
         self
     }
 
@@ -88,6 +105,7 @@ impl Request {
     /// hold.
     pub fn renew(mut self) -> Self {
         self.renew_for = Some(self.longest_hold);
+        self.set.longest_hold = false;
         self
     }
 
@@ -95,6 +113,7 @@ impl Request {
     /// Then its validity runs out.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
+        self.set.longest_hold = true;
         self
     }
 
@@ -149,15 +168,19 @@ impl IntoFuture for Request {
     type IntoFuture = Acquiring;
 
     fn into_future(self) -> Acquiring {
-        let Self { handle, targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption, .. } =
-            self;
+        let Self { handle, targets, ttl, timeout, attempts, renew_for, .. } = self;
+        let Self { fenced, healing, resumption, set, joint, .. } = self;
         let wanted = match (targets, ttl) {
             (Ok(targets), Ok(ttl)) => {
                 Ok(Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
             }
             (Err(error), _) | (_, Err(error)) => Err(error.into()),
         };
-        Acquiring { handle, state: State::Start(wanted) }
+        let state = match (wanted, joint) {
+            (Ok(wanted), Some(joint)) => State::Joining(Box::new(Joining::new(joint, wanted, set))),
+            (wanted, _) => State::Start(wanted),
+        };
+        Acquiring { handle, state }
     }
 }
 
@@ -180,7 +203,8 @@ impl fmt::Debug for Request {
 /// # Cancel safety
 /// Nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up
 /// and releases the lock on every master that may have granted it, including those whose answers
-/// are still on their way.
+/// are still on their way. If other requests of the same [`Owner`](super::Owner) wait for the lock,
+/// the attempt goes on for them.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Acquiring {
     handle: Handle,
@@ -189,7 +213,15 @@ pub struct Acquiring {
 
 enum State {
     Start(Result<Acquire, AcquireError>),
-    Seeking { id: LockId, slot: Arc<Slot>, targets: Targets, since: Instant, seen: Acquisition },
+    /// The request of an owner.
+    Joining(Box<Joining>),
+    Seeking {
+        id: LockId,
+        slot: Arc<Slot>,
+        targets: Targets,
+        since: Instant,
+        seen: Acquisition,
+    },
     Done,
 }
 
@@ -212,8 +244,10 @@ impl Future for Acquiring {
                 }
             }
         }
-        let State::Seeking { id, slot, targets, since, seen } = &mut this.state else {
-            return Poll::Pending;
+        let (id, slot, targets, since, seen) = match &mut this.state {
+            State::Seeking { id, slot, targets, since, seen } => (id, slot, targets, since, seen),
+            State::Joining(joining) => return joining.poll(&this.handle, cx),
+            State::Start(_) | State::Done => return Poll::Pending,
         };
         loop {
             match slot.poll_acquired(cx) {
@@ -254,14 +288,19 @@ impl State {
             engine.acquire(wanted, now)
         });
         let (id, slot) = started.inspect_err(|error| seen.refused(error))?;
+        if wanted.resumption.is_some() {
+            slot.handles.note_resumed();
+        }
         Ok(Self::Seeking { id, slot, targets: wanted.targets.clone(), since, seen })
     }
 }
 
 impl Drop for Acquiring {
     fn drop(&mut self) {
-        if let State::Seeking { id, .. } = &self.state {
-            self.handle.0.cancel(*id, Figures::abandoned);
+        match &mut self.state {
+            State::Seeking { id, .. } => self.handle.0.cancel(*id, Figures::abandoned),
+            State::Joining(joining) => joining.leave(&self.handle),
+            State::Start(_) | State::Done => {}
         }
     }
 }

@@ -86,13 +86,23 @@ impl Shared {
         subject: Subject,
         start: impl FnOnce(&mut Engine, Instant) -> Result<LockId, E>,
     ) -> Result<(LockId, Arc<Slot>), E> {
+        let begun = self.begin_unflushed(subject, start)?;
+        self.outbox.flush(self);
+        Ok(begun)
+    }
+
+    /// Starts what ends with an event. The caller flushes.
+    pub(super) fn begin_unflushed<E>(
+        &self,
+        subject: Subject,
+        start: impl FnOnce(&mut Engine, Instant) -> Result<LockId, E>,
+    ) -> Result<(LockId, Arc<Slot>), E> {
         let slot = Arc::new(Slot::new(subject));
         let id = self.change(|engine, now| {
             let id = start(engine, now)?;
             engine.insert(id, &slot);
             Ok(id)
         })?;
-        self.outbox.flush(self);
         Ok((id, slot))
     }
 

@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll, Waker};
 
+use super::handles::Handles;
 use super::observe::Subject;
 use super::sync::{AtomicU64, Mutex, Ordering, Woken, lock};
 use crate::protocol::{
@@ -15,6 +16,8 @@ pub(super) struct Slot {
     /// with one reading of the clock.
     valid_until: AtomicU64,
     inner: Mutex<Inner>,
+    /// The guards of the lock.
+    pub(super) handles: Handles,
     /// What it is about, for whoever observes.
     pub(super) subject: Subject,
 }
@@ -96,7 +99,7 @@ impl Inner {
 
 impl Slot {
     pub(super) fn new(subject: Subject) -> Self {
-        Self { valid_until: AtomicU64::new(0), inner: Mutex::default(), subject }
+        Self { valid_until: AtomicU64::new(0), inner: Mutex::default(), handles: Handles::one(), subject }
     }
 
     pub(super) fn valid_until(&self) -> Instant {
@@ -163,6 +166,21 @@ impl Slot {
             Some(Outcome::Acquired(result)) => Some(result.map_err(|error| *error)),
             _ => inner.driver_ended.then_some(Err(AcquireError::DriverEnded)),
         })
+    }
+
+    /// For another caller that would share the grant: takes the news of it and returns `true`, or
+    /// returns `false` once there will be none. An error is left for the caller that it belongs to.
+    pub(super) fn poll_granted(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<bool> {
+        self.poll(watcher, cx, |inner| match inner.outcome {
+            Some(Outcome::Acquired(Ok(()))) => inner.outcome.take().map(|_| true),
+            Some(Outcome::Acquired(Err(_))) => Some(false),
+            _ => inner.driver_ended.then_some(false),
+        })
+    }
+
+    /// Wakes all waiters, so that they look at what has changed beside this slot.
+    pub(super) fn wake_all(&self, woken: &mut Woken) {
+        lock(&self.inner).wake_all(woken);
     }
 
     pub(super) fn poll_released(&self, cx: &Context<'_>) -> Poll<Option<ReleaseOutcome>> {

@@ -28,6 +28,8 @@ impl Acquisition {
 
     pub(super) fn granted(&mut self, _: &GrantFields) {}
 
+    pub(super) fn reentered(&mut self) {}
+
     pub(super) fn refused(&mut self, _: &AcquireError) {}
 }
 

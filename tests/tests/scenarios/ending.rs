@@ -17,7 +17,7 @@ pub(crate) fn a_release_says_whether_the_lock_was_still_ours(transport: &Transpo
     let ours = locker.lock("ours").wait().unwrap();
     held_on(&masters, &ours, 3);
     masters[0].del("ours");
-    assert_eq!(ours.release().wait(), Ok(()));
+    assert_eq!(ours.release().wait(), Ok(Released::Freed));
 
     let gone = locker.lock("gone").wait().unwrap();
     held_on(&masters, &gone, 3);
@@ -179,7 +179,7 @@ pub(crate) fn a_release_that_waited_for_a_connection_which_did_not_come_is_sent_
     proxies[0].cut(Cut::Fin);
     eventually(SOON, "a new connection hangs", || proxies[0].accepted() > accepted);
 
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     proxies[0].cut(Cut::Fin);
     proxies[0].heal();
 

@@ -209,7 +209,7 @@ impl Hold for Held {
 
     fn release(self) -> Released {
         match self.guard.release().wait() {
-            Ok(()) => Released::Ours,
+            Ok(_) => Released::Ours,
             Err(error @ ReleaseError::NotOurs(_)) => Released::NotOurs(error.to_string()),
             Err(error) => Released::Unknown(error.to_string()),
         }

@@ -230,7 +230,7 @@ async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Res
         return Err(format!("its lock was not renewed: {cause}"));
     }
     guard.extend(ttl).await.map_err(|error| error.to_string())?;
-    guard.release().await.map_err(|error| error.to_string())
+    guard.release().await.map(drop).map_err(|error| error.to_string())
 }
 
 async fn keep_asking(client: &Client, name: String, ttl: Duration, until: Instant) -> Result<Guard, String> {
