@@ -12,6 +12,7 @@ use quorlock_tests::RedisServer;
 use crate::commands::{command, encode, garbage};
 use crate::compare::fits;
 use crate::frames;
+use crate::kinds::members;
 use crate::model::{Reply, States, differs};
 use crate::real::{Control, Line};
 use crate::scripts::{Site, marker};
@@ -220,7 +221,11 @@ impl Run {
         }
         for _ in 0..=self.random.below(LONGEST_BATCH) {
             let random = &mut self.random;
-            let arguments = if random.one_in(25) { marker(random, &site) } else { command(random) };
+            let arguments = match random.below(25) {
+                0 => marker(random, &site),
+                1 => members(random, &site),
+                _ => command(random),
+            };
             if !version.leaves_out(&arguments) {
                 bytes.extend(encode(&mut self.random, &arguments, version.reads_lines_alike()));
             }

@@ -13,7 +13,8 @@ use quorlock_tests::{Random, RedisServer, ServerOptions};
 
 use crate::commands::{Arguments, arguments, command, encode};
 use crate::compare::fits;
-use crate::model::{looked_at_again, paces};
+use crate::kinds::members;
+use crate::model::{each_pace, looked_at_again};
 use crate::real::{Control, Line};
 use crate::run::shown;
 use crate::scripts::{Site, marker};
@@ -127,7 +128,8 @@ impl Run {
             1 => arguments(&[b"HELLO", random.of(&[&b"3"[..], b"3", b"3", b"2"])]),
             2 | 3 => {
                 let replication_id = self.states[0].master.replication_id().to_owned();
-                marker(random, &Site { replication_id, now: self.control.time() })
+                let site = Site { replication_id, now: self.control.time() };
+                if random.one_in(2) { marker(random, &site) } else { members(random, &site) }
             }
             // In the other database a few keys are read that have changed in the first.
             4 => arguments(&[b"SELECT", random.of(&[&b"0"[..], b"0", b"1"])]),
@@ -155,9 +157,9 @@ impl Run {
         let (version, mut kept, mut others) = (self.report.version, Vec::<State>::new(), String::new());
         for before in std::mem::take(&mut self.states) {
             for at in before.at.max(start)..=end {
-                for pace in paces(&command, end - at) {
-                    let mut state = State { at: at + pace[1], ..before.clone() };
-                    let model = state.execute(line, &command, (at, pace));
+                each_pace(end - at, |steps| {
+                    let mut state = State { at: at + steps.len() as u64, ..before.clone() };
+                    let (model, readings) = state.execute(line, &command, (at, steps));
                     if same(version, (line, &command), &model, &real) {
                         let database = state.sessions[line].database();
                         for (at, mut master) in looked_at_again(&command, database, &state.master, at, end) {
@@ -169,7 +171,8 @@ impl Run {
                     } else {
                         let _ = write!(others, "the model would say at {at}\n{}", written(&model));
                     }
-                }
+                    readings
+                });
             }
         }
         if kept.is_empty() {
@@ -248,17 +251,18 @@ impl Run {
 }
 
 impl State {
-    fn execute(&mut self, line: usize, command: &Command, (at, pace): (u64, [u64; 2])) -> Heard {
-        let [asks, gives] = pace.map(Duration::from_millis);
-        self.master.set_script_pace(asks, gives);
+    /// What everybody hears, and how often the command has read the clock.
+    fn execute(&mut self, line: usize, command: &Command, (at, steps): (u64, Vec<usize>)) -> (Heard, usize) {
+        self.master.set_script_steps(Some(steps));
         let mut reply = Vec::new();
         let now = Duration::from_millis(at);
         let flow = self.master.execute(&mut self.sessions[line], command, now, &mut reply);
         assert_eq!(flow, Flow::Open);
-        self.master.set_script_pace(Duration::ZERO, Duration::ZERO);
+        let readings = self.master.script_readings();
+        self.master.set_script_steps(None);
         let mut heard = self.take_pushes();
         heard[line].insert(0, reply);
-        heard
+        (heard, readings)
     }
 
     fn take_pushes(&mut self) -> Heard {
