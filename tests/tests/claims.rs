@@ -120,6 +120,19 @@ const OURS: &[&str] = &["ZADD", "SHARED", "99999999999997", "t"];
 
 const KINDS: [CommandKind; 6] = [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, Take];
 
+/// Brings about a part of what is to be found.
+fn make(desk: &mut Real, words: &[&str]) {
+    let (shared, sentinel) = (key("shared", "x"), sentinel(""));
+    let meant = |word: &&str| match *word {
+        "SHARED" => shared.clone(),
+        "SENTINEL" => sentinel.clone(),
+        word => word.to_owned(),
+    };
+    let words: Vec<_> = words.iter().map(meant).collect();
+    let reply = desk.ask(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(!reply.starts_with('-'), "{reply}");
+}
+
 /// The commands that a script calls.
 fn commands(kind: CommandKind) -> BTreeSet<&'static str> {
     let (text, _) = kind.script().unwrap();
@@ -143,7 +156,6 @@ fn asked(kind: CommandKind) -> Vec<String> {
 fn no_key_is_left_without_an_end_whatever_is_denied() {
     let mut desk = Real::start();
     let mut user = desk._server.client().unwrap();
-    let shared = key("shared", "x");
     let (mut tried, mut failed) = (0, BTreeSet::new());
     for kind in KINDS {
         for command in commands(kind) {
@@ -153,13 +165,7 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
             for (found, made_by) in FOUND {
                 desk.ask(&["FLUSHALL"]);
                 votes(&mut desk);
-                for words in made_by {
-                    let words: Vec<_> = words.iter().map(|word| word.replace("SHARED", &shared)).collect();
-                    let words: Vec<_> =
-                        words.iter().map(|word| word.replace("SENTINEL", &sentinel(""))).collect();
-                    let reply = desk.ask(&words.iter().map(String::as_str).collect::<Vec<_>>());
-                    assert!(!reply.starts_with('-'), "{reply}");
-                }
+                made_by.iter().for_each(|words| make(&mut desk, words));
                 let reply = written(&user.command(&asked(kind)));
                 tried += 1;
                 if reply.starts_with('-') {
@@ -180,6 +186,67 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
     // An extension shares nothing that is not there; what it has in common with an acquisition does.
     assert_eq!(never, [(ExtendAll, "EXISTS")], "else this test looks at too little");
+}
+
+/// What the page for operators says that any lock needs in scripts, and what each kind needs besides.
+const ANY: &str = "+set +get +del +pttl +pexpire +eval";
+const BESIDES: [&str; 3] = [
+    "+exists +mget",
+    "~quorlock:shared* ~quorlock:want* +exists +mget +time +zadd +zrem +zscore +zrevrange +zremrangebyscore",
+    "~quorlock:seat* +exists +mget",
+];
+
+/// Everything that a kind of lock asks for.
+fn calls(kind: usize) -> Vec<Vec<String>> {
+    let all = |claim: Claim<'_>| {
+        let mut calls: Vec<_> = [AcquireAll, ExtendAll, HealAll].map(|kind| claim.words(kind)).into();
+        calls.push(claim.with("t").words(ReleaseAll));
+        calls
+    };
+    match kind {
+        0 => all(Claim::write("t", &["x", "y"])),
+        1 => {
+            let waiting = Claim::write("t", &["x"]);
+            let waits = [waiting.with("m").words(AcquireAll), waiting.with("mt").words(ReleaseAll)];
+            [all(Claim::read("t", &["x"])), waits.into(), all(Claim::read("t", &["x"]))].concat()
+        }
+        _ => {
+            let seats = [0, 1].map(|index| key(&format!("seat:{index}"), "gpu"));
+            let seats = seats.each_ref().map(String::as_str);
+            let released = Claim::write("b", &seats).with("t").words(ReleaseAll);
+            [["a", "b", "c"].map(|token| take(token, &seats, "-")).into(), vec![released]].concat()
+        }
+    }
+}
+
+/// The first thing that a user with these rules may not do.
+fn denied(desk: &mut Real, user: &mut RawClient, kind: usize, rules: &str) -> Option<String> {
+    let rules = format!("ACL SETUSER few reset on nopass ~x ~y {rules}");
+    assert_eq!(desk.ask(&rules.split_whitespace().collect::<Vec<_>>()), "OK");
+    assert!(user.command(&["AUTH", "few", "any"]).is_ok());
+    FOUND.iter().find_map(|(_, made_by)| {
+        desk.ask(&["FLUSHALL"]);
+        made_by.iter().for_each(|words| make(desk, words));
+        let replies = calls(kind).into_iter().map(|words| written(&user.command(&words)));
+        replies.filter(|reply| reply.starts_with('-')).next_back()
+    })
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn the_permissions_that_the_page_names_for_a_kind_are_enough_and_none_is_too_much() {
+    let page = include_str!("../../core/docs/masters.md");
+    let mut desk = Real::start();
+    let mut user = desk._server.client().unwrap();
+    for (kind, besides) in BESIDES.iter().enumerate() {
+        assert!(page.contains(&format!("| `{besides}` |")), "{besides}");
+        assert_eq!(denied(&mut desk, &mut user, kind, &format!("{ANY} {besides}")), None);
+        for missing in besides.split(' ') {
+            let others: Vec<_> = besides.split(' ').filter(|word| *word != missing).collect();
+            let reply = denied(&mut desk, &mut user, kind, &format!("{ANY} {}", others.join(" ")));
+            assert!(reply.is_some(), "{missing} is not needed");
+        }
+    }
 }
 
 /// The master votes, whatever it has lost.
