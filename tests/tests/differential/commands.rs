@@ -87,7 +87,7 @@ const MAKERS: &[(usize, Make)] = &[
     (36, script),
     (30, claim),
     (4, take),
-    (3, beside),
+    (9, beside),
     (5, count),
     (4, script_cache),
     (3, hello),

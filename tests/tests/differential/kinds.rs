@@ -16,11 +16,16 @@ const SCRIPTS: [(CommandKind, usize); 5] =
 /// Each is locked, written or read; others lock the first one alone.
 const RESOURCES: [&str; 3] = ["a", "c", "d"];
 
+/// What is written and what is read, most of the time.
+const USUAL: [(&[&str], &[&str]); 5] =
+    [(&[], &["d"]), (&[], &["c", "d"]), (&["c"], &["d"]), (&["c", "d"], &[]), (&["d"], &[])];
+const USUAL_TOKEN: &[u8] = b"4f3c2a1b";
+
 /// Lives that a claim may have, short ones more often, and one that no server takes.
-const LIVES: [&str; 12] = ["1", "2", "3", "5", "8", "13", "20", "50", "100", "1000", "100000", "0"];
+const LIVES: [&str; 12] = ["1", "2", "3", "5", "8", "13", "20", "50", "100", "1000", "1000", "0"];
 const RAISED: [&str; 6] = ["0", "1", "7", "8", "12", "9007199254740991"];
 const WAITS: [&str; 2] = ["11111111111111111111111111111111", "22222222222222222222222222222222"];
-const GROUPS: [&str; 3] = ["", "", "g"];
+const GROUPS: [&str; 6] = ["", "", "", "", "", "g"];
 
 fn sentinel(random: &mut Random) -> Vec<u8> {
     let dots = ".".repeat(48);
@@ -49,9 +54,20 @@ fn life(random: &mut Random) -> Vec<u8> {
     LIVES[random.below(end)].into()
 }
 
-pub(crate) fn claim(random: &mut Random) -> Arguments {
-    let kind = SCRIPTS[random.weighted(SCRIPTS.iter().map(|(_, weight)| *weight))].0;
+/// What the scripts of one claim have in common.
+struct Aim {
+    written: Vec<&'static str>,
+    read: Vec<&'static str>,
+    token: &'static [u8],
+}
+
+fn aim(random: &mut Random) -> Aim {
     let (mut written, mut read) = (Vec::new(), Vec::new());
+    // Most of what happens should happen to the same few claims.
+    if !random.one_in(4) {
+        let (writes, reads) = *random.of_all(&USUAL);
+        (written, read) = (writes.to_vec(), reads.to_vec());
+    }
     while written.is_empty() && read.is_empty() {
         for resource in RESOURCES {
             match random.below(8) {
@@ -61,20 +77,38 @@ pub(crate) fn claim(random: &mut Random) -> Arguments {
             }
         }
     }
+    let token = if random.one_in(4) { token(random) } else { USUAL_TOKEN };
+    Aim { written, read, token }
+}
+
+pub(crate) fn claim(random: &mut Random) -> Arguments {
+    let aim = aim(random);
+    asked(random, &aim)
+}
+
+/// What becomes of one claim, with others in between.
+pub(crate) fn story(random: &mut Random) -> Vec<Arguments> {
+    let aim = aim(random);
+    let length = 4 + random.below(6);
+    (0..length).map(|_| if random.one_in(8) { beside(random) } else { asked(random, &aim) }).collect()
+}
+
+fn asked(random: &mut Random, Aim { written, read, token }: &Aim) -> Arguments {
+    let kind = SCRIPTS[random.weighted(SCRIPTS.iter().map(|(_, weight)| *weight))].0;
     let flags: String = flags(random, kind);
     let named = |kind: &str, resource: &&str| format!("{kind} {resource}").into_bytes();
     let mut keys: Vec<Vec<u8>> = written.iter().map(|resource| (*resource).into()).collect();
-    for resource in &read {
+    for resource in read {
         keys.extend([(*resource).into(), named("shared", resource), named("want", resource)]);
     }
     if flags.contains('m') {
         keys.extend(written.iter().map(|resource| named("want", resource)));
     }
     if flags.contains('f') || kind == RaiseAll {
-        keys.extend(written.iter().chain(&read).map(|resource| named("count", resource)));
+        keys.extend(written.iter().chain(read).map(|resource| named("count", resource)));
     }
     let mut values = vec![
-        token(random).to_vec(),
+        token.to_vec(),
         life(random),
         random.of(&RAISED).into(),
         flags.clone().into_bytes(),
@@ -133,8 +167,15 @@ fn named(random: &mut Random, kind: &str) -> Vec<u8> {
 
 /// Others set a counter, a mark or a sentinel, or lose one of these keys.
 pub(crate) fn beside(random: &mut Random) -> Arguments {
-    match random.below(8) {
+    match random.below(12) {
         0 => vec![b"SET".to_vec(), named(random, "count"), number(random).to_vec()],
+        8.. => {
+            // Without that hardly anything is free after a while.
+            let kinds = ["shared", "want", "count"].into_iter();
+            let keys = kinds.flat_map(|kind| ["c", "d"].map(|name| format!("{kind} {name}")));
+            let all = ["DEL", "c", "d"].map(str::to_owned).into_iter().chain(keys);
+            all.map(String::into_bytes).collect()
+        }
         1 => vec![b"DEL".to_vec(), named(random, "count")],
         2 => {
             let wait = random.of(&WAITS).as_bytes();

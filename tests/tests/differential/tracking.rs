@@ -13,7 +13,7 @@ use quorlock_tests::{Random, RedisServer, ServerOptions};
 
 use crate::commands::{Arguments, arguments, command, encode};
 use crate::compare::fits;
-use crate::kinds::members;
+use crate::kinds::{members, story};
 use crate::model::{each_pace, looked_at_again};
 use crate::real::{Control, Line};
 use crate::run::shown;
@@ -55,6 +55,8 @@ struct Run {
     lines: Vec<Line>,
     states: Vec<State>,
     random: Random,
+    /// What becomes of one claim, the end first.
+    story: Vec<Arguments>,
     echoes: u64,
     told: VecDeque<String>,
     report: Report,
@@ -79,7 +81,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let lines = (0..LINES).map(|_| Line::connect(server.address())).collect();
     let report = Report { seed, version, compared: 0, pushes: 0, rounds: 0, lost: 0, took: Duration::ZERO };
     let (random, told) = (Random::new(seed), VecDeque::new());
-    let mut run = Run { control, lines, states, random, echoes: 0, told, report };
+    let mut run = Run { control, lines, states, random, story: Vec::new(), echoes: 0, told, report };
     let began = Instant::now();
     for line in 0..LINES {
         run.execute(line, &arguments(&[b"HELLO", b"3"]));
@@ -109,7 +111,10 @@ impl Run {
             self.start_anew();
         }
         let line = self.random.below(LINES);
-        let arguments = self.arguments();
+        if self.random.one_in(30) {
+            self.story = story(&mut self.random);
+        }
+        let arguments = self.story.pop().unwrap_or_else(|| self.arguments());
         let version = self.report.version;
         if !version.leaves_out(&arguments) && !version.tells_otherwise(&arguments) {
             self.execute(line, &arguments);
