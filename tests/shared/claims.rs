@@ -1,5 +1,5 @@
-//! What the scripts of several targets, of shared ones and of seats promise, on the model of a master and on a real server: one source of tests
-//! for both. Each test is a way in which such locks go wrong elsewhere.
+//! What the scripts of several targets, of shared ones and of seats promise: one source of tests for
+//! the model of a master and for real servers. Many are ways in which such locks go wrong elsewhere.
 
 use std::fmt::Write;
 
@@ -276,6 +276,7 @@ pub(crate) fn a_batch_has_one_number_above_all_counters(desk: &mut impl Desk) {
     desk.ask(&["SET", &key("fence", "y"), "9"]);
     let batch = Claim::write("t", &["x", "y"]).with("f");
     assert_eq!(batch.acquire(desk), "10");
+    assert_eq!(["x", "y"].map(|name| desk.ask(&["GET", &key("fence", name)])), ["10", "10"]);
     assert_eq!(batch.raised_to(12).ask(desk, CommandKind::RaiseAll), "12");
     assert_eq!(batch.release(desk), "1");
     for name in ["x", "y"] {
@@ -381,9 +382,17 @@ pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(de
     is_told(&asked(desk, &take("c", &seats, "-")), &digest("a"));
     desk.ask(&["PERSIST", "s2"]);
     is_told(&asked(desk, &take("c", &seats, "-")), &digest("b"));
-    let window = Claim::write("b", &seats);
-    assert_eq!(window.release(desk), "0");
+    assert_eq!(Claim::write("b", &seats).release(desk), "0");
     assert_eq!(asked(desk, &take("c", &seats, "f")), "[seat 3 2]");
+}
+
+pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {
+    let names: Vec<String> = (0..1_152).map(|number| format!("order:{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (written, read) = names.split_at(1_024);
+    let all = Claim { read, ..Claim::write("t", written) };
+    assert_eq!([all.with("f").acquire(desk), all.with("f").extend(desk), all.release(desk)], ["1"; 3]);
+    assert_eq!(Claim::write("u", &names).acquire(desk), "1");
 }
 
 fn digest(token: &str) -> String {
