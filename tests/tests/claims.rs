@@ -228,8 +228,8 @@ fn denied(desk: &mut Real, user: &mut RawClient, kind: usize, rules: &str) -> Op
     FOUND.iter().find_map(|(_, made_by)| {
         desk.ask(&["FLUSHALL"]);
         made_by.iter().for_each(|words| make(desk, words));
-        let replies = calls(kind).into_iter().map(|words| written(&user.command(&words)));
-        replies.filter(|reply| reply.starts_with('-')).next_back()
+        let replies: Vec<_> = calls(kind).iter().map(|words| written(&user.command(words))).collect();
+        replies.into_iter().find(|reply| reply.starts_with('-'))
     })
 }
 
