@@ -6,6 +6,7 @@ use quorlock_sim::CommandKind::{
 };
 
 use crate::commands::{Arguments, arguments, key, life, token};
+use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
@@ -56,18 +57,19 @@ pub(crate) struct Site {
 }
 
 fn kind(random: &mut Random) -> (&'static str, &'static str) {
-    random.of_all(&SCRIPTS).0.script().expect("it is a script")
+    let kind = if random.one_in(3) { *random.of_all(&KINDS) } else { random.of_all(&SCRIPTS).0 };
+    kind.script().expect("it is a script")
 }
 
-fn number(random: &mut Random) -> &'static [u8] {
+pub(crate) fn number(random: &mut Random) -> &'static [u8] {
     NUMBERS[if random.one_in(4) { random.below(NUMBERS.len()) } else { random.below(5) }]
 }
 
-fn span(random: &mut Random) -> &'static [u8] {
+pub(crate) fn span(random: &mut Random) -> &'static [u8] {
     SPANS[if random.one_in(8) { random.below(SPANS.len()) } else { 0 }]
 }
 
-fn fleet(random: &mut Random) -> &'static [u8] {
+pub(crate) fn fleet(random: &mut Random) -> &'static [u8] {
     FLEETS[if random.one_in(8) { random.below(FLEETS.len()) } else { 0 }]
 }
 

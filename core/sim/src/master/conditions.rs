@@ -44,6 +44,8 @@ pub struct Held<'a> {
     pub key: &'a [u8],
     /// Its string; `None` for another type.
     pub value: Option<&'a [u8]>,
+    /// Its members with their scores, if it is a sorted set.
+    pub scores: Option<&'a BTreeMap<Vec<u8>, i64>>,
     /// The last millisecond in which it exists, since the Unix epoch on the server's clock; `None`
     /// if it does not expire.
     pub expires_at: Option<Duration>,
@@ -193,6 +195,7 @@ impl Master {
                 database,
                 key,
                 value: entry.text().ok(),
+                scores: entry.scores().ok(),
                 expires_at: entry.end.map(instant),
             })
         })

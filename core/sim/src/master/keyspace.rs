@@ -48,7 +48,7 @@ impl Entry {
         }
     }
 
-    fn scores(&self) -> Result<&Scores, Failure> {
+    pub(super) fn scores(&self) -> Result<&Scores, Failure> {
         match &self.value {
             Value::Scores(scores) => Ok(scores),
             Value::Text(_) | Value::List(_) => Err(WRONG_TYPE),

@@ -2,7 +2,6 @@
 //! target.
 
 use super::{Body, NO_ARGUMENT, NO_COUNTER};
-use crate::master::keyspace::Millis;
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
 
@@ -10,7 +9,7 @@ use crate::master::reply::Failure;
 #[derive(Clone, Copy)]
 pub(super) struct Many<'b> {
     pub(super) token: &'b [u8],
-    pub(super) life: Millis,
+    life: f64,
     pub(super) number: f64,
     flags: &'b [u8],
     pub(super) written: usize,
@@ -19,7 +18,7 @@ pub(super) struct Many<'b> {
     pub(super) marks: usize,
     pub(super) counters: usize,
     /// The server's time at the beginning, where a target is shared.
-    pub(super) now: Millis,
+    pub(super) now: f64,
 }
 
 /// A read target as a script has found it.
@@ -27,7 +26,7 @@ pub(super) struct Many<'b> {
 pub(super) struct Looked {
     pub(super) held: Option<Vec<u8>>,
     /// When our entry ends, where it is alive.
-    pub(super) end: Option<Millis>,
+    pub(super) end: Option<f64>,
 }
 
 impl Many<'_> {
@@ -48,9 +47,8 @@ impl<'b> Body<'_, 'b> {
         let (flags, written, read) = (self.worth(4)?, count(5)?, count(6)?);
         let marks = written + 3 * read;
         let counters = marks + if flags.contains(&b'm') { written } else { 0 };
-        let life = lua_integer(number(2)?);
-        let (token, number) = (self.worth(1)?, number(3)?);
-        Ok(Many { token, life, number, flags, written, read, marks, counters, now: 0 })
+        let (token, life, number) = (self.worth(1)?, number(2)?, number(3)?);
+        Ok(Many { token, life, number, flags, written, read, marks, counters, now: 0.0 })
     }
 
     /// The same with the server's time.
@@ -60,7 +58,7 @@ impl<'b> Body<'_, 'b> {
     }
 
     pub(super) fn at_this_time(&mut self, many: Many<'b>) -> Many<'b> {
-        let now = if many.read > 0 { self.clock() } else { 0 };
+        let now = if many.read > 0 { self.clock() as f64 } else { 0.0 };
         Many { now, ..many }
     }
 
@@ -73,7 +71,8 @@ impl<'b> Body<'_, 'b> {
         let held = self.get(self.key(place))?;
         let mut end = None;
         if held.as_deref() == Some(self.sentinel(target)?) {
-            end = self.zscore(self.named(place + 1)?, many.token)?.filter(|end| *end > many.now);
+            let score = self.zscore(self.named(place + 1)?, many.token)?;
+            end = score.map(|score| score as f64).filter(|end| *end > many.now);
         }
         Ok(Looked { held, end })
     }
@@ -84,44 +83,45 @@ impl<'b> Body<'_, 'b> {
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
         let mut last = (many.now + many.life).max(found.end.unwrap_or_default());
         let Some(held) = &found.held else {
-            let whole = last + 1 - many.now;
+            let whole = last + 1.0 - many.now;
             if self.exists(std::slice::from_ref(&set.to_vec())) == 1 {
                 self.delete_all(&[set])?;
             }
-            self.set_with_end(key, sentinel, whole.to_string().as_bytes())?;
+            self.set_with_end(key, sentinel, written(whole).as_bytes())?;
             let entered = self.enter(set, whole, &[(last, many.token)]);
             if entered.is_err() {
                 let _ = self.delete_all(&[key]);
             }
             return entered;
         };
-        let left = self.pttl_of(key);
+        let left = self.pttl_of(key) as f64;
         if *held == many.token {
             last = last.max(many.now + left);
-            let whole = last + 1 - many.now;
+            let whole = last + 1.0 - many.now;
             self.delete_all(&[set])?;
             self.enter(set, whole, &[(last, many.token)])?;
-            return self.set_with_end(key, sentinel, whole.to_string().as_bytes());
+            return self.set_with_end(key, sentinel, written(whole).as_bytes());
         }
-        let longest = self.longest(set)?;
-        let lost = (longest.is_none() && left > 1).then_some(many.now + left - 1);
-        let whole = last.max(longest.unwrap_or_default()).max(lost.unwrap_or_default()) + 1 - many.now;
-        if left >= 0 && left < whole {
-            self.pexpire(key, whole.to_string().as_bytes())?;
+        let longest = self.longest(set)?.map(|longest| longest as f64);
+        let lost = (longest.is_none() && left > 1.0).then_some(many.now + left - 1.0);
+        let whole = last.max(longest.unwrap_or_default()).max(lost.unwrap_or_default()) + 1.0 - many.now;
+        if left >= 0.0 && left < whole {
+            self.pexpire(key, written(whole).as_bytes())?;
         }
         match lost {
             Some(end) => self.enter(set, whole, &[(last, many.token), (end, b"lost")]),
             None => {
                 self.enter(set, whole, &[(last, many.token)])?;
-                self.drop_until(set, many.now)
+                self.drop_until(set, lua_integer(many.now))
             }
         }
     }
 
-    fn enter(&mut self, set: &[u8], whole: i64, scored: &[(Millis, &[u8])]) -> Result<(), Failure> {
-        let whole = whole.to_string();
+    fn enter(&mut self, set: &[u8], whole: f64, scored: &[(f64, &[u8])]) -> Result<(), Failure> {
+        let whole = written(whole);
         let is_there = self.pexpire(set, whole.as_bytes())?;
-        self.zadd(set, scored)?;
+        let scored: Vec<_> = scored.iter().map(|(score, member)| (lua_integer(*score), *member)).collect();
+        self.zadd(set, &scored)?;
         if !is_there {
             self.pexpire(set, whole.as_bytes())?;
         }
@@ -131,7 +131,7 @@ impl<'b> Body<'_, 'b> {
     /// `lengthen(key)`
     pub(super) fn lengthen_by(&mut self, many: &Many<'b>, key: &[u8]) -> Result<(), Failure> {
         let left = self.pttl_of(key);
-        if left >= 0 && left < many.life {
+        if left >= 0 && (left as f64) < many.life {
             self.pexpire(key, self.worth(2)?)?;
         }
         Ok(())
@@ -159,4 +159,9 @@ impl<'b> Body<'_, 'b> {
         }
         Ok(largest)
     }
+}
+
+/// A number as a script gives it to a command: one of 18 digits or more is no integer any more.
+pub(super) fn written(number: f64) -> String {
+    if number.abs() < 1e17 { format!("{number:.0}") } else { format!("{number:e}") }
 }

@@ -1,6 +1,6 @@
 //! The scripts of claims of several targets, written or read.
 
-use super::claim::{Looked, Many};
+use super::claim::{Looked, Many, written};
 use super::fleet::Standing;
 use super::plain::no_wrong_type;
 use super::{Body, LAST_FENCE, USED_UP};
@@ -242,11 +242,11 @@ impl<'b> Body<'_, 'b> {
         if held.as_deref() != Some(self.sentinel(target)?) || !self.zrem(set, many.token)? {
             return Ok(false);
         }
-        let left = self.longest(set)?.unwrap_or_default() - many.now;
-        if left <= 0 {
+        let left = self.longest(set)?.unwrap_or_default() as f64 - many.now;
+        if left <= 0.0 {
             self.delete_all(&[key, set])?;
         } else {
-            let left = (left + 1).to_string();
+            let left = written(left + 1.0);
             self.pexpire(key, left.as_bytes())?;
             self.pexpire(set, left.as_bytes())?;
         }
