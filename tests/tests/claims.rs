@@ -1,5 +1,5 @@
-//! The scripts of several targets, of shared ones and of seats on a real server: the tests of the model of a master, and what becomes of keys
-//! where a command inside a script is denied.
+//! The scripts of several targets, of shared ones and of seats on a real server: the tests of the
+//! model of a master, and what becomes of keys where a command inside a script is denied.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
