@@ -201,7 +201,12 @@ impl Lock {
         if let Phase::Held(held) = phase {
             held.unsettled.iter().for_each(|master| uncounted.insert(master));
         }
-        Some(Resumption { token: keys.token, fencing_token: keys.fence, uncounted })
+        Some(Resumption {
+            token: keys.token,
+            fencing_token: keys.fence,
+            uncounted,
+            of: self.base.targets.digest(),
+        })
     }
 
     pub(crate) fn attempts(&self) -> u32 {

@@ -120,6 +120,11 @@ impl Keys {
         }
     }
 
+    /// The same token claims something else.
+    pub(super) fn change_form(&mut self, base: &Base) {
+        self.claim = Claim::new(&base.targets, self.token, base.is_fenced, None);
+    }
+
     /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
     /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {

@@ -141,14 +141,32 @@ impl<E: Entropy> Machine<E> {
         let targets = let_go.targets.clone();
         for resource in targets.resources() {
             self.contenders.let_go(resource, &let_go, now);
-            while let Some(next) = self.next(resource, &mut let_go, now) {
-                if self.comes_to_front(resource, next.id) {
-                    self.begin(next.id, next.begin, now);
-                }
-                if !next.may_follow {
-                    break;
-                }
+            self.admit(resource, &mut let_go, now);
+        }
+    }
+
+    /// Those that there is room for come to the front of a resource.
+    fn admit(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) {
+        while let Some(next) = self.next(resource, let_go, now) {
+            if self.comes_to_front(resource, next.id) {
+                self.begin(next.id, next.begin, now);
             }
+            if !next.may_follow {
+                break;
+            }
+        }
+    }
+
+    /// A lock in front shares its resources from now on.
+    pub(super) fn shares(&mut self, id: LockId, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), place: Place::Front(_), .. }) = self.locks.get(id) else {
+            return;
+        };
+        let targets = lock.targets().clone();
+        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
+        for resource in targets.resources() {
+            self.contenders.share(resource, id);
+            self.admit(resource, &mut nothing, now);
         }
     }
 

@@ -154,6 +154,42 @@ impl Targets {
         }
     }
 
+    /// The same resources, with what is locked exclusively shared with readers.
+    pub(crate) fn downgraded(&self) -> Self {
+        let read = |resource: &Resource, mode: &Mode| match mode {
+            Mode::Exclusive => (resource.clone(), Mode::Shared(Group::READERS)),
+            mode => (resource.clone(), mode.clone()),
+        };
+        let mut all = self.iter().map(|(resource, mode)| read(resource, mode));
+        let first = all.next().unwrap_or_else(|| read(self.first(), &Mode::Exclusive));
+        Self(Inner::All(Arc::new(All { first, rest: all.collect() })))
+    }
+
+    /// A number that tells other targets and modes apart, for those that go on with a lock; zero for one resource that is locked exclusively.
+    /// (FNV-1a, Fowler, Noll and Vo 1991.)
+    pub(crate) fn digest(&self) -> u32 {
+        if self.as_one().is_some() {
+            return 0;
+        }
+        let mut hash = 0x811c_9dc5;
+        let mut add = |bytes: &[u8]| {
+            for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+                hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        for (resource, mode) in self.iter() {
+            add(resource.key());
+            match mode {
+                Mode::Exclusive => add(b"w"),
+                Mode::Shared(group) => {
+                    add(b"s");
+                    add(group.name());
+                }
+            }
+        }
+        hash.max(1)
+    }
+
     /// Returns the one resource, if that is all and is locked exclusively.
     pub(crate) fn as_one(&self) -> Option<&Resource> {
         match &self.0 {

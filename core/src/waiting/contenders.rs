@@ -311,6 +311,13 @@ impl Contenders {
         }
     }
 
+    /// A lock in front shares a resource with readers from now on.
+    pub(crate) fn share(&mut self, resource: &Resource, id: LockId) {
+        if let Some(contender) = self.by_resource.get_mut(resource) {
+            contender.front.share(id);
+        }
+    }
+
     /// A lock has let go of a resource: of what it was granted, if it was. [`Contenders::next`] tells who comes to the front.
     pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) {
         let Some(contender) = self.by_resource.get_mut(resource) else { return };

@@ -71,6 +71,14 @@ impl Front {
         }
     }
 
+    /// The one in front shares with readers.
+    pub(super) fn share(&mut self, id: LockId) {
+        if matches!(self, Self::One(one) if *one == id) {
+            *self = Self::Nobody;
+            self.add(id, &Mode::Shared(Group::READERS));
+        }
+    }
+
     pub(super) fn remove(&mut self, id: LockId) {
         let is_last = match self {
             Self::Nobody => false,
