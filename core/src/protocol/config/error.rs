@@ -53,6 +53,11 @@ pub enum ConfigError {
     /// A lock that was handed over is resumed as another one: of other resources, or shared where it
     /// was not.
     ResumedAsAnother,
+    /// A semaphore has no permit, or more than [`Targets::MAX_PERMITS`].
+    UnusablePermits {
+        /// How many.
+        permits: u32,
+    },
     /// A group's name is empty or longer than [`Group::MAX_BYTES`].
     UnusableGroup {
         /// Its length.
@@ -146,6 +151,7 @@ impl ConfigError {
             Self::TooManyTargets => "too_many_targets",
             Self::ConflictingGroups { .. } => "conflicting_groups",
             Self::ResumedAsAnother => "resumed_as_another",
+            Self::UnusablePermits { .. } => "unusable_permits",
             Self::UnusableGroup { .. } => "unusable_group",
             Self::ZeroTtl => "zero_ttl",
             Self::OversizedTtl { .. } => "oversized_ttl",
@@ -197,6 +203,9 @@ impl fmt::Display for ConfigError {
             Self::ResumedAsAnother => f.write_str(
                 "the lock was handed over as one of other resources, or shared in another way; request the same targets and resume it with that",
             ),
+            Self::UnusablePermits { permits } => {
+                write!(f, "the semaphore has {permits} permits; use 1 to {}", Targets::MAX_PERMITS)
+            }
             Self::UnusableGroup { bytes } => {
                 write!(f, "the group's name has {bytes} bytes; use 1 to {}", Group::MAX_BYTES)
             }
