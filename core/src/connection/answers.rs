@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::News;
-use crate::protocol::{Answer, MasterId, Request, Ticket};
+use crate::protocol::{Answer, MasterId, Request, Said, Ticket};
 
 /// Room for so many answers is kept when all have been taken; more is given back.
 const KEPT_ANSWERS: usize = 256;
@@ -16,6 +16,8 @@ pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
 #[derive(Clone, Debug)]
 pub(crate) enum Upward {
     Answer(Ticket, Answer),
+    /// What a master tells to somebody who only asks.
+    Told(Ticket, Box<Said>),
     News(News),
 }
 
@@ -30,6 +32,13 @@ impl Answers {
     pub(super) fn answer_to(&mut self, master: MasterId, request: &Request, answer: Answer) {
         if let Some(ticket) = request.ticket {
             self.answer(master, ticket, answer);
+        }
+    }
+
+    /// What a master says to an inspection.
+    pub(super) fn report_to(&mut self, master: MasterId, request: &Request, said: Said) {
+        if let Some(ticket) = request.ticket {
+            self.0.push_back((master, Upward::Told(ticket, Box::new(said))));
         }
     }
 

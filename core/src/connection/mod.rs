@@ -13,6 +13,7 @@ mod handshake;
 mod life;
 mod replies;
 mod sending;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod tracking;

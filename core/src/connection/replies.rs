@@ -100,6 +100,9 @@ impl Connection {
             self.tracked(on, reply);
             return Ok(());
         }
+        if request.action == Action::Inspect {
+            return self.told(&request, reply, answers);
+        }
         let meaning = match interpret(&request, self.config.fleet, self.is_tracked(), reply) {
             Ok(meaning) => meaning,
             Err(cause) => {
@@ -190,13 +193,13 @@ fn interpret(
             Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
         }
         (_, Reply::Integer(1)) => Ok(Answer::Yes),
-        (Action::Acquire | Action::Attend | Action::Undo, Reply::Array(fields)) => {
+        (Action::Acquire | Action::Attend | Action::Undo | Action::ForceRelease, Reply::Array(fields)) => {
             let quarantine = fleet.and_then(|fleet| read_quarantine(fields, fleet));
             match (request.action, quarantine) {
                 (Action::Acquire | Action::Attend, Some(cause)) => {
                     Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
                 }
-                (Action::Acquire | Action::Undo, None) => {
+                (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
                     read_holder(fields, watched).ok_or(Cause::UnexpectedReply)
                 }
                 _ => Err(Cause::UnexpectedReply),

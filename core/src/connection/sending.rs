@@ -76,11 +76,17 @@ impl Connection {
 
     /// Keeps a release to be sent again, not before `from`.
     pub(super) fn owe(&mut self, request: Request, from: Instant, now: Instant) {
+        if request.action == Action::Keep && request.ttl == Ttl::SHORTEST {
+            // Once more would be for ever, with a master that takes no writes. The key ends with its TTL.
+            return;
+        }
         if self.debts.len() >= self.config.max_in_flight_requests {
             self.debts.pop_front();
         }
         let until = now + request.ttl.as_duration();
-        let request = Request { ticket: None, action: Action::Release, ..request };
+        // What is to be kept for a while is not deleted before.
+        let action = if request.action == Action::Keep { Action::Keep } else { Action::Release };
+        let request = Request { ticket: None, action, ..request };
         self.debts.push_back(Debt { request, from, until });
     }
 
@@ -133,8 +139,11 @@ impl Connection {
     pub(super) fn pay_debts(&mut self, now: Instant, answers: &mut Answers) {
         while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
+            let left = Ttl::new(until.since(now)).ok();
+            // A key that was to be kept until now is to end now.
+            let left = left.or((request.action == Action::Keep).then_some(Ttl::SHORTEST));
             // Owed again if this connection ends too, but only for what remains.
-            if let Ok(ttl) = Ttl::new(until.since(now)) {
+            if let Some(ttl) = left {
                 self.send(&Request { ttl, ..request }, &mut Wording::default(), now, answers);
             }
         }

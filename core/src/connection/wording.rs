@@ -5,7 +5,8 @@ use bytes::BytesMut;
 use crate::protocol::{Action, FencingToken, Fleet, Request};
 use crate::wire::{
     self, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, Decimal, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO, put_argument,
+    EXTEND_FENCED, FORCE_RELEASE, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE, RELEASE, Script, UNDO,
+    put_argument,
 };
 
 /// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
@@ -61,6 +62,9 @@ impl Request {
             (Action::Heal, true, _) => Some(&HEAL_FENCED),
             (Action::Release, ..) => Some(&RELEASE),
             (Action::Undo, ..) => Some(&UNDO),
+            (Action::Keep, ..) => Some(&KEEP),
+            (Action::Inspect, ..) => Some(&INSPECT),
+            (Action::ForceRelease, ..) => Some(&FORCE_RELEASE),
             (Action::Attend, ..) => Some(&ATTEND),
             (Action::Open, ..) => Some(&OPEN),
         }
@@ -111,7 +115,7 @@ impl Request {
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
         let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire);
         let marker = guarded.filter(|_| !is_about_marker).map(|_| Fleet::MARKER);
-        let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal);
+        let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal | Action::Keep);
         let raises =
             self.claim.is_fenced() && matches!(self.action, Action::Raise | Action::Extend | Action::Heal);
         let keys = 1 + u64::from(counts) + u64::from(marker.is_some());

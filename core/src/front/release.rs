@@ -6,12 +6,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, ReleaseOutcome, TooManyLocks};
 
-/// The future of [`Guard::release`](super::Guard::release) and [`Locker::release`](super::Locker::release).
+/// The future of [`Guard::release`](super::Guard::release),
+/// [`Guard::release_after`](super::Guard::release_after) and
+/// [`Locker::release`](super::Locker::release).
 ///
 /// # Cancel safety
 /// The release was sent before this future existed. Dropping it only forgoes the outcome.
@@ -19,6 +22,7 @@ use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, Rele
 pub struct Release {
     handle: Handle,
     state: State,
+    keeps_for: Option<Duration>,
 }
 
 enum State {
@@ -36,12 +40,25 @@ enum State {
 impl Release {
     /// A release that has been sent; `loss` is how the lock was lost before.
     pub(super) fn new(handle: Handle, slot: Arc<Slot>, id: LockId, loss: Option<LossCause>) -> Self {
-        Self { handle, state: State::Sent { id, slot, loss } }
+        Self { handle, state: State::Sent { id, slot, loss }, keeps_for: None }
     }
 
     /// A release that could not be sent.
     pub(super) fn refused(handle: Handle, error: ReleaseError) -> Self {
-        Self { handle, state: State::Refused(error) }
+        Self { handle, state: State::Refused(error), keeps_for: None }
+    }
+
+    /// The same, of keys that stay for this long.
+    pub(super) fn keeping(mut self, keeps_for: Option<Duration>) -> Self {
+        self.keeps_for = keeps_for;
+        self
+    }
+
+    /// Returns for how long the keys stay, from when the release was sent, if it is one of
+    /// [`Guard::release_after`](super::Guard::release_after) whose time was not over. `None` is an
+    /// ordinary release.
+    pub fn keeps_for(&self) -> Option<Duration> {
+        self.keeps_for
     }
 
     /// Blocks the calling thread until the masters have answered.
@@ -108,8 +125,9 @@ pub enum ReleaseError {
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),
-    /// The resource given to [`Locker::release`](super::Locker::release) is invalid. Nothing was
-    /// sent.
+    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the time
+    /// given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
+    /// live. Nothing was sent.
     Invalid(ConfigError),
     /// As many locks are held or waited for as the configuration allows, so
     /// [`Locker::release`](super::Locker::release) sent nothing.

@@ -111,6 +111,15 @@ impl Shared {
         handed
     }
 
+    /// Ends a lock without touching its keys.
+    pub(super) fn abandon(&self, id: LockId) {
+        self.engine.change(|running, now| {
+            running.machine.hand_over(id, now);
+            running.forget(id);
+        });
+        self.flush();
+    }
+
     /// The driver is gone: nothing is read any more, so all that wait are told.
     pub(super) fn driver_ended(&self) {
         self.outbox.end_gathering(self);

@@ -19,7 +19,7 @@ use crate::protocol::{ConfigBuilder, LockId, Resource, Resumption};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+    EXTEND_FENCED, FORCE_RELEASE, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE, RELEASE, Script, UNDO,
 };
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.

@@ -19,8 +19,12 @@ pub(super) struct LetGo {
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
-        if let Some(Slot { task: Task::Bootstrap(bootstrap), .. }) = self.locks.get_mut(id) {
-            return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+        let effects = &mut effects!(self, now);
+        match self.locks.get_mut(id).map(|slot| &mut slot.task) {
+            Some(Task::Bootstrap(bootstrap)) => return bootstrap.answer(master, round, answer, effects),
+            Some(Task::Inquiry(inquiry)) => return inquiry.answer(master, answer, effects),
+            Some(Task::Clearance(clearance)) => return clearance.answer(master, answer, effects),
+            Some(Task::Lock(_)) | None => {}
         }
         self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }

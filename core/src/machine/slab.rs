@@ -64,6 +64,11 @@ impl<T> Slab<T> {
         self.place_mut(id.index()).filter(|place| place.generation == id.generation)?.value.as_mut()
     }
 
+    /// All that there are, in no order that means anything.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().filter_map(|place| place.value.as_ref())
+    }
+
     pub(super) fn remove(&mut self, id: LockId) {
         let Some(place) = self.place_mut(id.index()) else { return };
         if place.generation == id.generation && place.value.take().is_some() {

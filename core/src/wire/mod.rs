@@ -27,7 +27,7 @@ pub use script::ALL;
 pub(crate) use script::ScriptSet;
 pub use script::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, EXTEND, EXTEND_FENCED,
-    HEAL_FENCED, OPEN, RAISE, RELEASE, RELEASE_SCRIPT, Script, UNDO,
+    FORCE_RELEASE, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE, RELEASE, RELEASE_SCRIPT, Script, UNDO,
 };
 pub use server_error::{Code, ServerError};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use quorlock_core::internals::{
     ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+    EXTEND_FENCED, FORCE_RELEASE, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE, RELEASE, Script, UNDO,
 };
 
 /// A command with its arguments.
@@ -48,6 +48,12 @@ pub enum CommandKind {
     Open,
     /// The script that requests a lock and tells which other token holds the key.
     AcquireReading,
+    /// The script that lets go of a lock whose key lives on for a while.
+    Keep,
+    /// The script that tells what is at a lock's key, and how the server is.
+    Inspect,
+    /// The script that deletes the key of a named holder.
+    ForceRelease,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -109,6 +115,7 @@ impl Command {
         match self.kind() {
             CommandKind::Set => self.argument(2),
             CommandKind::Attend | CommandKind::Open => None,
+            CommandKind::Inspect | CommandKind::ForceRelease => None,
             _ => self.script_value(1),
         }
     }
@@ -165,6 +172,9 @@ impl CommandKind {
             Self::Attend => "ATTEND",
             Self::Open => "OPEN",
             Self::AcquireReading => "ACQUIRE READING",
+            Self::Keep => "KEEP",
+            Self::Inspect => "INSPECT",
+            Self::ForceRelease => "FORCE RELEASE",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -196,7 +206,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 12] = [
+const SCRIPTS: [(&Script, CommandKind); 15] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -209,6 +219,9 @@ const SCRIPTS: [(&Script, CommandKind); 12] = [
     (&ATTEND, CommandKind::Attend),
     (&OPEN, CommandKind::Open),
     (&ACQUIRE_READING, CommandKind::AcquireReading),
+    (&KEEP, CommandKind::Keep),
+    (&INSPECT, CommandKind::Inspect),
+    (&FORCE_RELEASE, CommandKind::ForceRelease),
 ];
 
 /// The kinds that are commands of the server.
@@ -237,11 +250,12 @@ mod tests {
                 ["EVALSHA", &script.sha1_hex.to_ascii_uppercase(), "1", "invoice:42", "token"],
             ];
             let is_lock = !matches!(kind, CommandKind::Attend | CommandKind::Open);
+            let has_token = is_lock && !matches!(kind, CommandKind::Inspect | CommandKind::ForceRelease);
             for arguments in sent {
                 let command = Command::new(arguments);
                 assert_eq!(command.kind(), kind);
                 assert_eq!(command.key(), is_lock.then_some(&b"invoice:42"[..]));
-                assert_eq!(command.token(), is_lock.then_some(&b"token"[..]));
+                assert_eq!(command.token(), has_token.then_some(&b"token"[..]));
             }
         }
         assert_eq!(Command::new(["EVAL", "return 1", "0"]).kind(), CommandKind::Other);

@@ -4,6 +4,8 @@
 
 mod fence;
 mod fleet;
+mod inspect;
+mod keep;
 mod plain;
 
 use quorlock_core::internals::Script;
@@ -86,6 +88,9 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         CommandKind::Attend => body.attend(),
         CommandKind::Open => body.open(),
         CommandKind::AcquireReading => body.acquire_reading(),
+        CommandKind::Keep => body.keep(),
+        CommandKind::Inspect => body.inspect(),
+        CommandKind::ForceRelease => body.force_release(),
         _ => Err(UNKNOWN_SCRIPT),
     }
 }
