@@ -19,7 +19,7 @@
 //!    shorten none. If too few masters answer, the lock stays as valid as it was. If too many say
 //!    "not yours", its holder is told at once.
 //! 6. A release compares the token and deletes the key on all masters, and tells whether the lock
-//!    was ours until then.
+//!    was ours until then. A release for later leaves the key the rest of a least time to hold.
 //!
 //! There is no socket, no clock, no source of randomness, no thread and no async runtime in this
 //! crate: all of that is handed in. The same inputs give the same outputs, byte for byte. The

@@ -167,6 +167,20 @@ fn a_copy_of_the_token_is_of_no_use_any_more() {
 }
 
 #[test]
+fn the_key_of_another_keeps_its_life() {
+    let mut world = World::of(3);
+    let lock = world.hold(&wanted(ms(10_000)));
+    let theirs = world.now + ms(3_000);
+    world.masters[0].forget_keys();
+    world.masters[0].hold_by_another(KEY, Some(theirs));
+    world.masters[1].forget_keys();
+    release_after(&mut world, lock, MINUTE);
+    assert_eq!(world.next_event(), Event::Released { lock, outcome: ReleaseOutcome::NotOurs });
+    world.pass(ms(10));
+    assert_eq!(ends(&world)[..2], [Some(theirs), None]);
+}
+
+#[test]
 fn a_lock_that_is_lost_is_not_kept() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(1_000)));
