@@ -63,7 +63,7 @@ pub const ALL: [&Script; 15] = [
 /// A script and the name by which a server knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Script {
-    /// Its bit in a [`ScriptSet`], which no other one has.
+    /// A number below 64, which no other one has.
     pub number: u8,
     /// What it does, for messages.
     pub name: &'static str,
