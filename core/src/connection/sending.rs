@@ -77,7 +77,8 @@ impl Connection {
     /// Keeps a release to be sent again, not before `from`.
     pub(super) fn owe(&mut self, request: Request, from: Instant, now: Instant) {
         if request.action == Action::Keep && request.ttl == Ttl::SHORTEST {
-            // Once more would be for ever, with a master that takes no writes. The key ends with its TTL.
+            // Once more would be for ever, with a master that takes no writes. The key ends with its
+            // TTL.
             return;
         }
         if self.debts.len() >= self.config.max_in_flight_requests {

@@ -62,7 +62,8 @@ fn read(fields: &[Reply<'_>]) -> Option<Said> {
             let digits = std::str::from_utf8(digest.get(..16)?).ok()?;
             SaidKey::Held {
                 fingerprint: u64::from_str_radix(digits, 16).ok()?,
-                // -1 never expires (Redis command page of PTTL). The script reads the key and its end at one instant.
+                // -1 never expires (Redis command page of PTTL). The script reads the key and its
+                // end at one instant.
                 remaining: u64::try_from(*left).ok().map(Duration::from_millis),
                 is_ours: *ours == 1,
             }

@@ -14,8 +14,8 @@ use crate::protocol::{ConfigError, ForceReleaseError, ForceReleased, Resource};
 /// The future of [`Locker::force_release`](super::Locker::force_release).
 ///
 /// # Cancel safety
-/// Nothing is sent before the first poll. If the future is dropped after it, keys may be deleted all
-/// the same.
+/// Nothing is sent before the first poll. If the future is dropped after it, keys may be deleted
+/// all the same.
 #[must_use = "futures do nothing until they are polled"]
 pub struct ForceReleasing {
     handle: Handle,
@@ -34,7 +34,8 @@ impl ForceReleasing {
     /// [`ForceReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<ForceReleased, ForceReleaseError> {
         let handle = self.handle.clone();

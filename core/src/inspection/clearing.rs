@@ -9,14 +9,15 @@ use crate::protocol::{
 };
 use crate::wire::ServerError;
 
-/// How often a master is asked to delete a key because another token stood there when it was to delete the one that it had named. Each try is for a
-/// lock that changed hands within a round trip: fewer give up on a lock that is merely busy, more keep on where clients never leave it alone.
+/// How often a master is asked to delete a key because another token stood there when it was to
+/// delete the one that it had named. Each try is for a lock that changed hands within a round trip:
+/// fewer give up on a lock that is merely busy, more keep on where clients never leave it alone.
 const TRIES: u8 = 8;
 
 /// Has all masters delete a lock's key.
 ///
-/// Each is asked twice: it names the holder's fingerprint, and then deletes the key of that holder. So a request that a stopped server executes
-/// late does nothing to a later holder.
+/// Each is asked twice: it names the holder's fingerprint, and then deletes the key of that holder.
+/// So a request that a stopped server executes late does nothing to a later holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Clearance {
     id: LockId,
@@ -43,7 +44,8 @@ impl Clearance {
         clearance
     }
 
-    /// Asks these masters to delete the key of the holder with this fingerprint, or only to name it.
+    /// Asks these masters to delete the key of the holder with this fingerprint, or only to name
+    /// it.
     fn ask(&self, masters: MasterSet, fingerprint: Option<u64>, effects: &mut Effects<'_>) {
         let digits = fingerprint.map(|fingerprint| format!("{fingerprint:016x}")).unwrap_or_default();
         let claim = Claim::asking(&self.resource, digits.as_bytes());

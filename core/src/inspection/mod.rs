@@ -1,8 +1,9 @@
 //! What masters say of a lock: asking them, and having its keys deleted, whoever holds it.
 //!
-//! Rules of this room: its tasks know answers and orders, like a lock, and no connections. Each asks all masters and waits for all of them, for as
-//! long as the connections give each request; what a master says late, while others are awaited, replaces its silence. They never learn a token:
-//! masters compare, and tell fingerprints.
+//! Rules of this room: its tasks know answers and orders, like a lock, and no connections. Each
+//! asks all masters and waits for all of them, for as long as the connections give each request;
+//! what a master says late, while others are awaited, replaces its silence. They never learn a
+//! token: masters compare, and tell fingerprints.
 
 mod clearing;
 mod verdict;

@@ -95,8 +95,9 @@ mod tests {
         Said { key, server: ServerFacts::default(), marker }
     }
 
-    /// What masters with these letters amount to: a holder's letter for its key, `.` for none, `?` for silence, `q` for a quarantine, `x` for
-    /// another type. The first of a holder's keys lives for a second, the next for two, and so on.
+    /// What masters with these letters amount to: a holder's letter for its key, `.` for none, `?`
+    /// for silence, `q` for a quarantine, `x` for another type. The first of a holder's keys lives
+    /// for a second, the next for two, and so on.
     fn verdict(masters: &str) -> Verdict {
         let second = Duration::from_secs(1);
         let mut lives = [0, 0, 0];

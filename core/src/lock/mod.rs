@@ -159,7 +159,7 @@ impl Lock {
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
-    /// Releases a lock that another locker was granted; its keys live for as long as that, if it is anything.
+    /// Releases a lock that another locker was granted. With a life its keys stay for that long.
     pub(crate) fn released(
         id: LockId,
         resource: &Resource,

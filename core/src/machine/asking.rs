@@ -11,7 +11,8 @@ impl<E: Entropy> Machine<E> {
     /// Asks all masters what they have of a lock, and changes nothing there. It ends with
     /// [`Event::Inspected`](super::Event::Inspected) when each has answered, or cannot.
     ///
-    /// Keys with the token of a lock that this machine holds are called ours, and keys with `token`, too.
+    /// Keys with the token of a lock that this machine holds are called ours, and keys with
+    /// `token`, too.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.

@@ -9,16 +9,19 @@ use crate::protocol::{Config, ConfigError, Entropy, LockId, Resource, Token, Too
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
-    /// Releases a lock, but not before it has been held for `at_least` since its grant: until then its keys stay, and end by themselves. It ends with
-    /// [`Event::Released`](super::Event::Released) as [`release`](Self::release) does, whose outcome then says that a quorum of masters held the
-    /// lock for us and keeps the keys. Returns for how long they stay; `None` if the time is over, and this is an ordinary release.
+    /// Releases a lock, but not before it has been held for `at_least` since its grant: until then
+    /// its keys stay, and end by themselves. It ends with
+    /// [`Event::Released`](super::Event::Released) as [`release`](Self::release) does, whose
+    /// outcome then says that a quorum of masters held the lock for us and keeps the keys. Returns
+    /// for how long they stay; `None` if the time is over, and this is an ordinary release.
     ///
-    /// The keys live a little longer than that, by the drift of a TTL as long ([`Ttl::drift`]), so that no master's clock ends them early. A master that does not answer
-    /// is told once it can be reached again: to keep the key for what is left, or to end it.
+    /// The keys live a little longer than that, by the drift of a TTL as long ([`Ttl::drift`]), so
+    /// that no master's clock ends them early. A master that does not answer is told once it can be
+    /// reached again: to keep the key for what is left, or to end it.
     ///
     /// # Errors
-    /// [`ConfigError::OversizedTtl`] and [`ConfigError::TtlAboveFleet`] if the rest is longer than any key may live. The lock is as it was, and nothing
-    /// was sent.
+    /// [`ConfigError::OversizedTtl`] and [`ConfigError::TtlAboveFleet`] if the rest is longer than
+    /// any key may live. The lock is as it was, and nothing was sent.
     pub fn release_after(
         &mut self,
         lock: LockId,
@@ -38,7 +41,8 @@ impl<E: Entropy> Machine<E> {
         Ok(Some(left))
     }
 
-    /// As [`release_token`](Self::release_token), but the keys stay for `life` from now, and end by themselves.
+    /// As [`release_token`](Self::release_token), but the keys stay for `life` from now, and end by
+    /// themselves.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -59,8 +63,9 @@ impl<E: Entropy> Machine<E> {
     }
 }
 
-/// The life of a key that is to stay for `left`. A master whose clock is fast must not end it early, and a master under the restart guard waits for no key that
-/// lives longer than the longest TTL.
+/// The life of a key that is to stay for `left`. A master whose clock is fast must not end it
+/// early, and a master under the restart guard waits for no key that lives longer than the longest
+/// TTL.
 pub(crate) fn kept_life(config: &Config, left: Duration) -> Result<Ttl, ConfigError> {
     let longest = config.longest_ttl();
     if left > longest.as_duration() {

@@ -40,7 +40,8 @@ impl Slot {
     /// When it has something to do, or its contender for it.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        // What is no lock has none: each of its requests is answered in the time that the connection gives it.
+        // What is no lock has none: each of its requests is answered in the time that the connection
+        // gives it.
         let ours = self.task.as_lock().and_then(Lock::deadline);
         let next_attempt = match &self.place {
             Place::Front { next_attempt } => *next_attempt,

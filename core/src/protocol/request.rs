@@ -37,7 +37,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it takes the key away, at once or in a while; such requests are kept for a master that cannot be reached.
+    /// Whether it takes the key away, at once or in a while; such requests are kept for a master
+    /// that cannot be reached.
     pub fn clears(self) -> bool {
         matches!(self, Self::Release | Self::Undo | Self::Keep)
     }

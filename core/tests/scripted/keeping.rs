@@ -96,7 +96,8 @@ fn a_time_that_is_over_means_an_ordinary_release() {
 fn renewal_ends_and_an_extension_that_is_executed_behind_the_release_lengthens_nothing() {
     let mut world = World::of(3);
     let lock = world.hold(&Acquire { renew_for: Some(MINUTE), ..wanted(ms(3_000)) });
-    // The script is not known any more, so that the extension is repeated, behind what was sent meanwhile.
+    // The script is not known any more, so that the extension is repeated, behind what was sent
+    // meanwhile.
     world.each(|master| {
         master.forget_scripts();
         master.flow = Flow::RepliesHeld;

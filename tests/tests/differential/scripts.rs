@@ -9,8 +9,8 @@ use crate::commands::{Arguments, arguments, key, life, token};
 use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
-/// `n` a number that the counter may have, `d` a token's digest, and `f` the two numbers of a fleet. INSPECT is not among them: its answer tells
-/// which server it is.
+/// `n` a number that the counter may have, `d` a token's digest, and `f` the two numbers of a fleet.
+/// INSPECT is not among them: its answer tells which server it is.
 const SCRIPTS: [(CommandKind, &str, &str); 14] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),

@@ -80,7 +80,8 @@ pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
-/// Connects to masters that are asked about a lock of this name. Each has a second to be connected, and one for each answer.
+/// Connects to masters that are asked about a lock of this name. Each has a second to be connected,
+/// and one for each answer.
 pub(crate) fn ask(terms: Terms<'_>, name: &[u8], client: &str) -> Result<Locker, Refusal> {
     let patience = Duration::from_secs(1);
     let builder = configuration(terms, client).connect_timeout(patience).request_timeout(patience);

@@ -1,4 +1,5 @@
-//! `quorlock status`: what each master says about a lock, and what that amounts to. Nothing is changed.
+//! `quorlock status`: what each master says about a lock, and what that amounts to. Nothing is
+//! changed.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::ending::{FREE, NO_QUORUM, Refusal, SPLIT, USAGE};
 use crate::output::{Output, Verbosity, print, without_control};
 use crate::{json, lock};
 
-/// Prints it. `token` is the one that the environment has for the lock, if there is one. The exit code.
+/// Prints it. `token` is the one that the environment has for the lock, if there is one. The exit
+/// code.
 pub(crate) fn status(arguments: &StatusArguments, token: Option<Token>) -> u8 {
     let name = arguments.resource.as_bytes();
     let terms = Terms::plain(&arguments.masters, &arguments.resource);

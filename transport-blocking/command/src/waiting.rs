@@ -51,7 +51,8 @@ pub(crate) trait Hold {
     /// Leaves it to whoever knows the token. The error is the sentence to say if it is not held any more.
     fn hand_over(self) -> Result<(), String>;
 
-    /// Gives it back, within a bounded time; others are kept out until so much time since the grant has passed.
+    /// Gives it back, within a bounded time; others are kept out until so much time since the grant
+    /// has passed.
     fn release(self, at_least: Option<Duration>) -> Released;
 }
 

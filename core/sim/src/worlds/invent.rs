@@ -87,7 +87,8 @@ impl Plan {
                 plan.faults.push((when, Fault::Cut { client, master }));
             }
         }
-        // And these, so that all else is as it was before a lock could keep others out behind its release.
+        // And these, so that all else is as it was before a lock could keep others out behind its
+        // release.
         if random.one_in(4) {
             let longest = plan.longest_ttl().min(ms(1_500));
             for step in plan.steps_mut().flatten() {

@@ -24,7 +24,8 @@ impl Observer {
 }
 
 impl State {
-    /// Nobody may hold what is kept, before its time is over by the clock of the client that let go of it.
+    /// Nobody may hold what is kept, before its time is over by the clock of the client that let go
+    /// of it.
     pub(super) fn look_at_kept(&mut self) {
         let (now, clients) = (self.now, &self.clients);
         let Observer { kept, held, .. } = &mut self.observer;

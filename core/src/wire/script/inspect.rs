@@ -1,13 +1,17 @@
-//! What a master has at a lock's key, for somebody who only asks; and deleting it, whoever holds it.
+//! What a master has at a lock's key, for somebody who only asks; and deleting it, whoever holds
+//! it.
 
 use super::Script;
 
-/// Tells what KEYS\[1\] is, and how the master is. It writes nothing. ARGV\[1\] are the tokens that are ours, one behind the other with a space between.
+/// Tells what KEYS\[1\] is, and how the master is. It writes nothing. ARGV\[1\] are the tokens that
+/// are ours, one behind the other with a space between.
 ///
-/// The first four values of the answer are about the key: `free`, `held` or `other`, the digest of its value as refusals tell it, its PTTL, and 1 if
-/// the value is one of ours. The others are about the server: the seconds and microseconds of its clock, the restart guard's marker, and `INFO server` and
-/// `INFO replication`. Each of these may be denied to us, and is empty then; for the marker it says so. The marker is read without being named as a key,
-/// so that a user who may not read it can still ask.
+/// The first four values of the answer are about the key: `free`, `held` or `other`, the digest of
+/// its value as refusals tell it, its PTTL, and 1 if the value is one of ours. The others are about
+/// the server: the seconds and microseconds of its clock, the restart guard's marker, and `INFO
+/// server` and `INFO replication`. Each of these may be denied to us, and is empty then; for the
+/// marker it says so. The marker is read without being named as a key, so that a user who may not
+/// read it can still ask.
 pub const INSPECT: Script = Script {
     number: 19,
     name: "inspect",
@@ -34,10 +38,12 @@ return {kind, digest, left, ours, clock[1] or '', clock[2] or '', marker or '', 
     sha1_hex: "01b31c49d79619a028ab03cf854b24ed1679a52c",
 };
 
-/// Deletes KEYS\[1\] if the digest of its value begins with ARGV\[1\], which has 16 digits. Answers 1 if it did, 0 if there is no key, and who
-/// holds it if that is anybody else. A key of a foreign type answers GET's WRONGTYPE.
+/// Deletes KEYS\[1\] if the digest of its value begins with ARGV\[1\], which has 16 digits. Answers
+/// 1 if it did, 0 if there is no key, and who holds it if that is anybody else. A key of a foreign
+/// type answers GET's WRONGTYPE.
 ///
-/// So it is asked twice: without digits it only tells them. A request that a stopped server executes late finds another token, and deletes nothing.
+/// So it is asked twice: without digits it only tells them. A request that a stopped server
+/// executes late finds another token, and deletes nothing.
 pub const FORCE_RELEASE: Script = Script {
     number: 20,
     name: "force release",

@@ -2,13 +2,16 @@
 
 use super::Script;
 
-/// Lets go of KEYS\[1\], if it holds the token ARGV\[1\], but keeps it for ARGV\[2\] milliseconds from now: longer than it would live, or shorter. Answers
-/// 1 if it did or has done so before, 0 if the lock is not ours.
+/// Lets go of KEYS\[1\], if it holds the token ARGV\[1\], but keeps it for ARGV\[2\] milliseconds
+/// from now: longer than it would live, or shorter. Answers 1 if it did or has done so before, 0 if
+/// the lock is not ours.
 ///
-/// Besides a release, nothing else shortens a key's life. The value becomes the SHA-1 of the token, the same on all masters: an extension, a release or
-/// a repeat of the acquisition that is executed behind it finds a key that is not ours. A repeat of this one only shortens the life: of several that were
-/// sent one after the other, and executed late, the one that comes nearest to the end that all of them mean counts. The life is set first, because a
-/// server without memory refuses the `SET` only before a script's first write. Errors as in [`RELEASE`](super::RELEASE).
+/// Besides a release, nothing else shortens a key's life. The value becomes the SHA-1 of the token,
+/// the same on all masters: an extension, a release or a repeat of the acquisition that is executed
+/// behind it finds a key that is not ours. A repeat of this one only shortens the life: of several
+/// that were sent one after the other, and executed late, the one that comes nearest to the end
+/// that all of them mean counts. The life is set first, because a server without memory refuses the
+/// `SET` only before a script's first write. Errors as in [`RELEASE`](super::RELEASE).
 pub const KEEP: Script = Script {
     number: 18,
     name: "keep",

@@ -107,8 +107,9 @@ pub const RELEASE_SCRIPT: &str = RELEASE.text;
 
 /// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if it holds it, 0 if not.
 ///
-/// Nothing but a release, at once or in a while ([`KEEP`]), shortens a key's life: a key that lives longer already, or has no end (a PTTL of -1),
-/// is left as it is, so that a late or shorter extension does no harm. It never creates a key. Errors as in [`RELEASE`].
+/// Nothing but a release, at once or in a while ([`KEEP`]), shortens a key's life: a key that lives
+/// longer already, or has no end (a PTTL of -1), is left as it is, so that a late or shorter
+/// extension does no harm. It never creates a key. Errors as in [`RELEASE`].
 pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",

@@ -27,7 +27,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE', KEYS[1], ARGV[2]) end`
+    /// `if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE', KEYS[1],
+    /// ARGV[2]) end`
     fn shorten(&mut self) -> Result<(), Failure> {
         let left = self.pttl();
         let wanted = self.value(2);
@@ -45,7 +46,8 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// `PEXPIRE KEYS[1] ARGV[2]`, and `SET` with the same life. Behind the first write a script is not refused for memory.
+    /// `PEXPIRE KEYS[1] ARGV[2]`, and `SET` with the same life. Behind the first write a script is
+    /// not refused for memory.
     fn let_live(&mut self, kept: &[u8]) -> Result<(), Failure> {
         let (Some(key), Some(life)) = (self.key(1), self.value(2)) else { return Err(NO_ARGUMENT) };
         self.call.master.takes_writes()?;
