@@ -19,12 +19,17 @@ pub(super) struct LetGo {
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
-        let effects = &mut effects!(self, now);
         match self.locks.get_mut(id).map(|slot| &mut slot.task) {
-            Some(Task::Bootstrap(bootstrap)) => return bootstrap.answer(master, round, answer, effects),
-            Some(Task::Inquiry(inquiry)) => return inquiry.answer(master, answer, effects),
-            Some(Task::Clearance(clearance)) => return clearance.answer(master, answer, effects),
             Some(Task::Lock(_)) | None => {}
+            Some(Task::Bootstrap(bootstrap)) => {
+                return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+            }
+            Some(Task::Inquiry(inquiry)) => {
+                return inquiry.answer(master, answer, &mut effects!(self, now));
+            }
+            Some(Task::Clearance(clearance)) => {
+                return clearance.answer(master, answer, &mut effects!(self, now));
+            }
         }
         self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }
