@@ -127,6 +127,13 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Fleet;
+    use crate::wire::INSPECT;
+
+    #[test]
+    fn the_script_reads_the_marker_of_the_restart_guard() {
+        assert!(INSPECT.text.contains(&format!("redis.pcall('GET', '{}')", Fleet::MARKER)));
+    }
 
     #[test]
     fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {

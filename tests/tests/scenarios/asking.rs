@@ -156,6 +156,15 @@ pub(crate) fn a_least_time_that_is_over_is_an_ordinary_release(transport: &Trans
     assert_eq!(release.wait(), Ok(()));
     no_key(&masters, "job");
 
+    // Longer than any key may live: nothing is sent, and the keys are left to the TTL.
+    let guard = locker.lock("long").wait().unwrap();
+    held_on(&masters, &guard, 3);
+    let watch = guard.watch();
+    let error = guard.release_after(TTL * 60 * 24 * 400).wait().unwrap_err();
+    assert!(matches!(error, ReleaseError::Invalid(_)), "{error}");
+    assert_eq!(watch.check(), Err(LossCause::Released));
+    assert!(masters.iter().all(|master| master.pttl("long") > 30_000));
+
     let handed = locker.lock("handed").wait().unwrap();
     held_on(&masters, &handed, 3);
     let proof = handed.hand_over().unwrap();

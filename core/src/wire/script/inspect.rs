@@ -58,3 +58,24 @@ if string.sub(redis.sha1hex(string.sub(held, 1, 64)), 1, 16) == ARGV[1] then ret
     ),
     sha1_hex: "cce3a55c4495ce4492c1f0de4d069b5cd65e1c06",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_writes_nothing() {
+        let calls = INSPECT.text.split("('").skip(1).filter_map(|call| call.split('\'').next());
+        let mut commands: Vec<_> =
+            calls.filter(|word| word.chars().all(|it| it.is_ascii_uppercase())).collect();
+        commands.sort_unstable();
+        assert_eq!(commands, ["GET", "GET", "INFO", "INFO", "PTTL", "TIME"]);
+    }
+
+    #[test]
+    fn a_key_is_deleted_only_where_its_holder_was_named() {
+        let named = "string.sub(redis.sha1hex(string.sub(held, 1, 64)), 1, 16) == ARGV[1] then return redis.call('DEL'";
+        assert!(FORCE_RELEASE.text.contains(named));
+        assert_eq!(FORCE_RELEASE.text.matches("DEL").count(), 1);
+    }
+}

@@ -31,3 +31,31 @@ if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) the
 return 0",
     sha1_hex: "682899f37080e9cd102aaa1d130e4f5d1edaa44c",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands that a part of the script calls, but for those that only read.
+    fn writes(part: &str) -> Vec<&str> {
+        let calls = part.split("call('").skip(1).filter_map(|call| call.split('\'').next());
+        calls.filter(|command| !matches!(*command, "GET" | "PTTL")).collect()
+    }
+
+    #[test]
+    fn it_gives_up_the_token_where_that_is_ours_and_touches_no_other_key() {
+        let (before, rest) = KEEP.text.split_once("if held == ARGV[1] then\n").unwrap();
+        let (ours, rest) = rest.split_once("\nend\n").unwrap();
+        let (kept, behind) =
+            rest.strip_prefix("if held == kept then\n").unwrap().split_once("\nend\n").unwrap();
+        assert_eq!((writes(before), writes(behind)), (vec![], vec![]));
+        assert_eq!((writes(ours), writes(kept)), (vec!["PEXPIRE", "SET"], vec!["PEXPIRE"]));
+        assert!(ours.contains("'SET', KEYS[1], kept, 'PX', ARGV[2]"));
+    }
+
+    #[test]
+    fn a_repeat_moves_the_end_of_a_kept_key_only_towards_now() {
+        let shortens = "'PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE'";
+        assert!(KEEP.text.contains(shortens));
+    }
+}
