@@ -129,6 +129,14 @@ impl Shared {
         self.outbox.flush_now(self);
     }
 
+    /// Ends a lock without touching its keys.
+    pub(super) fn leave_keys(&self, id: LockId) {
+        self.command(|engine, now| {
+            engine.machine.hand_over(id, now);
+            engine.forget(id);
+        });
+    }
+
     /// The driver is gone: nothing is read any more, so all that wait are told.
     pub(super) fn driver_ended(&self) {
         self.outbox.end_gathering(self);

@@ -142,7 +142,7 @@ impl<E: Entropy> Machine<E> {
     ) -> Result<LockId, TooManyLocks> {
         self.check_room()?;
         let id = self.locks.next_id();
-        let lock = Lock::released(id, targets, token, &mut effects!(self, now));
+        let lock = Lock::released(id, targets, token, None, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
         self.changed(id, false);
         self.settle(now);
@@ -167,7 +167,7 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    fn check_room(&self) -> Result<(), TooManyLocks> {
+    pub(super) fn check_room(&self) -> Result<(), TooManyLocks> {
         let limit = self.config.max_locks;
         if self.locks.len() >= limit { Err(TooManyLocks { limit }) } else { Ok(()) }
     }

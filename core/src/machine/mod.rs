@@ -20,7 +20,9 @@ macro_rules! effects {
     };
 }
 
+mod asking;
 mod commands;
+mod keeping;
 mod locks;
 mod output;
 mod routing;
@@ -33,6 +35,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+pub use keeping::KeepError;
+pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
 use self::slot::Slot;
@@ -53,8 +57,10 @@ use crate::waiting::{Contenders, LetGo};
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
 ///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
-///   [`release`](Self::release), [`release_token`](Self::release_token), [`cancel`](Self::cancel),
-///   [`bootstrap`](Self::bootstrap).
+///   [`release`](Self::release), [`release_after`](Self::release_after),
+///   [`release_token`](Self::release_token), [`cancel`](Self::cancel),
+///   [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
+///   [`force_release`](Self::force_release).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
