@@ -6,6 +6,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+#[path = "scenarios/asking.rs"]
+mod asking;
 #[cfg(feature = "tokio")]
 #[path = "scenarios/blocking_calls.rs"]
 mod blocking_calls;
@@ -172,6 +174,17 @@ macro_rules! all_scenarios_on {
                 a_scope_returns_its_value_and_leaves_no_key,
                 a_scope_that_panics_leaves_no_key,
                 the_future_of_a_scope_is_dropped_when_its_lock_is_lost,
+            }
+            asking {
+                an_inspection_tells_who_holds_a_lock_and_for_how_long,
+                a_key_of_a_plain_client_shows_in_an_inspection,
+                an_inspection_does_not_wait_for_a_silent_master_for_long,
+                a_lock_of_anybody_can_be_cleared_and_its_holder_is_told,
+                a_waiter_of_the_clearing_process_is_woken,
+                too_few_masters_that_clear_a_lock_are_an_error,
+                a_least_time_to_hold_keeps_others_out_until_it_is_over,
+                a_least_time_longer_than_the_ttl_lengthens_the_keys,
+                a_least_time_that_is_over_is_an_ordinary_release,
             }
             network {
                 bytes_that_come_one_by_one_or_all_at_once_change_nothing,

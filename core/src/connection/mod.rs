@@ -11,6 +11,7 @@ mod handshake;
 mod life;
 mod replies;
 mod requests;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod tracking;

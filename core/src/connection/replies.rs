@@ -12,7 +12,7 @@ use super::requests::{Form, Wording};
 use super::tracking::News;
 use super::{Connection, Queued, State};
 use crate::protocol::{
-    Action, Answer, Cause, Fate, FencingToken, Fleet, MasterId, Request, Sentinel, Ticket, Ttl,
+    Action, Answer, Cause, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel, Ticket, Ttl,
 };
 use crate::time::Instant;
 use crate::wire::{self, Reply, Scanner, ServerError};
@@ -95,6 +95,9 @@ impl Connection {
         if let Action::Track { on } = request.action {
             self.tracked(on, reply);
             return Ok(());
+        }
+        if request.action == Action::Inspect {
+            return self.told(&request, reply, answers);
         }
         let answer = match self.interpret(&request, reply) {
             Ok(answer) => answer,
@@ -188,13 +191,16 @@ impl Connection {
                 Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
             }
             (_, Reply::Integer(1)) => Ok(Answer::Yes),
-            (Action::Acquire | Action::Attend | Action::Undo, Reply::Array(fields)) => {
+            (
+                Action::Acquire | Action::Attend | Action::Undo | Action::ForceRelease,
+                Reply::Array(fields),
+            ) => {
                 let quarantine = fleet.and_then(|fleet| read_quarantine(fields, fleet));
                 match (request.action, quarantine) {
                     (Action::Acquire | Action::Attend, Some(cause)) => {
                         Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
                     }
-                    (Action::Acquire | Action::Undo, None) => {
+                    (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
                         let seat = read_seat(fields);
                         seat.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
                     }
@@ -254,6 +260,8 @@ pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
 #[derive(Clone, Debug)]
 pub(crate) enum Upward {
     Answer(Ticket, Answer),
+    /// What a master says of a lock and of itself, to an inspection.
+    Told(Ticket, Box<Said>),
     News(News),
 }
 
@@ -263,6 +271,13 @@ impl Answers {
     pub(super) fn answer(&mut self, master: MasterId, request: &Request, answer: Answer) {
         if let Some(ticket) = request.ticket {
             self.0.push_back((master, Upward::Answer(ticket, answer)));
+        }
+    }
+
+    /// What a master says to an inspection.
+    pub(super) fn report(&mut self, master: MasterId, request: &Request, said: Said) {
+        if let Some(ticket) = request.ticket {
+            self.0.push_back((master, Upward::Told(ticket, Box::new(said))));
         }
     }
 

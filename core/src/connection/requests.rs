@@ -9,8 +9,8 @@ use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request,
 use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
-    Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, RELEASE,
-    RELEASE_ALL, Script, TAKE, UNDO, put_argument,
+    Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN,
+    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO, put_argument,
 };
 
 impl Connection {
@@ -91,11 +91,18 @@ impl Connection {
 
     /// Keeps a release to be sent again, not before `from`.
     pub(super) fn owe(&mut self, request: Request, from: Instant, now: Instant) {
+        if request.action == Action::Keep && request.ttl == Ttl::SHORTEST {
+            // Once more would be for ever, with a master that takes no writes. The key ends with its
+            // TTL.
+            return;
+        }
         if self.debts.len() >= self.config.max_in_flight_requests {
             self.debts.pop_front();
         }
         let until = now + request.ttl.as_duration();
-        let request = Request { ticket: None, action: Action::Release, ..request };
+        // What is to be kept for a while is not deleted before.
+        let action = if request.action == Action::Keep { Action::Keep } else { Action::Release };
+        let request = Request { ticket: None, action, ..request };
         self.debts.push_back(Debt { request, from, until });
     }
 
@@ -146,8 +153,11 @@ impl Connection {
     pub(super) fn pay_debts(&mut self, now: Instant, answers: &mut Answers) {
         while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
+            let left = Ttl::new(until.since(now)).ok();
+            // A key that was to be kept until now is to end now.
+            let left = left.or((request.action == Action::Keep).then_some(Ttl::SHORTEST));
             // Owed again if this connection ends too, but only for what remains.
-            if let Ok(ttl) = Ttl::new(until.since(now)) {
+            if let Some(ttl) = left {
                 self.send(&Request { ttl, ..request }, &mut Wording::default(), now, answers);
             }
         }
@@ -203,7 +213,13 @@ impl Request {
                 Action::Extend => Some(&EXTEND_ALL),
                 Action::Heal => Some(&HEAL_ALL),
                 Action::Release | Action::Undo => Some(&RELEASE_ALL),
-                Action::Attend | Action::Open | Action::Track { .. } => None,
+                // No such request is of several or shared resources (`Lock::can_keep`).
+                Action::Keep
+                | Action::Inspect
+                | Action::ForceRelease
+                | Action::Attend
+                | Action::Open
+                | Action::Track { .. } => None,
             };
         }
         match (self.action, self.claim.is_fenced(), fleet) {
@@ -218,6 +234,9 @@ impl Request {
             (Action::Heal, true, _) => Some(&HEAL_FENCED),
             (Action::Release, ..) => Some(&RELEASE),
             (Action::Undo, ..) => Some(&UNDO),
+            (Action::Keep, ..) => Some(&KEEP),
+            (Action::Inspect, ..) => Some(&INSPECT),
+            (Action::ForceRelease, ..) => Some(&FORCE_RELEASE),
             (Action::Attend, ..) => Some(&ATTEND),
             (Action::Open, ..) => Some(&OPEN),
         }
@@ -274,7 +293,7 @@ impl Request {
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
         let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire);
         let marker = guarded.filter(|_| !is_about_marker).map(|_| Fleet::MARKER);
-        let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal);
+        let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal | Action::Keep);
         let raises =
             self.claim.is_fenced() && matches!(self.action, Action::Raise | Action::Extend | Action::Heal);
         let keys = 1 + u64::from(counts) + u64::from(marker.is_some());

@@ -116,7 +116,7 @@ fn request(action: Action, number: u8) -> Request {
 fn as_answer(upward: &Upward) -> Option<(Ticket, Answer)> {
     match upward {
         Upward::Answer(ticket, answer) => Some((*ticket, *answer)),
-        Upward::News(_) => None,
+        Upward::Told(..) | Upward::News(_) => None,
     }
 }
 

@@ -106,7 +106,11 @@ impl Figures {
                 ReleaseOutcome::NotOurs => self.releases.not_ours += 1,
                 ReleaseOutcome::Unknown(_) => self.releases.unknown += 1,
             },
-            Event::NotAcquired { .. } | Event::Granted { .. } | Event::Bootstrapped { .. } => {}
+            Event::NotAcquired { .. }
+            | Event::Granted { .. }
+            | Event::Bootstrapped { .. }
+            | Event::Inspected { .. }
+            | Event::ForceReleased { .. } => {}
         }
     }
 

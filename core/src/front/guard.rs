@@ -51,7 +51,7 @@ pub struct Guard {
     pub(super) id: LockId,
     pub(super) targets: Targets,
     pub(super) proof: Resumption,
-    /// Whether [`Guard::release`] or [`Guard::hand_over`] has taken over what dropping would do.
+    /// Whether a release or [`Guard::hand_over`] has taken over what dropping would do.
     pub(super) has_left: bool,
 }
 
@@ -184,6 +184,65 @@ impl Guard {
     pub(super) fn abandon(&self) {
         self.watch.end(LossCause::Released);
         self.watch.handle.0.cancel(self.id, Figures::dropped);
+    }
+}
+
+impl Guard {
+    /// Releases the lock, but not before `at_least` has passed since it was granted: until then its
+    /// keys stay, and then they end by themselves. It is for scheduled jobs on several machines: a
+    /// job that ends in a moment is not run again by a machine whose clock is a little behind.
+    ///
+    /// This guard ends at once, as with [`Guard::release`], and so does renewal. The process may
+    /// end, too. Nobody holds the lock any more, and nobody gets it before the time is over, on this
+    /// process's clock; a lock that was [resumed](super::Locker::resume) counts from then. Requests
+    /// for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The keys'
+    /// value is no longer the token: a copy of [`Guard::resumption`] is of no use any more, and only
+    /// [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
+    ///
+    /// The keys get the rest of the time as their life, and a hundredth and 2 ms more for drift of
+    /// the clocks ([`Ttl::drift`]), whether they would live longer or shorter without. If the time
+    /// is over already, this is an ordinary release. [`Release::keeps_for`] tells which.
+    ///
+    /// The future waits for the masters' answers. `Ok` means that a quorum held the lock for us
+    /// until now and keeps the keys. The future's errors are
+    /// [`ReleaseError`](super::ReleaseError)'s: with [`Unknown`](super::ReleaseError::Unknown), keys
+    /// on masters that did not answer end with the TTL, or with the time where a master hears of it
+    /// later. [`Invalid`](super::ReleaseError::Invalid) is for a rest above [`Ttl::MAX`], or above
+    /// the restart guard's longest TTL: nothing is sent, and the keys end with the TTL.
+    ///
+    /// If the lock has other handles, only this one is given up, as with [`Guard::release`]: the
+    /// last handle decides whether and for how long the keys stay.
+    ///
+    /// A lock of several or shared resources, and one that has waited for those that share its
+    /// resource, cannot be kept yet. If some of the time is left, the future ends with
+    /// [`CannotKeep`](super::ReleaseError::CannotKeep): nothing is sent, and the keys end with the
+    /// TTL.
+    ///
+    /// A process that is killed before does not call this, and the keys end with the TTL.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release_after(mut self, at_least: Duration) -> Release {
+        let loss = self.watch.check().err();
+        let (id, handle) = (self.id, self.watch.handle.clone());
+        let mut keeps_for = None;
+        if self.watch.is_forked() {
+            self.has_left = true;
+        } else {
+            let others = self.leave();
+            if others > 0 {
+                return Release::kept(handle, others, loss);
+            }
+            self.watch.end(LossCause::Released);
+            match handle.0.command(|engine, now| engine.machine.release_after(id, at_least, now)) {
+                Ok(left) => keeps_for = left,
+                Err(error) => {
+                    handle.0.leave_keys(id);
+                    return Release::refused(handle, error.into());
+                }
+            }
+        }
+        Release::new(handle, Arc::clone(&self.watch.slot), id, loss).keeping(keeps_for)
     }
 }
 

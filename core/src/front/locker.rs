@@ -9,17 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
+use super::force_releasing::ForceReleasing;
+use super::inspecting::Inspecting;
 use super::observe::Subject;
 use super::owner::Owner;
 use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
+use super::semaphore::{Permit, Semaphore};
 use super::shared::Handle;
 use super::sharing::ReadGuard;
 use super::slot::Slot;
 use crate::endpoint::Endpoint;
-use crate::machine::MasterState;
-use crate::protocol::{Config, Group, LockId, Resumption, Target, Token};
+use crate::machine::{MasterState, kept_life};
+use crate::protocol::{Config, ConfigError, Group, LockId, Resumption, Target, Targets, Token};
 
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
@@ -83,21 +86,44 @@ impl Locker {
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
-        match self.send_release(resource.as_ref(), token) {
+        match self.send_release(resource.as_ref(), token, None) {
             Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None),
             Err(error) => Release::refused(self.handle.clone(), error),
         }
     }
 
-    fn send_release(&self, resource: &[u8], token: Token) -> Result<(LockId, Arc<Slot>), ReleaseError> {
-        let targets = self.config.one(resource)?;
+    /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining` from
+    /// now on: [`Guard::release_after`](super::Guard::release_after) without the instant of the
+    /// grant, which this locker does not know.
+    ///
+    /// The future's errors are [`ReleaseError`]'s.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release_after(&self, resource: impl AsRef<[u8]>, token: Token, remaining: Duration) -> Release {
+        let keeps_for = Some(remaining).filter(|remaining| !remaining.is_zero());
+        match self.send_release(resource.as_ref(), token, keeps_for) {
+            Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None).keeping(keeps_for),
+            Err(error) => Release::refused(self.handle.clone(), error),
+        }
+    }
+
+    fn send_release(
+        &self,
+        resource: &[u8],
+        token: Token,
+        keeps_for: Option<Duration>,
+    ) -> Result<(LockId, Arc<Slot>), ReleaseError> {
+        let resource = self.config.resource(resource)?;
+        let targets = resource.clone().into();
+        let life = keeps_for.map(|left| kept_life(&self.config, left)).transpose()?;
         if self.handle.0.is_forked() {
             return Err(ReleaseError::Forked);
         }
-        let sent = self
-            .handle
-            .0
-            .begin(Subject::of(&targets), |engine, now| engine.machine.release_token(&targets, token, now))?;
+        let sent = self.handle.0.begin(Subject::of(&targets), |engine, now| match life {
+            Some(life) => engine.machine.release_token_keeping(&resource, token, life, now),
+            None => engine.machine.release_token(&targets, token, now),
+        })?;
         Ok(sent)
     }
 
@@ -135,6 +161,25 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
+    /// Requests one of a semaphore's permits.
+    pub(super) fn permit(&self, targets: Targets) -> Request<Permit> {
+        Request::new(self.handle.clone(), &self.config, Ok(targets), None)
+    }
+
+    /// Returns the semaphore of this name, which has so many permits: at most that many holders are
+    /// let in at once. Nothing is sent before a permit is requested.
+    ///
+    /// A semaphore has nothing to do with a lock of the same name. Clients should agree on the
+    /// number. Those that do not let in at most the largest number that any of them names, and a
+    /// lower one holds as the permits above it are released.
+    ///
+    /// # Errors
+    /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
+    pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: u32) -> Result<Semaphore, ConfigError> {
+        let targets = self.config.permits(name, permits)?;
+        Ok(Semaphore::new(self.clone(), targets))
+    }
+
     /// Requests all these targets under one lock: all of them are held, or none.
     ///
     /// One request asks each master for all of them, so that no two locks can wait for each other,
@@ -167,6 +212,49 @@ impl Locker {
     /// The future's errors are [`BootstrapError`](crate::BootstrapError)'s.
     pub fn bootstrap(&self) -> Bootstrap {
         Bootstrap::new(self.handle.clone())
+    }
+
+    /// Asks all masters what they have of a lock: whether it is held or free, on how many masters
+    /// and for how long, and what each master says. It changes nothing.
+    ///
+    /// It is for people, for tests and for metrics. To do something that needs the lock, take it:
+    /// what this returns may be over when it is read.
+    ///
+    /// A key with the token of a guard of this locker or its clones is called ours
+    /// ([`Inspection::is_ours`](crate::Inspection::is_ours)); [`Inspecting::token`] adds another
+    /// token. Tokens are never returned: holders are told apart by letters and fingerprints. The
+    /// request waits until each master has answered, or cannot within the configuration's
+    /// timeouts; it never waits for a holder. Keys that any other client sets are seen as well.
+    ///
+    /// ```
+    /// # async fn look(locker: quorlock_core::front::Locker) -> Result<(), quorlock_core::InspectError> {
+    /// let seen = locker.inspect("invoice:42").await?;
+    /// println!("{}: {seen}", seen.resource());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The future's errors are [`InspectError`](crate::InspectError)'s. That masters do not answer
+    /// is none of them.
+    pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Inspecting {
+        Inspecting::new(self.handle.clone(), self.config.resource(resource))
+    }
+
+    /// Deletes a lock's keys on all masters, whoever holds it: for a lock whose holder is known to
+    /// be dead and whose TTL is long.
+    ///
+    /// The holder is not told. It learns of the loss with its next extension, and may go on until
+    /// then as if it held the lock, while another client holds it already. Only
+    /// [fencing](Request::fenced) keeps it out of what the lock protects.
+    ///
+    /// Each master names the holder of the key first, and then deletes that holder's key. So a
+    /// request that is executed late deletes nothing of a later holder. A key that is no string is
+    /// no lock, and is never deleted. Fencing counters stay.
+    ///
+    /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s: `Ok` means that a
+    /// quorum of masters has no key any more.
+    pub fn force_release(&self, resource: impl AsRef<[u8]>) -> ForceReleasing {
+        ForceReleasing::new(self.handle.clone(), self.config.resource(resource))
     }
 
     /// Runs any future on the calling thread, in the transport's way of waiting, and returns its

@@ -203,7 +203,9 @@ impl Notices {
                 Notice::Released { resource: resource(), outcome }
             }
             // These the span tells.
-            Event::Granted { .. } | Event::NotAcquired { .. } | Event::Bootstrapped { .. } => return,
+            Event::Granted { .. } | Event::NotAcquired { .. } => return,
+            // Of these nothing is told.
+            Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => return,
         };
         self.notices.push(notice);
     }

@@ -313,9 +313,10 @@ impl<G> Acquiring<G> {
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
                 engine.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
             });
-            if let Some(Taken { proof, grant, .. }) = taken {
+            if let Some(Taken { proof, grant, seat, .. }) = taken {
                 seen.granted(&grant);
-                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), targets.clone(), proof);
+                let targets = seat.map_or_else(|| targets.clone(), |seat| targets.at_seat(seat));
+                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), targets, proof);
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));
             }

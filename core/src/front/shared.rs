@@ -129,6 +129,14 @@ impl Shared {
         self.outbox.flush_now(self);
     }
 
+    /// Ends a lock without touching its keys.
+    pub(super) fn leave_keys(&self, id: LockId) {
+        self.command(|engine, now| {
+            engine.machine.hand_over(id, now);
+            engine.forget(id);
+        });
+    }
+
     /// The driver is gone: nothing is read any more, so all that wait are told.
     pub(super) fn driver_ended(&self) {
         self.outbox.end_gathering(self);
@@ -196,6 +204,8 @@ pub(super) struct Taken {
     pub(super) valid_until: Instant,
     pub(super) proof: Resumption,
     pub(super) grant: GrantFields,
+    /// Of a permit.
+    pub(super) seat: Option<u16>,
 }
 
 impl Engine {
@@ -218,7 +228,7 @@ impl Engine {
         let lock = self.machine.lock(id)?;
         self.figures.granted(lock.attempts(), now.since(since));
         let grant = GrantFields::of(lock, self.machine.config().quorum, valid_until.since(now));
-        Some(Taken { valid_until, proof: lock.resumption()?, grant })
+        Some(Taken { valid_until, proof: lock.resumption()?, grant, seat: lock.seat() })
     }
 
     /// Leaves a lock to the process that is given its token.

@@ -6,7 +6,8 @@ use super::handles::Handles;
 use super::observe::Subject;
 use super::sync::{AtomicU64, Mutex, Ordering, Woken, lock};
 use crate::protocol::{
-    AcquireError, BootstrapError, Event, ExtendError, ExtensionId, LossCause, ReleaseOutcome,
+    AcquireError, BootstrapError, Event, ExtendError, ExtensionId, ForceReleased, Inspection, LossCause,
+    ReleaseOutcome,
 };
 use crate::time::Instant;
 
@@ -48,6 +49,8 @@ enum Outcome {
     Acquired(Result<(), Box<AcquireError>>),
     Released(ReleaseOutcome),
     Bootstrapped(Result<(), Box<BootstrapError>>),
+    Inspected(Box<Inspection>),
+    ForceReleased(Box<ForceReleased>),
 }
 
 /// One future that waits. A future that is dropped takes its waker back, or those of a long hold would pile up.
@@ -143,6 +146,8 @@ impl Slot {
             Event::Bootstrapped { result, .. } => {
                 inner.outcome = Some(Outcome::Bootstrapped(result.map_err(Box::new)));
             }
+            Event::Inspected { inspection, .. } => inner.outcome = Some(Outcome::Inspected(inspection)),
+            Event::ForceReleased { outcome, .. } => inner.outcome = Some(Outcome::ForceReleased(outcome)),
         }
         inner.wake_all(woken);
     }
@@ -194,6 +199,22 @@ impl Slot {
         self.poll(Waiter::Holder, cx, |inner| match &inner.outcome {
             Some(Outcome::Bootstrapped(result)) => Some(result.clone().map_err(|error| *error)),
             _ => inner.driver_ended.then_some(Err(BootstrapError::DriverEnded)),
+        })
+    }
+
+    /// `None` if the driver has ended.
+    pub(super) fn poll_inspected(&self, cx: &Context<'_>) -> Poll<Option<Box<Inspection>>> {
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::Inspected(inspection)) => Some(Some(inspection)),
+            _ => inner.driver_ended.then_some(None),
+        })
+    }
+
+    /// `None` if the driver has ended.
+    pub(super) fn poll_force_released(&self, cx: &Context<'_>) -> Poll<Option<Box<ForceReleased>>> {
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::ForceReleased(outcome)) => Some(Some(outcome)),
+            _ => inner.driver_ended.then_some(None),
         })
     }
 

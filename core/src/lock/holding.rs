@@ -15,7 +15,7 @@ pub(super) struct Held {
     round: u32,
     /// The round in which keys are put back.
     pub(super) healing_round: u32,
-    since: Instant,
+    pub(super) since: Instant,
     /// What the masters said in that round; nothing any more once it has been extended and nobody can ask for it.
     pub(super) votes: Vec<Vote>,
     /// Masters that have granted it, by what they said in that round.

@@ -28,6 +28,7 @@ mod extending;
 mod fencing;
 mod healing;
 mod holding;
+mod keeping;
 mod releasing;
 mod resuming;
 mod seating;
@@ -49,7 +50,7 @@ pub(crate) use self::shared::Grant;
 use self::shared::{Base, Context, Keys};
 use crate::protocol::{
     Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resumption, Targets,
-    Token,
+    Token, Ttl,
 };
 use crate::time::Instant;
 
@@ -159,13 +160,22 @@ impl Lock {
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
-    /// Releases a lock that another locker was granted.
-    pub(crate) fn released(id: LockId, targets: &Targets, token: Token, effects: &mut Effects<'_>) -> Self {
+    /// Releases a lock that another locker was granted. With a life its keys stay for that long.
+    pub(crate) fn released(
+        id: LockId,
+        targets: &Targets,
+        token: Token,
+        life: Option<Ttl>,
+        effects: &mut Effects<'_>,
+    ) -> Self {
         // Its keys may have been given any life.
         let mut base = Base::of_token(id, targets, effects.config.longest_ttl());
         let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
         let mut cx = Context { base: &mut base, keys: &mut keys, effects };
-        let releasing = Releasing::begin(Vec::new(), &mut cx);
+        let releasing = match life {
+            Some(life) => Releasing::keeping(life, Vec::new(), &mut cx),
+            None => Releasing::begin(Vec::new(), &mut cx),
+        };
         Self { base, stage: Stage::Asked(keys, Phase::Releasing(releasing)) }
     }
 

@@ -152,6 +152,11 @@ impl Keys {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
     }
 
+    /// Whether the claim is one that a release can keep for a while.
+    pub(super) fn can_keep(&self) -> bool {
+        self.claim.as_all().is_none()
+    }
+
     /// Keeps account of where the token may be, and of where it must not be counted.
     pub(super) fn note_fate(&mut self, master: MasterId, answer: Answer) {
         match answer {

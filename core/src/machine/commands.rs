@@ -22,7 +22,11 @@ impl<E: Entropy> Machine<E> {
     /// Nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
-        if wanted.resumption.is_some_and(|resumption| resumption.of != wanted.targets.digest()) {
+        // A permit is resumed as its seat.
+        let is_as_handed = |resumption: Resumption| {
+            resumption.of == wanted.targets.digest() && wanted.targets.as_permit().is_none()
+        };
+        if wanted.resumption.is_some_and(|resumption| !is_as_handed(resumption)) {
             return Err(ConfigError::ResumedAsAnother.into());
         }
         self.check_room()?;
@@ -159,7 +163,7 @@ impl<E: Entropy> Machine<E> {
     ) -> Result<LockId, TooManyLocks> {
         self.check_room()?;
         let id = self.locks.next_id();
-        let lock = Lock::released(id, targets, token, &mut effects!(self, now));
+        let lock = Lock::released(id, targets, token, None, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
         self.changed(id, false);
         self.settle(now);
@@ -184,7 +188,7 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    fn check_room(&self) -> Result<(), TooManyLocks> {
+    pub(super) fn check_room(&self) -> Result<(), TooManyLocks> {
         let limit = self.config.max_locks;
         if self.locks.len() >= limit { Err(TooManyLocks { limit }) } else { Ok(()) }
     }

@@ -15,8 +15,17 @@ use crate::waiting::{self, Begin, Bid, Contenders, Front, LetGo, Next};
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
-        if let Some(Slot { task: Task::Bootstrap(bootstrap), .. }) = self.locks.get_mut(id) {
-            return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+        match self.locks.get_mut(id).map(|slot| &mut slot.task) {
+            Some(Task::Lock(_)) | None => {}
+            Some(Task::Bootstrap(bootstrap)) => {
+                return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+            }
+            Some(Task::Inquiry(inquiry)) => {
+                return inquiry.answer(master, answer, &mut effects!(self, now));
+            }
+            Some(Task::Clearance(clearance)) => {
+                return clearance.answer(master, answer, &mut effects!(self, now));
+            }
         }
         self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }

@@ -20,7 +20,9 @@ macro_rules! effects {
     };
 }
 
+mod asking;
 mod commands;
+mod keeping;
 mod locks;
 mod output;
 mod routing;
@@ -33,6 +35,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+pub use keeping::KeepError;
+pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
 use self::slot::Slot;
@@ -53,8 +57,10 @@ use crate::waiting::{Contenders, LetGo};
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
 ///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
-///   [`release`](Self::release), [`release_token`](Self::release_token), [`cancel`](Self::cancel),
-///   [`bootstrap`](Self::bootstrap).
+///   [`release`](Self::release), [`release_after`](Self::release_after),
+///   [`release_token`](Self::release_token), [`cancel`](Self::cancel),
+///   [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
+///   [`force_release`](Self::force_release).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
@@ -234,6 +240,11 @@ impl<E: Entropy> Machine<E> {
     /// The token of a lock's present attempt, which is what its keys hold once it is granted; `None` before the first.
     pub fn token(&self, lock: LockId) -> Option<Token> {
         self.lock(lock).and_then(Lock::token)
+    }
+
+    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen.
+    pub fn seat(&self, lock: LockId) -> Option<u16> {
+        self.lock(lock).and_then(Lock::seat)
     }
 
     /// What others need to go on with a lock: its token, and its number if it was granted one.

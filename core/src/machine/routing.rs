@@ -29,6 +29,7 @@ impl<E: Entropy> Machine<E> {
                     Upward::Answer(ticket, answer) => {
                         self.answer(master, ticket.lock, ticket.round, answer, now);
                     }
+                    Upward::Told(ticket, said) => self.told(master, ticket.lock, said, now),
                     Upward::News(news) => self.tell(master, &news, now),
                 }
             } else {

@@ -1,6 +1,7 @@
-//! What a machine keeps of one lock or bootstrap: itself, its timer, and where it waits.
+//! What a machine keeps of one lock or other task: itself, its timer, and where it waits.
 
 use crate::bootstrap::Bootstrap;
+use crate::inspection::{Clearance, Inquiry};
 use crate::lock::{Lock, State};
 use crate::time::Instant;
 use crate::waiting::{Bid, Places};
@@ -47,7 +48,8 @@ impl Slot {
     /// When it has something to do, or its contender for it.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        // A bootstrap has none: each of its requests is answered in the time that the connection gives it.
+        // What is no lock has none: each of its requests is answered in the time that the connection
+        // gives it.
         let ours = self.task.as_lock().and_then(Lock::deadline);
         let next_attempt = match &self.place {
             Place::Front(Some(bid)) | Place::Outside(Some(bid)) => bid.next_attempt(),
@@ -64,13 +66,15 @@ impl Slot {
 pub(super) enum Task {
     Lock(Lock),
     Bootstrap(Bootstrap),
+    Inquiry(Inquiry),
+    Clearance(Clearance),
 }
 
 impl Task {
     pub(super) fn as_lock(&self) -> Option<&Lock> {
         match self {
             Self::Lock(lock) => Some(lock),
-            Self::Bootstrap(_) => None,
+            Self::Bootstrap(_) | Self::Inquiry(_) | Self::Clearance(_) => None,
         }
     }
 }

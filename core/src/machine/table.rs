@@ -67,6 +67,11 @@ impl<T> Slab<T> {
         self.cell_mut(id.index()).filter(|cell| cell.generation == id.generation)?.value.as_mut()
     }
 
+    /// All values, in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().filter_map(|cell| cell.value.as_ref())
+    }
+
     pub(super) fn remove(&mut self, id: LockId) {
         let Some(cell) = self.cell_mut(id.index()) else { return };
         if cell.generation == id.generation && cell.value.take().is_some() {

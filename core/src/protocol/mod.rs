@@ -13,12 +13,15 @@ mod event;
 mod eviction;
 mod fencing;
 mod fleet;
+mod force_release;
 mod ids;
+mod inspection;
 mod masters;
 mod missing;
 mod outcome;
 mod request;
 mod resource;
+mod said;
 mod sentinel;
 mod targets;
 mod token;
@@ -37,7 +40,12 @@ pub use event::Event;
 pub use eviction::EvictionPolicy;
 pub use fencing::FencingToken;
 pub use fleet::Fleet;
+pub use force_release::{Deletion, ForceReleaseError, ForceReleased};
 pub use ids::{ExtensionId, LockId};
+pub use inspection::{
+    Holder, Holding, InspectError, Inspection, KeyState, LockState, MasterAnswer, ServerFacts, Standing,
+};
+pub(crate) use inspection::{Marker, Verdict};
 pub(crate) use masters::MasterSet;
 pub use masters::{Decision, MasterId, Quorum};
 pub use missing::Missing;
@@ -45,6 +53,7 @@ pub use outcome::{AcquireError, ExtendError, LossCause, ReleaseOutcome, TooManyL
 pub(crate) use outcome::{DRIVER_ENDED, FORKED};
 pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
+pub(crate) use said::{Said, SaidKey};
 pub use sentinel::Sentinel;
 pub use targets::{Group, Mode, Target, Targets};
 pub use token::Token;

@@ -19,6 +19,12 @@ pub enum Action {
     Release,
     /// Compare the token and delete; if another holds the key, say who and for how long.
     Undo,
+    /// Compare the token and let go of the key, which lives on for a while.
+    Keep,
+    /// Say what is at the key, and how the server is.
+    Inspect,
+    /// Delete the key of the holder with this fingerprint; say who holds it otherwise.
+    ForceRelease,
     /// Say whether the master votes.
     Attend,
     /// Have it vote: nobody has locked anything yet.
@@ -31,14 +37,15 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it takes the key away; such requests are kept for a master that cannot be reached.
+    /// Whether it takes the key away, at once or in a while; such requests are kept for a master
+    /// that cannot be reached.
     pub fn clears(self) -> bool {
-        matches!(self, Self::Release | Self::Undo)
+        matches!(self, Self::Release | Self::Undo | Self::Keep)
     }
 
     /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same connection must read it again.
     pub(crate) fn changes_held_key(self) -> bool {
-        matches!(self, Self::Extend | Self::Heal | Self::Release)
+        matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
     }
 
     /// Whether it may set the key, so that a release must follow it.

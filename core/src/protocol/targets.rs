@@ -121,6 +121,8 @@ struct Permits {
     /// Under which name callers wait for it, which no lock has.
     queue: Resource,
     mode: Mode,
+    /// Which one is held.
+    seat: Option<u16>,
 }
 
 /// In the order of their keys, each once.
@@ -214,7 +216,7 @@ impl Targets {
         let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
         let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
         let queue = name.seats();
-        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode: Mode::Permit { of } }))))
+        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode: Mode::Permit { of }, seat: None }))))
     }
 
     /// Returns the semaphore's name and how many permits there are, if it is one of them.
@@ -224,6 +226,27 @@ impl Targets {
                 Mode::Permit { of } => Some((&permits.name, of)),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// This one of the permits.
+    pub(crate) fn at_seat(&self, seat: u16) -> Self {
+        match &self.0 {
+            Inner::Permit(permits) => {
+                let Permits { name, queue, mode, .. } = &**permits;
+                let [name, queue] = [name, queue].map(Clone::clone);
+                let seat = Some(seat);
+                Self(Inner::Permit(Arc::new(Permits { name, queue, mode: mode.clone(), seat })))
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Which one of the permits is held.
+    pub(crate) fn seat(&self) -> Option<u16> {
+        match &self.0 {
+            Inner::Permit(permits) => permits.seat,
             _ => None,
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
+use super::plan::BEHIND_THE_END;
 use super::settling;
 use crate::lock::{Effects, Lock, LostRound, Refused, State};
 use crate::protocol::{Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
@@ -13,6 +14,10 @@ use crate::wire::ServerError;
 /// So long a reader that is kept out by a wish to write alone counts as passed over once. Longer lets writers in that come again and again, shorter has
 /// readers go before a writer that waits for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
+
+/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out; others may have been freed of which
+/// it does not know. A shorter time costs more requests, a longer one leaves such a permit idle.
+const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
     pub(super) fn lost(&mut self, lost: LostRound, lock: &mut Lock, effects: &mut Effects<'_>) {
@@ -44,10 +49,16 @@ impl Bid {
         let may_settle = !goes_on && effects.config.settles_splits;
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
+        } else if lock.seat().is_some() {
+            // Others had the permit that was assigned; there may be more.
+            now + effects.jitter.within(&BEHIND_THE_END)
         } else {
             now + effects.jitter.within(&effects.config.retry_delay)
         };
         self.learn(&lost.votes, goes_on || may_settle, now);
+        if lock.seat().is_some() {
+            self.masters = Masters::unknown(lost.votes.len());
+        }
         self.plan = Plan::Waiting(Waiting {
             votes: lost.votes,
             awaited: lost.awaited,
@@ -110,8 +121,14 @@ impl Bid {
         record(&mut votes, first, vote);
         self.last_votes = Some(votes.clone());
         self.met_others = Some(now);
+        self.is_wary = true;
         let pause = effects.jitter.within(&effects.config.retry_delay);
-        let poll_at = *self.all_at.get_or_insert(now + pause);
+        let poll_at = match refused.answer {
+            // One master assigns the permits: there is no time at which all are asked.
+            Answer::Holder { watched: true, .. } if lock.targets().as_permit().is_some() => now + LOOKS_AGAIN,
+            _ if lock.targets().as_permit().is_some() => now + pause,
+            _ => *self.all_at.get_or_insert(now + pause),
+        };
         if self.plan == (Plan::Asking { first_leads: true }) {
             self.masters.forget_all_but(first);
         }

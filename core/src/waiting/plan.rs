@@ -21,7 +21,8 @@ use crate::time::Instant;
 
 /// How long after the end of a life that a master told an attempt is made. Masters tell whole milliseconds, and many may wait for the same end: a
 /// shorter span would have them split the votes, a longer one leave the lock idle.
-const BEHIND_THE_END: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(5);
+pub(super) const BEHIND_THE_END: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_millis(5);
 
 /// A mark that keeps new readers out ends after a second, so that a waiting writer that died keeps nobody out for longer. Later than half of
 /// that would be too late on a slow link, sooner costs more requests.

@@ -37,6 +37,40 @@ fn the_last_handle_to_go_releases_the_lock_and_the_others_write_nothing() {
 }
 
 #[test]
+fn the_last_handle_decides_whether_the_keys_stay() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let first = locker.lock("job").wait().unwrap();
+    let second = first.share();
+    let writes = driver.writes(0);
+    let release = first.release_after(ms(60_000));
+    assert_eq!((release.keeps_for(), release.wait()), (None, Ok(Released::Kept { others: 1 })));
+    assert_eq!((driver.writes(0), second.is_valid()), (writes, true));
+
+    let release = second.release_after(ms(60_000));
+    assert!(release.keeps_for().is_some_and(|left| left > ms(50_000)));
+    assert_eq!((release.wait(), driver.keys(0)), (Ok(Released::Freed), 1));
+    assert!(locker.try_lock("job").wait().is_err());
+    driver.end();
+}
+
+#[test]
+fn several_resources_cannot_be_kept_and_are_left_to_their_ttl() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let guard = locker.lock_all(["x", "y"]).wait().unwrap();
+    let (writes, watch) = (driver.writes(0), guard.watch());
+    let release = guard.release_after(ms(60_000));
+    assert_eq!((release.keeps_for(), release.wait()), (None, Err(ReleaseError::CannotKeep)));
+    assert_eq!((driver.writes(0), driver.keys(0)), (writes, 2));
+    assert_eq!(watch.check(), Err(LossCause::Released));
+
+    let guard = locker.lock_all(["v", "w"]).wait().unwrap();
+    assert_eq!(guard.release_after(ms(0)).wait(), Ok(Released::Freed));
+    driver.end();
+}
+
+#[test]
 fn what_one_handle_does_to_the_lock_holds_for_all() {
     let (locker, driver) = Driver::start(3);
     driver.settle();

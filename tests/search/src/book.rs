@@ -317,7 +317,8 @@ fn told_of(event: &Event, number: u8) -> Told {
             Told::Extended { until: result.as_ref().ok().map(|until| tick_of(*until)) }
         }
         Event::Lost { .. } => Told::Lost,
-        // A lock does not bring the last one about.
-        Event::Released { .. } | Event::Bootstrapped { .. } => Told::Released,
+        Event::Released { .. } => Told::Released,
+        // A lock does not bring these about.
+        Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => Told::Released,
     }
 }

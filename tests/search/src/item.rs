@@ -47,6 +47,9 @@ impl Item {
             Action::Attend => 1 << 16 | 2,
             Action::Open => 1 << 16 | 3,
             Action::Track { .. } => unreachable!("connections ask for it, and there are none here"),
+            Action::Keep | Action::Inspect | Action::ForceRelease => {
+                unreachable!("no client of a search asks for it")
+            }
         };
         Self(action | u32::from(attempt) << 2 | u32::from(ttl) << 4 | u32::from(round) << 8)
     }

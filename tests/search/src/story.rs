@@ -227,8 +227,8 @@ fn describe(client: usize, item: Item) -> String {
         Does::Extend => format!("EXTEND r {token} {}", u128::from(item.ttl()) * TICK.as_millis()),
         Does::Raise => format!("RAISE r {token} to {}", item.number()),
         Does::Heal => format!("HEAL r {token}"),
-        // Not of a lock.
-        Does::Attend | Does::Open => String::new(),
+        // No client of a search asks for these.
+        Does::Attend | Does::Open | Does::Keep | Does::Inspect | Does::ForceRelease => String::new(),
         Does::Release => format!("RELEASE r {token}"),
         Does::Undo => format!("UNDO r {token}"),
         Does::Track { .. } => "CLIENT TRACKING".to_owned(),

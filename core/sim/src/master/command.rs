@@ -4,8 +4,8 @@ use std::fmt;
 
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
-    EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL,
-    Script, TAKE, UNDO,
+    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE,
+    RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
 };
 
 /// A command with its arguments.
@@ -61,6 +61,12 @@ pub enum CommandKind {
     ReleaseAll,
     /// The script that requests any seat of a semaphore.
     Take,
+    /// The script that lets go of a lock whose key lives on for a while.
+    Keep,
+    /// The script that tells what is at a lock's key, and how the server is.
+    Inspect,
+    /// The script that deletes the key of a named holder.
+    ForceRelease,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -122,6 +128,7 @@ impl Command {
         match self.kind() {
             CommandKind::Set => self.argument(2),
             CommandKind::Attend | CommandKind::Open => None,
+            CommandKind::Inspect | CommandKind::ForceRelease => None,
             _ => self.script_value(1),
         }
     }
@@ -184,6 +191,9 @@ impl CommandKind {
             Self::HealAll => "HEAL ALL",
             Self::ReleaseAll => "RELEASE ALL",
             Self::Take => "TAKE",
+            Self::Keep => "KEEP",
+            Self::Inspect => "INSPECT",
+            Self::ForceRelease => "FORCE RELEASE",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -215,7 +225,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 18] = [
+const SCRIPTS: [(&Script, CommandKind); 21] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -234,6 +244,9 @@ const SCRIPTS: [(&Script, CommandKind); 18] = [
     (&HEAL_ALL, CommandKind::HealAll),
     (&RELEASE_ALL, CommandKind::ReleaseAll),
     (&TAKE, CommandKind::Take),
+    (&KEEP, CommandKind::Keep),
+    (&INSPECT, CommandKind::Inspect),
+    (&FORCE_RELEASE, CommandKind::ForceRelease),
 ];
 
 /// The kinds that are commands of the server.
@@ -262,11 +275,12 @@ mod tests {
                 ["EVALSHA", &script.sha1_hex.to_ascii_uppercase(), "1", "invoice:42", "token"],
             ];
             let is_lock = !matches!(kind, CommandKind::Attend | CommandKind::Open);
+            let has_token = is_lock && !matches!(kind, CommandKind::Inspect | CommandKind::ForceRelease);
             for arguments in sent {
                 let command = Command::new(arguments);
                 assert_eq!(command.kind(), kind);
                 assert_eq!(command.key(), is_lock.then_some(&b"invoice:42"[..]));
-                assert_eq!(command.token(), is_lock.then_some(&b"token"[..]));
+                assert_eq!(command.token(), has_token.then_some(&b"token"[..]));
             }
         }
         assert_eq!(Command::new(["EVAL", "return 1", "0"]).kind(), CommandKind::Other);

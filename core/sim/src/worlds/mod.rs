@@ -6,6 +6,7 @@ mod clock;
 mod fault;
 mod inject;
 mod invent;
+mod kept;
 mod ledger;
 mod link;
 mod network;

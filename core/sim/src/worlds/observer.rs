@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorlock_core::{Instant, LockId, Resource, Resumption, Ttl};
 
 use super::clock::TrueTime;
+use super::kept::Kept;
 use super::ledger::Ledger;
 use super::link::LinkId;
 use super::outage::Outages;
@@ -18,15 +19,15 @@ use crate::master::{Command, CommandKind, Master};
 
 /// One guard that some client has.
 #[derive(Debug)]
-struct Held {
-    client: usize,
+pub(super) struct Held {
+    pub(super) client: usize,
     lock: LockId,
-    resource: Resource,
+    pub(super) resource: Resource,
     token: [u8; 40],
     /// On the client's clock.
     valid_until: u64,
     /// In true time.
-    ends: TrueTime,
+    pub(super) ends: TrueTime,
     is_seen: bool,
 }
 
@@ -49,7 +50,8 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Observer {
     quorum: usize,
-    held: Vec<Held>,
+    pub(super) held: Vec<Held>,
+    pub(super) kept: Vec<Kept>,
     pub(super) known: BTreeMap<Vec<u8>, Known>,
     /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
     late: BTreeMap<(usize, Vec<u8>), LinkId>,
@@ -64,7 +66,7 @@ pub(super) struct Observer {
     /// Whether two holders end nothing, and those who have been seen to be two.
     pub(super) bears_two: bool,
     both: BTreeSet<[(usize, LockId); 2]>,
-    is_stale: bool,
+    pub(super) is_stale: bool,
     verdict: Option<Violation>,
     /// How many guards there have been.
     pub(super) granted: u64,
@@ -79,6 +81,7 @@ impl Observer {
         Self {
             quorum: masters / 2 + 1,
             held: Vec::new(),
+            kept: Vec::new(),
             known: BTreeMap::new(),
             late: BTreeMap::new(),
             ended: BTreeSet::new(),
@@ -321,6 +324,7 @@ impl State {
             // The clock may have changed its rate since.
             held.ends = self.clients.get(held.client).map_or(0, |node| node.clock.when(held.valid_until));
         }
+        self.look_at_kept();
         let observer = &self.observer;
         let (mut verdict, mut borne) = (None, Vec::new());
         for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| now < held.ends) {

@@ -161,7 +161,7 @@ impl Plan {
         Some(smaller)
     }
 
-    fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
+    pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
         self.clients.iter_mut().flat_map(|client| [&mut client.steps, &mut client.beside])
     }
 
@@ -241,6 +241,7 @@ impl Plan {
     pub(super) fn longest_ttl(&self) -> Duration {
         let ttls = self.clients.iter().flat_map(ClientPlan::all_steps).map(|step| match step {
             Step::Lock { ttl, .. } | Step::Extend { ttl, .. } | Step::Resume { ttl, .. } => *ttl + *ttl / 50,
+            Step::ReleaseAfter(at_least) => *at_least + *at_least / 50,
             _ => Duration::ZERO,
         });
         ttls.max().unwrap_or_default()
@@ -261,7 +262,9 @@ fn longest_of(step: &Step) -> Duration {
         Step::Lock { timeout, .. } => *timeout,
         Step::Hold(span) | Step::Rest(span) => *span,
         Step::Resume { .. } => RESUMED_WITHIN,
-        Step::Extend { .. } | Step::Release | Step::ReleaseHanded => Duration::from_secs(1),
+        Step::Extend { .. } | Step::Release | Step::ReleaseAfter(_) | Step::ReleaseHanded => {
+            Duration::from_secs(1)
+        }
         Step::StopRenewal | Step::Drop | Step::HandOn => Duration::ZERO,
     }
 }

@@ -62,6 +62,9 @@ pub enum Step {
     StopRenewal,
     /// Releases the lock and waits for the outcome.
     Release,
+    /// Releases the lock, but keeps others out until this time since its grant has passed, and waits
+    /// for the outcome.
+    ReleaseAfter(Duration),
     /// Drops the guard.
     Drop,
     /// Waits.
@@ -179,6 +182,17 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                 if let Some(held) = guard.take() {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
                     let _ = held.release().await;
+                    timed.end();
+                }
+            }
+            Step::ReleaseAfter(at_least) => {
+                if let Some(held) = guard.take() {
+                    let timed = Timed::begin(&client, "release", answer_limit, true);
+                    let (resource, release) = (held.resource().clone(), held.release_after(at_least));
+                    let kept_until = release.keeps_for().map(|left| client.now() + left);
+                    if let (Ok(_), Some(until)) = (release.await, kept_until) {
+                        client.keeps(resource, until);
+                    }
                     timed.end();
                 }
             }

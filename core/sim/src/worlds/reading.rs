@@ -82,6 +82,7 @@ impl fmt::Display for Named {
             CommandKind::Extend => write!(f, "EXTEND {key} {token} by {value}"),
             CommandKind::Release => write!(f, "RELEASE {key} {token}"),
             CommandKind::Undo => write!(f, "UNDO {key} {token}"),
+            CommandKind::Keep => write!(f, "KEEP {key} {token} PX {value}"),
             _ => f.write_str(name),
         }
     }

@@ -158,6 +158,7 @@ pub fn steps() -> impl Strategy<Value = Step> {
         2 => (millis(150..LONGEST_TTL), dropped_after())
             .prop_map(|(ttl, dropped_after)| Step::Extend { ttl, dropped_after }),
         3 => Just(Step::Release),
+        1 => millis(1..LONGEST_TTL).prop_map(Step::ReleaseAfter),
         1 => Just(Step::Drop),
         1 => Just(Step::StopRenewal),
         1 => millis(1..500).prop_map(Step::Rest),

@@ -23,6 +23,13 @@ pub enum Violation {
         /// The number of masters that would keep the token.
         masters: usize,
     },
+    /// A client got a lock that another one had released for later, before the time was over.
+    GrantedWhileKept {
+        /// The client that holds the guard.
+        client: usize,
+        /// The client that had released it.
+        by: usize,
+    },
     /// A guard was valid again after its validity had ended.
     Revived {
         /// The client.
@@ -146,6 +153,9 @@ impl fmt::Display for Violation {
                     f,
                     "client{client}'s guard is valid, but only {masters} masters keep its token until it ends"
                 )
+            }
+            Self::GrantedWhileKept { client, by } => {
+                write!(f, "client{client} holds what client{by} keeps others out of for some time")
             }
             Self::Revived { client } => write!(f, "client{client}'s guard is valid again after its end"),
             Self::GrantedTooLate { client } => {

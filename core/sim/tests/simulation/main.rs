@@ -4,6 +4,7 @@
 mod assumed;
 mod broken;
 mod front;
+mod kept;
 mod shares;
 mod stores;
 mod tries;

@@ -80,6 +80,16 @@ impl Claim {
         Self::of(&[], 0, 0)
     }
 
+    /// Of a request about a key whose holder may be anybody, with one argument instead of a token.
+    pub(crate) fn asking(resource: &Resource, argument: &[u8]) -> Self {
+        let most = 2 * MAX_OVERHEAD_BYTES + resource.key().len() + argument.len();
+        let mut bytes = BytesMut::with_capacity(most);
+        put_argument(&mut bytes, resource.key());
+        let key = bytes.len();
+        put_argument(&mut bytes, argument);
+        Self::of(&bytes, key, key)
+    }
+
     /// Of the restart guard's marker, which has no token.
     pub(crate) fn marker() -> Self {
         let mut bytes = BytesMut::with_capacity(32);

@@ -155,6 +155,14 @@ impl Config {
         Targets::new(&self.prefix, targets)
     }
 
+    /// Returns what a lock of one of so many permits is about.
+    ///
+    /// # Errors
+    /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
+    pub fn permits(&self, name: impl AsRef<[u8]>, permits: u32) -> Result<Targets, ConfigError> {
+        Targets::permit(self.resource(name)?, permits)
+    }
+
     /// Returns the longest TTL of all clients, if the restart guard is on.
     pub fn restart_guard(&self) -> Option<Duration> {
         self.fleet.map(|fleet| fleet.longest_ttl.as_duration())

@@ -5,6 +5,8 @@
 mod claim;
 mod fence;
 mod fleet;
+mod inspect;
+mod keep;
 mod many;
 mod plain;
 mod seat;
@@ -99,6 +101,9 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         CommandKind::HealAll => body.heal_all(),
         CommandKind::ReleaseAll => body.release_all(),
         CommandKind::Take => body.take(),
+        CommandKind::Keep => body.keep(),
+        CommandKind::Inspect => body.inspect(),
+        CommandKind::ForceRelease => body.force_release(),
         _ => Err(UNKNOWN_SCRIPT),
     }
 }

@@ -80,6 +80,7 @@ pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
         CommandKind::Raise => Some("raise"),
         CommandKind::Release => Some("release"),
         CommandKind::Undo => Some("take back"),
+        CommandKind::Keep => Some("keep"),
         _ => None,
     }
 }
@@ -262,6 +263,7 @@ impl Drawing {
             }
             Violation::TooFewMasters { client, .. }
             | Violation::Revived { client }
+            | Violation::GrantedWhileKept { client, .. }
             | Violation::GrantedTooLate { client }
             | Violation::ValidTooLong { client, .. }
             | Violation::Late { client, .. }
