@@ -189,9 +189,10 @@ impl Locker {
     /// A target of text or bytes is locked as by [`Locker::lock`]; [`Target::read`] and
     /// [`Target::share`] share it with others. A name that is given twice counts once.
     ///
-    /// The limits are [`Targets`]'s, and are checked before anything is sent: the request then ends
-    /// with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A lock of many targets needs
-    /// all of them free at one moment, and may wait for long where others take them one by one.
+    /// The limits are those of [`Targets`](crate::Targets), and are checked before anything is sent:
+    /// the request then ends with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A lock of
+    /// many targets needs all of them free at one moment, and may wait for long where others take
+    /// them one by one.
     pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
         let targets = self.config.targets(targets.into_iter().map(Into::into));
         Request::new(self.handle.clone(), &self.config, targets, None)

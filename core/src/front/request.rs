@@ -149,8 +149,8 @@ impl<G> Request<G> {
     /// It takes one round trip if the masters agree on the number, and two if not. Holders whose
     /// request is not fenced exclude and are excluded all the same.
     ///
-    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that
-    /// never expires. Numbers stay in order as long as a majority of the masters keeps its
+    /// Each master counts the grants of a resource under
+    /// [`Resource::counter_key`](crate::Resource::counter_key), in a key that never expires. Numbers stay in order as long as a majority of the masters keeps its
     /// counters: use persistence, and with memory limits `noeviction` or a policy that evicts only
     /// keys with a TTL (`volatile-…`). With the restart guard, counters that were lost start above
     /// all that were issued before, if the masters' clocks differ by no more than its longest TTL.
