@@ -175,12 +175,13 @@ fn of_place(state: &State, master: usize, resource: usize, scenario: &Scenario, 
     }
 }
 
-/// Whether one client has all of its targets on all masters.
+/// Whether one client has all of its targets on all masters, and has not asked for more time: a quorum of them is left if one loses a key.
 fn is_everywhere(state: &State, scenario: &Scenario) -> bool {
     (0..state.shape.clients).any(|client| {
         let owns = |key: Key| usize::from(key.client) == client;
         let has = |aim: &Aim, master: &Master| master.place(aim.resource()).keys().any(owns);
-        state.masters.iter().all(|master| scenario.aims_of(client).iter().all(|aim| has(aim, master)))
+        state.client(client).extended == 0
+            && state.masters.iter().all(|master| scenario.aims_of(client).iter().all(|aim| has(aim, master)))
     })
 }
 

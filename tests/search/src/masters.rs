@@ -57,10 +57,15 @@ impl World {
     }
 
     /// The master executes a request while an absent client has a key of its claim.
-    pub(super) fn refuse(&mut self, client: usize, master: usize, item: Item) -> Said {
+    pub(super) fn refuse(&mut self, state: &mut State, client: usize, master: usize, item: Item) -> Said {
         let is_script = self.scenario.fenced || !matches!(self.scenario.aims_of(client), [Aim::Write(_)]);
         let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && is_script;
         let said = if is_told { Said::Holder } else { Said::No };
+        if item.action().clears() {
+            // The rest of its own claim goes all the same.
+            let owns = |key: Key| (usize::from(key.client), key.attempt) == (client, item.attempt());
+            state.master_mut(master).places.iter_mut().for_each(|place| place.keep(|key| !owns(key)));
+        }
         self.story.says(Party::Master(master), || "somebody else has its key".to_owned());
         self.story.executes(client, master, item, said, false);
         said

@@ -95,7 +95,7 @@ impl World {
                 let place = executed(link);
                 let Some(item) = link.flight.as_slice().get(place).copied() else { return Ok(()) };
                 let said = if matches!(action, Action::Refuse { .. }) {
-                    self.refuse(client, master, item)
+                    self.refuse(state, client, master, item)
                 } else {
                     self.execute(state, client, master, item, false)?
                 };
