@@ -7,13 +7,14 @@ use std::collections::HashMap;
 
 use quorlock_core::internals::{Around, Claim, Order, Sought, settle_splits};
 use quorlock_core::{
-    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Resource, Targets, Token, Ttl,
+    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Target, Targets, Token, Ttl,
 };
 
 use super::input::{Heard, Input, Told};
 use super::item::{Item, Said};
-use super::scenario::{Scenario, TICK};
+use super::scenario::{Aim, Scenario, TICK};
 use super::state::MASTERS;
+use super::story;
 
 /// A request for the masters in the mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,10 +48,12 @@ struct Entry {
 
 pub(super) struct Book {
     config: Config,
-    wanted: Acquire,
+    /// What each client seeks.
+    wanted: Vec<Acquire>,
     /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
     end_matters: bool,
-    claims: Vec<Claim>,
+    /// Of each client with each of its tokens.
+    claims: Vec<(Claim, u8)>,
     entries: Vec<Entry>,
     numbers: HashMap<(Sought, u8), u32>,
     reactions: HashMap<(u64, u32), u32>,
@@ -76,11 +79,13 @@ impl Book {
             .retry_delay(TICK..=TICK);
         let config =
             settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
-        let targets = Targets::from(Resource::new("r").expect("a name"));
-        let claims = (0..4u8)
-            .map(|n| Claim::new(&targets, Token::from_bytes([n; Token::BYTES]), scenario.fenced, None))
-            .collect();
-        let wanted = Acquire {
+        let targets: Vec<_> =
+            (0..scenario.clients()).map(|client| targets_of(scenario.aims_of(client), &config)).collect();
+        let claim_of = |targets: &Targets, n: u8| {
+            (Claim::new(targets, Token::from_bytes([n; Token::BYTES]), scenario.fenced, None), n)
+        };
+        let claims = targets.iter().flat_map(|targets| (0..4).map(move |n| claim_of(targets, n))).collect();
+        let wanted_of = |targets| Acquire {
             timeout: scenario.timeout.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
             renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
@@ -88,6 +93,7 @@ impl Book {
             healing: scenario.healing,
             ..Acquire::new(targets, ttl_of(scenario.ttl))
         };
+        let wanted = targets.into_iter().map(wanted_of).collect();
         Self {
             config,
             wanted,
@@ -162,8 +168,9 @@ impl Book {
         let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
-            (None, Input::Begin { attempts, .. }) => {
-                let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
+            (None, Input::Begin { kind, attempts, .. }) => {
+                let wanted = self.wanted.get(kind).expect("a client of the scenario").clone();
+                let wanted = Acquire { attempts: Some(u32::from(attempts)), ..wanted };
                 Some(Sought::begin(&wanted, at, &mut around).expect("tokens are there"))
             }
             (Some((mut sought, _)), input) => {
@@ -255,8 +262,8 @@ impl Book {
 
     fn ordered(&self, order: &Order) -> Ordered {
         let request = &order.request;
-        let attempt = self.claims.iter().position(|claim| *claim == request.claim);
-        let attempt = attempt.and_then(|place| u8::try_from(place).ok()).expect("a token that was drawn");
+        let known = self.claims.iter().find(|(claim, _)| *claim == request.claim);
+        let attempt = known.map(|(_, attempt)| *attempt).expect("a token that was drawn");
         let round = request.ticket.map_or(0, |ticket| ticket.round);
         let ttl = request.ttl.as_duration().as_nanos() / TICK.as_nanos();
         let small = |number: u128| u8::try_from(number).expect("small numbers");
@@ -282,6 +289,16 @@ impl Book {
         self.turned.insert((lock, places), turned);
         turned
     }
+}
+
+/// The same in the words of the shipped code.
+fn targets_of(aims: &[Aim], config: &Config) -> Targets {
+    let name = |resource| story::RESOURCES.get(resource).copied().expect("a resource that has a name");
+    let target = |aim: &Aim| match *aim {
+        Aim::Write(resource) => Target::write(name(resource)),
+        Aim::Read(resource) => Target::read(name(resource)),
+    };
+    config.targets(aims.iter().map(target)).expect("a few short names")
 }
 
 /// The instant of a tick of a client's clock, far enough from the origin that nothing saturates.

@@ -40,6 +40,8 @@ impl Heard {
 pub(super) enum Input {
     /// A new lock, with the next of the client's tokens.
     Begin {
+        /// The first client that seeks the same.
+        kind: usize,
         attempts: u8,
         drawn: u8,
     },
@@ -62,7 +64,9 @@ impl Input {
     /// A number for it, different from every other input's.
     pub(super) fn code(self) -> u64 {
         match self {
-            Self::Begin { attempts, drawn } => u64::from(attempts) << 8 | u64::from(drawn) << 12,
+            Self::Begin { kind, attempts, drawn } => {
+                u64::from(attempts) << 8 | u64::from(drawn) << 12 | (kind as u64) << 16
+            }
             Self::Answer { master, round, heard } => {
                 let heard = match heard {
                     Heard::Said(Said::Yes) => 0,

@@ -94,12 +94,15 @@ mod book;
 mod canon;
 mod input;
 mod item;
+mod kinds;
 mod links;
 mod masters;
 mod named;
+mod places;
 mod properties;
 mod row;
 mod scenario;
+mod scripts;
 mod state;
 mod story;
 mod tidy;
@@ -111,7 +114,7 @@ use std::fmt;
 use self::actions::enabled;
 use self::canon::{Canon, Symmetry};
 pub use self::properties::Violation;
-pub use self::scenario::Scenario;
+pub use self::scenario::{Aim, Flaw, Scenario};
 use self::state::State;
 use self::story::Story;
 use self::visited::{Origins, Seen, fingerprint};
@@ -208,6 +211,7 @@ impl Search {
         let (mut seen, mut origins) = (Seen::new(), Origins::new());
         let mut actions = Vec::new();
         let initial = world.initial();
+        let shape = initial.shape;
         let mut level = Level::default();
         let bytes = canon.bytes(&initial, self.symmetry, &mut world.book);
         seen.insert(fingerprint(bytes));
@@ -218,7 +222,7 @@ impl Search {
         'search: while level.len() > 0 {
             let mut next = Level::default();
             for bytes in level.iter() {
-                let state = State::read(bytes);
+                let state = State::read(bytes, shape);
                 enabled(&state, &self.scenario, &world.book, &mut actions);
                 for (ordinal, action) in (0u8..).step_by(2).zip(actions.iter().copied()) {
                     steps += 1;
@@ -272,7 +276,7 @@ impl Search {
         let mut state = world.initial();
         for &ordinal in path {
             let bytes = canon.bytes(&state, self.symmetry, &mut world.book);
-            let representative = State::read(bytes);
+            let representative = State::read(bytes, state.shape);
             enabled(&representative, &self.scenario, &world.book, &mut actions);
             let Some(&action) = actions.get(usize::from(ordinal / 2)) else { break };
             // The last step is the one that must not be.
