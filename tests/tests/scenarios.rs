@@ -149,6 +149,8 @@ macro_rules! all_scenarios_on {
                 a_writer_becomes_a_reader_at_once,
                 a_reader_that_was_handed_over_is_resumed_as_a_reader,
                 mixed_targets_read_and_write,
+                permits_are_let_in_up_to_their_number,
+                threads_that_come_back_never_hold_more_permits_than_there_are,
             }
             owners {
                 ten_thousand_nested_locks_cost_each_master_one_request_and_one_release,

@@ -127,7 +127,10 @@ impl Connection {
             _ => {}
         }
         answers.answer(self.id, &request, answer);
-        if request.action.changes_held_key() && answer == Answer::Yes && self.is_tracked() {
+        // Others of this process wait beside one that takes its attempt back only where several may be in front.
+        let is_news = request.action.changes_held_key()
+            || request.action == Action::Undo && request.claim.has_neighbours();
+        if is_news && answer == Answer::Yes && self.is_tracked() {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
             for key in request.claim.resources() {
                 answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));

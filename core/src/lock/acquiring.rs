@@ -132,7 +132,9 @@ impl Trying {
             return Next::RoundLost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
-            if vote.is_refusal() && self.yields {
+            // Another master that was to assign a permit may yet do so: that is to be taken back.
+            let is_alone = cx.keys.reached.without(MasterSet::only(master)).is_empty();
+            if vote.is_refusal() && self.yields && is_alone {
                 return Next::Refused(Refused {
                     round: self.round,
                     since: self.since,

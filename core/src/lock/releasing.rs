@@ -16,7 +16,7 @@ impl Releasing {
     pub(super) fn begin(buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
-        cx.order(cx.keys.reached, round, Action::Release, cx.base.longest_ttl);
+        cx.order_back(cx.keys.reached, cx.request(Some(round), Action::Release, cx.base.longest_ttl));
         Self { round, votes }
     }
 

@@ -157,7 +157,9 @@ impl Context<'_, '_> {
         let taking = seating.taking();
         let of_window = MasterSet::from_bits(to.bits() & taking.bits());
         let window = Request { claim: seating.window().clone(), ..request.clone() };
-        self.effects.order(to.without(taking), request);
+        if seating.chosen().is_some() {
+            self.effects.order(to.without(taking), request);
+        }
         self.effects.order(of_window, window);
     }
 }

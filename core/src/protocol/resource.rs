@@ -146,6 +146,11 @@ impl Resource {
         (digits > 0).then(|| [SEAT.as_bytes(), rest.get(digits..).unwrap_or_default()].concat())
     }
 
+    /// Whether this is the key of a seat.
+    pub(crate) fn is_seat(key: &[u8]) -> bool {
+        key.starts_with(SEAT.as_bytes())
+    }
+
     /// A key of ours beside that of the resource, with its hash tag.
     fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };

@@ -188,3 +188,41 @@ fn those_who_disagree_let_in_at_most_the_largest_number() {
         assert!(matches!(world.next_event_of(node), Event::NotAcquired { .. }));
     }
 }
+
+#[test]
+fn a_seat_that_is_assigned_late_is_taken_back() {
+    for (slow, full) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let mut world = World::of(3);
+        for seat in 0..4 {
+            world.masters[full].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        }
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        world.pass(ms(30));
+        world.masters[slow].flow = Flow::Free;
+        world.pump();
+        world.pass(ms(5));
+        world.cancel(lock);
+        world.pass(ms(500));
+        for master in (0..3).filter(|master| *master != full) {
+            assert!(world.masters[master].is_empty(world.now), "{master}: slow {slow}, full {full}");
+        }
+    }
+}
+
+#[test]
+fn a_release_takes_back_what_another_master_may_yet_assign() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        world.release(lock);
+        world.pump();
+        world.masters[slow].flow = Flow::Free;
+        world.pass(ms(500));
+        assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
+    }
+}

@@ -1,7 +1,9 @@
 //! Locks of several resources, readers and writers, on every transport.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use quorlock_core::Target;
-use quorlock_core::front::ReadGuard;
+use quorlock_core::front::{Permit, ReadGuard};
 
 use crate::kit::*;
 
@@ -132,4 +134,61 @@ pub(crate) fn mixed_targets_read_and_write(transport: &Transport) {
     assert_eq!(again.release().wait(), Ok(Released::Freed));
     no_key(&masters, "order");
     no_key(&masters, "tariff");
+}
+
+pub(crate) fn permits_are_let_in_up_to_their_number(transport: &Transport) {
+    for count in [1, 3, 4, 5] {
+        let masters = masters(count);
+        let lockers: Vec<_> = (0..3).map(|_| open(transport, &masters)).collect();
+        let semaphore = |locker: usize| lockers[locker].semaphore("gpu", 3).unwrap();
+        let mut held: Vec<_> =
+            (0..3).map(|locker| semaphore(locker).acquire().fenced().renew().wait().unwrap()).collect();
+        let mut indexes: Vec<_> = held.iter().map(Permit::index).collect();
+        indexes.sort_unstable();
+        assert_eq!(indexes, [0, 1, 2], "{count} masters");
+        let error = semaphore(0).acquire().attempts(1).wait().unwrap_err();
+        assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+        // A lock of the same name has nothing to do with it.
+        drop(lockers[0].lock("gpu").wait().unwrap());
+        let gone = held.remove(1);
+        let (index, number) = (gone.index(), gone.fencing_token());
+        let next = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| semaphore(2).acquire().fenced().wait().unwrap());
+            std::thread::sleep(millis(100));
+            assert!(!waiter.is_finished());
+            assert_eq!(gone.release().wait(), Ok(Released::Freed));
+            waiter.join().unwrap()
+        });
+        assert_eq!(next.index(), index);
+        assert!(next.fencing_token() > number);
+        held.push(next);
+        for permit in held {
+            let seat = format!("quorlock:seat:{}/{{gpu}}", permit.index());
+            permit.extend(TTL).wait().unwrap();
+            assert_eq!(permit.release().wait(), Ok(Released::Freed));
+            no_key(&masters, &seat);
+        }
+    }
+}
+
+pub(crate) fn threads_that_come_back_never_hold_more_permits_than_there_are(transport: &Transport) {
+    let masters = masters(3);
+    let lockers: Vec<_> = (0..2).map(|_| open(transport, &masters)).collect();
+    let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let semaphore = lockers[worker % 2].semaphore("gpu", 3).unwrap();
+            let (inside, most) = (&inside, &most);
+            scope.spawn(move || {
+                for _ in 0..15 {
+                    let permit = semaphore.acquire().timeout(None).wait().unwrap();
+                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(millis(1));
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    drop(permit);
+                }
+            });
+        }
+    });
+    assert!((2..=3).contains(&most.into_inner()));
 }

@@ -114,6 +114,11 @@ impl Claim {
         one.map(argument).into_iter().chain(all.into_iter().flatten())
     }
 
+    /// Whether other locks of this process may ask for its keys at the same time.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        self.as_all().is_some() || self.resources().any(Resource::is_seat)
+    }
+
     /// Whether both are about the same keys and token.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
