@@ -111,6 +111,6 @@ pub use master::{Command, CommandKind, Flow, Held, Keep, Master, ProtocolError, 
 pub use worlds::strategies;
 #[cfg(feature = "worlds")]
 pub use worlds::{
-    ASSUMED_DRIFT_PPM, Client, ClientPlan, Failure, Fault, Outdated, Plan, PushFate, Reading, Refusal,
-    Report, Sleep, Step, Store, Timeline, Violation, When, World,
+    ASSUMED_DRIFT_PPM, Access, Client, ClientPlan, Failure, Fault, Kinds, Outdated, Plan, PushFate,
+    RESOURCES, Reading, Refusal, Report, Sleep, Step, Store, Timeline, Violation, When, World,
 };

@@ -3,6 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use quorlock_core::Target;
+
+use super::access::{Access, RESOURCES, resource, targets};
 use super::fault::{Fault, When};
 use super::program::{self, Letterbox, RESUMED_WITHIN, Step};
 use super::violation::Violation;
@@ -161,7 +164,7 @@ impl Plan {
         Some(smaller)
     }
 
-    fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
+    pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
         self.clients.iter_mut().flat_map(|client| [&mut client.steps, &mut client.beside])
     }
 
@@ -231,16 +234,37 @@ impl Plan {
         let timeout = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;
         for client in &clients {
             let ttl = self.request_timeout * 10;
-            world.spawn(client, program::must_get(client.clone(), 0, ttl, timeout));
+            let wanted = self.last_wanted(client.number());
+            world.spawn(client, program::must_get(client.clone(), wanted, ttl, timeout));
         }
         world.run(timeout * 2 + PATIENCE)?;
         world.settle()
     }
 
+    /// What a client must get at the end. In a plan with locks of several or shared resources each
+    /// client has another kind.
+    fn last_wanted(&self, client: usize) -> Vec<Target> {
+        use Access::{None, Read, Write};
+        let mut steps = self.clients.iter().flat_map(ClientPlan::all_steps);
+        if !steps.any(|step| matches!(step, Step::LockAll { .. })) {
+            return vec![Target::write(resource(0))];
+        }
+        let accesses: [[Access; RESOURCES]; 4] = [
+            [Read, None, None, None],
+            [Write, Write, None, None],
+            [Write, None, None, None],
+            [Read, Write, None, None],
+        ];
+        accesses.get(client % accesses.len()).map_or_else(Vec::new, |accesses| targets(*accesses))
+    }
+
     /// The longest life that any key may have been given.
     pub(super) fn longest_ttl(&self) -> Duration {
         let ttls = self.clients.iter().flat_map(ClientPlan::all_steps).map(|step| match step {
-            Step::Lock { ttl, .. } | Step::Extend { ttl, .. } | Step::Resume { ttl, .. } => *ttl + *ttl / 50,
+            Step::Lock { ttl, .. }
+            | Step::LockAll { ttl, .. }
+            | Step::Extend { ttl, .. }
+            | Step::Resume { ttl, .. } => *ttl + *ttl / 50,
             _ => Duration::ZERO,
         });
         ttls.max().unwrap_or_default()
@@ -258,7 +282,7 @@ fn same_kind(one: &Violation, other: &Violation) -> bool {
 /// How long a step may take.
 fn longest_of(step: &Step) -> Duration {
     match step {
-        Step::Lock { timeout, .. } => *timeout,
+        Step::Lock { timeout, .. } | Step::LockAll { timeout, .. } => *timeout,
         Step::Hold(span) | Step::Rest(span) => *span,
         Step::Resume { .. } => RESUMED_WITHIN,
         Step::Extend { .. } | Step::Release | Step::ReleaseHanded => Duration::from_secs(1),

@@ -9,8 +9,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_core::front::{Guard, Request};
-use quorlock_core::{AcquireError, Instant, Resumption};
+use quorlock_core::{AcquireError, Instant, Resumption, Target};
 
+use super::access::{Access, RESOURCES, are_targets, resource, targets};
 use super::client::Client;
 use super::violation::Violation;
 
@@ -35,6 +36,26 @@ pub enum Step {
         /// When the future of the request is dropped, if it is.
         dropped_after: Option<Duration>,
     },
+    /// Requests one lock of several resources, or of some that are shared. A lock that the client
+    /// still holds is dropped first.
+    LockAll {
+        /// How each resource is locked, by its number.
+        accesses: [Access; RESOURCES],
+        /// Whether there is a single attempt only.
+        once: bool,
+        /// The TTL.
+        ttl: Duration,
+        /// The timeout of the request.
+        timeout: Duration,
+        /// Whether the lock is renewed in the background.
+        renewed: bool,
+        /// Whether the grant has a fencing token.
+        fenced: bool,
+        /// Whether the keys are restored on masters that have lost them.
+        healing: bool,
+        /// When the future of the request is dropped, if it is.
+        dropped_after: Option<Duration>,
+    },
     /// Waits until the lock is lost, but no longer than this span.
     Hold(Duration),
     /// Extends the lock that the client holds.
@@ -44,7 +65,8 @@ pub enum Step {
         /// When the future of the extension is dropped, if it is.
         dropped_after: Option<Duration>,
     },
-    /// Hands the lock over to any client that resumes it.
+    /// Hands the lock over to any client that resumes it. A lock of [`Step::LockAll`] is handed over
+    /// to nobody: its keys stay until they end.
     HandOn,
     /// Resumes the lock that was handed over first. A lock that the client still holds is dropped
     /// before.
@@ -79,9 +101,23 @@ impl Step {
     pub(super) fn plainer(&mut self) -> Option<(&mut Self, Self)> {
         let mut plain = *self;
         match &mut plain {
-            Self::Lock { fenced, .. } if *fenced => *fenced = false,
-            Self::Lock { healing, .. } | Self::Resume { healing, .. } if *healing => *healing = false,
-            Self::Lock { renewed, .. } | Self::Resume { renewed, .. } if *renewed => *renewed = false,
+            Self::Lock { fenced, .. } | Self::LockAll { fenced, .. } if *fenced => *fenced = false,
+            Self::Lock { healing, .. } | Self::LockAll { healing, .. } | Self::Resume { healing, .. }
+                if *healing =>
+            {
+                *healing = false;
+            }
+            Self::Lock { renewed, .. } | Self::LockAll { renewed, .. } | Self::Resume { renewed, .. }
+                if *renewed =>
+            {
+                *renewed = false;
+            }
+            Self::LockAll { once, .. } if *once => *once = false,
+            Self::LockAll { accesses, .. } => {
+                let mut locked = accesses.iter_mut().filter(|access| **access != Access::None);
+                let (first, _) = (locked.next()?, locked.next()?);
+                *first = Access::None;
+            }
             _ => return None,
         }
         Some((self, plain))
@@ -95,33 +131,42 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The resource with this number.
-pub(super) fn resource(number: u8) -> String {
-    format!("resource{number}")
-}
-
 /// Carries out these steps, one after the other, and reports commands that end late.
 pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration, letterbox: Letterbox) {
     let mut guard: Option<Guard> = None;
-    let mut held_resource = 0;
+    // The resource that is locked, if that can be handed over.
+    let mut held_resource = None;
     // Whether the end of its validity may move without being asked.
     let mut is_renewed = false;
     for step in steps {
         match step {
             Step::Lock { resource: number, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
-                (is_renewed, held_resource) = (renewed, number);
+                (is_renewed, held_resource) = (renewed, Some(number));
                 let request = client.locker().lock(resource(number)).ttl(ttl).timeout(timeout);
                 let request = if fenced { request.fenced() } else { request };
                 let request = with(request, renewed, healing);
                 guard = granted(&client, "lock", request, timeout, dropped_after).await;
+            }
+            Step::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after } => {
+                drop(guard.take());
+                (is_renewed, held_resource) = (renewed, None);
+                let request = client.locker().lock_all(targets(accesses)).ttl(ttl).timeout(timeout);
+                let request = if fenced { request.fenced() } else { request };
+                let request = if once { request.attempts(1) } else { request };
+                let request = with(request, renewed, healing);
+                guard = granted(&client, "lock", request, timeout, dropped_after).await;
+                let resources: Option<Vec<_>> = guard.as_ref().map(|held| held.resources().collect());
+                if let Some(held) = resources.filter(|held| !are_targets(accesses, held)) {
+                    client.report(format!("a lock of {accesses:?} was granted as one of {held:?}"));
+                }
             }
             Step::HandOn => {
                 if let Some(held) = guard.take() {
                     let token = held.token();
                     if let Ok(proof) = held.hand_over() {
                         client.handed_over(token);
-                        letterbox.borrow_mut().push_back((held_resource, proof));
+                        letterbox.borrow_mut().extend(held_resource.map(|number| (number, proof)));
                     }
                 }
             }
@@ -129,7 +174,7 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                 let handed = letterbox.borrow_mut().pop_front();
                 if let Some((number, proof)) = handed {
                     drop(guard.take());
-                    (is_renewed, held_resource) = (renewed, number);
+                    (is_renewed, held_resource) = (renewed, Some(number));
                     let request = client.locker().resume(resource(number), proof).ttl(ttl);
                     let request = with(request.timeout(RESUMED_WITHIN), renewed, healing);
                     guard = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
@@ -210,21 +255,21 @@ async fn granted(
     guard
 }
 
-/// Seeks a lock when all is well, which must come to something within this time; and then one of its own, which must be renewed,
-/// extended and released as promised.
-pub(super) async fn must_get(client: Client, number: u8, ttl: Duration, timeout: Duration) {
+/// Requests these targets when all is well, which must come to something within this time; and then
+/// a lock of its own, which must be renewed, extended and released as promised.
+pub(super) async fn must_get(client: Client, targets: Vec<Target>, ttl: Duration, timeout: Duration) {
     let until = client.now() + timeout;
-    if let Err(error) = live(&client, number, ttl, until).await {
+    if let Err(error) = live(&client, targets, ttl, until).await {
         client.find(Violation::NoProgress { client: client.number(), error });
     }
 }
 
-async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Result<(), String> {
-    let guard = keep_asking(client, resource(number), ttl, until).await?;
+async fn live(client: &Client, targets: Vec<Target>, ttl: Duration, until: Instant) -> Result<(), String> {
+    let guard = keep_asking(client, targets, ttl, until).await?;
     client.sleep(Duration::from_millis(3)).await;
     // Who came in through masters of which one was just coming back cannot be sure to hear a quorum once more.
     drop(guard);
-    let own = format!("own{}", client.number());
+    let own = vec![Target::write(format!("own{}", client.number()))];
     let guard = keep_asking(client, own, ttl, until + ttl * 2).await?;
     if let Some(cause) = unless(client, Some(ttl * 3), guard.lost()).await {
         return Err(format!("its lock was not renewed: {cause}"));
@@ -233,10 +278,15 @@ async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Res
     guard.release().await.map(drop).map_err(|error| error.to_string())
 }
 
-async fn keep_asking(client: &Client, name: String, ttl: Duration, until: Instant) -> Result<Guard, String> {
+async fn keep_asking(
+    client: &Client,
+    targets: Vec<Target>,
+    ttl: Duration,
+    until: Instant,
+) -> Result<Guard, String> {
     loop {
         let left = until.since(client.now());
-        let request = client.locker().lock(&name).ttl(ttl).renew().timeout(left);
+        let request = client.locker().lock_all(targets.iter().cloned()).ttl(ttl).renew().timeout(left);
         let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
         match request.await {
             Ok(guard) => return Ok(guard),

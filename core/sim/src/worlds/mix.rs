@@ -1,0 +1,72 @@
+//! Plans in which locks of every kind meet on the same resources.
+
+use super::access::{Access, RESOURCES};
+use super::plan::Plan;
+use super::program::Step;
+use super::random::Random;
+
+/// Its choices must not be those of the plan that is changed.
+const MIX: u64 = 0x6b69_6e64_7321;
+
+impl Plan {
+    /// Creates a run with locks of every kind: [`Plan::random`] with this seed, in which most
+    /// requests are for several resources or for shared ones, all of them among up to four names.
+    pub fn random_mixed(seed: u64) -> Self {
+        let mut plan = Self::random(seed);
+        let mut random = Random::new(seed ^ MIX);
+        let resources = 2 + random.below(RESOURCES - 1);
+        // Where most read, they meet more often, and those that write wait for them.
+        let mostly_shared = random.one_in(3);
+        for step in plan.steps_mut().flatten() {
+            step.mix(&mut random, resources, mostly_shared);
+        }
+        plan
+    }
+}
+
+impl Step {
+    /// Has a lock of one resource become any lock of these resources.
+    fn mix(&mut self, random: &mut Random, resources: usize, mostly_shared: bool) {
+        let Self::Lock { ttl, timeout, renewed, fenced, healing, dropped_after, .. } = *self else { return };
+        let mut accesses = [Access::None; RESOURCES];
+        let mut lock = |random: &mut Random, access| {
+            if let Some(place) = accesses.get_mut(random.below(resources)) {
+                *place = access;
+            }
+        };
+        let shared = match random.below(4) {
+            0 => Access::Share(0),
+            1 => Access::Share(1),
+            _ => Access::Read,
+        };
+        let kind = if mostly_shared && random.one_in(2) { 2 } else { random.below(8) };
+        match kind {
+            0 => {
+                let resource = u8::try_from(random.below(resources)).unwrap_or(0);
+                *self = Self::Lock { resource, ttl, timeout, renewed, fenced, healing, dropped_after };
+                return;
+            }
+            1 => lock(random, Access::Write),
+            2 | 3 => {
+                for _ in 0..1 + random.below(2) {
+                    lock(random, shared);
+                }
+            }
+            4 | 5 => {
+                for _ in 0..2 + random.below(2) {
+                    lock(random, Access::Write);
+                }
+            }
+            _ => {
+                for _ in 0..1 + random.below(2) {
+                    lock(random, shared);
+                }
+                for _ in 0..1 + random.below(2) {
+                    lock(random, Access::Write);
+                }
+            }
+        }
+        let once = random.one_in(6);
+        *self = Self::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after };
+    }
+}
