@@ -4,6 +4,7 @@
 mod assumed;
 mod broken;
 mod front;
+mod kinds;
 mod shares;
 mod stores;
 mod tries;
