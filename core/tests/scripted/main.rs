@@ -26,6 +26,7 @@ mod retry;
 mod schedules;
 mod server_errors;
 mod several;
+mod sharing;
 mod silence;
 mod single_tries;
 mod tables;
