@@ -1,5 +1,5 @@
-//! What the scripts of several targets, of shared ones and of seats promise: one source of tests for
-//! the model of a master and for real servers. Many are ways in which such locks go wrong elsewhere.
+//! What the scripts of several targets, of shared ones and of seats promise: one source of tests
+//! for the model of a master and for real servers. Many are ways in which such locks go wrong.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! The scripts of several targets, of shared ones and of seats on a real server: the tests of the model of a master, and what becomes of keys
-//! where a command inside a script is denied.
+//! The scripts of several targets, of shared ones and of seats on a real server: the tests of the
+//! model of a master, and what becomes of keys where a command inside a script is denied.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
@@ -185,11 +185,13 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // An extension shares nothing that is not there; what it has in common with an acquisition does.
+    // An extension shares nothing that is not there; what it has in common with an acquisition
+    // does.
     assert_eq!(never, [(ExtendAll, "EXISTS")], "else this test looks at too little");
 }
 
-/// What the page for operators says that any lock needs in scripts, and what each kind needs besides.
+/// What the page for operators says that any lock needs in scripts, and what each kind needs
+/// besides.
 const ANY: &str = "+set +get +del +pttl +pexpire +eval";
 const BESIDES: [&str; 3] = [
     "+exists +mget",

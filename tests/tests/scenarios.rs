@@ -19,6 +19,8 @@ mod garbage;
 mod granting;
 #[path = "scenarios/holding.rs"]
 mod holding;
+#[path = "scenarios/kinds.rs"]
+mod kinds;
 #[path = "scenarios/kit.rs"]
 mod kit;
 #[path = "scenarios/lasting.rs"]
@@ -137,6 +139,14 @@ macro_rules! all_scenarios_on {
                 a_lock_that_was_handed_over_is_extended_and_released_by_another_locker,
                 a_lock_that_was_handed_over_is_released_by_its_token,
                 a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid,
+            }
+            kinds {
+                several_resources_are_held_together_or_not_at_all,
+                a_waiter_for_several_resources_is_told_of_each,
+                readers_share_and_a_writer_that_waits_comes_next,
+                a_writer_becomes_a_reader_at_once,
+                a_reader_that_was_handed_over_is_resumed_as_a_reader,
+                mixed_targets_read_and_write,
             }
             owners {
                 ten_thousand_nested_locks_cost_each_master_one_request_and_one_release,

@@ -52,11 +52,12 @@ use std::thread;
 pub use quorlock_core;
 use quorlock_core::front::Port;
 pub use quorlock_core::front::{
-    Guard, HandOverError, Locker, OpenError, Owner, ReleaseError, Released, Report, Request, RunError, Watch,
+    Guard, HandOverError, Locker, OpenError, Owner, ReadGuard, ReleaseError, Released, Report, Request,
+    RunError, Watch, WriteGuard,
 };
 pub use quorlock_core::{
-    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
-    MasterState, Resumption, Token,
+    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
+    LossCause, MasterState, Resumption, Target, Token,
 };
 
 use crate::lead::Lead;

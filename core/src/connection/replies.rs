@@ -195,7 +195,8 @@ impl Connection {
                         Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
                     }
                     (Action::Acquire | Action::Undo, None) => {
-                        read_holder(fields, self.is_tracked()).ok_or(Cause::UnexpectedReply)
+                        let seat = read_seat(fields);
+                        seat.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
                     }
                     _ => Err(Cause::UnexpectedReply),
                 }
@@ -218,6 +219,14 @@ pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause
         }
         _ => None,
     }
+}
+
+/// `[seat, its place in the window, its number or 0]`.
+fn read_seat(fields: &[Reply<'_>]) -> Option<Answer> {
+    let [Reply::Bulk(b"seat"), Reply::Integer(place), Reply::Integer(number)] = fields else { return None };
+    let place = u16::try_from(*place).ok()?.checked_sub(1)?;
+    let number = u64::try_from(*number).ok()?;
+    Some(Answer::Seat { place, number: FencingToken::new(number) })
 }
 
 /// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where somebody waits to write.

@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
     Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, RELEASE,
-    RELEASE_ALL, Script, UNDO, put_argument,
+    RELEASE_ALL, Script, TAKE, UNDO, put_argument,
 };
 
 impl Connection {
@@ -195,8 +195,9 @@ pub(crate) enum Form {
 impl Request {
     /// The script that carries it out; `None` is a plain `SET`.
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
-        if self.claim.as_all().is_some() {
+        if let Some(all) = self.claim.as_all() {
             return match self.action {
+                Action::Acquire if all.takes_one() => Some(&TAKE),
                 Action::Acquire => Some(&ACQUIRE_ALL),
                 Action::Raise => Some(&RAISE_ALL),
                 Action::Extend => Some(&EXTEND_ALL),

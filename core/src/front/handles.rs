@@ -13,12 +13,15 @@ use crate::protocol::{LossCause, Resumption};
 
 /// Counts the guards of one lock. The last one to leave ends the lock.
 pub(super) struct Handles {
-    /// Zero once the last handle has left, and from then on.
+    /// Zero once the last handle has left, and from then on. With [`CLOSED`] no owner finds the lock any more.
     count: AtomicUsize,
     resumption_was_read: AtomicBool,
     was_resumed: AtomicBool,
     renewal_was_stopped: AtomicBool,
 }
+
+/// A bit of the count: far above all handles that memory has room for.
+const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Handles {
     /// The handle of the caller that acquires the lock.
@@ -34,28 +37,40 @@ impl Handles {
     /// Adds a handle. Returns `false` if the last one has left: then the lock is over, whatever its
     /// release finds.
     pub(super) fn join(&self) -> bool {
-        let add = |count| if count == 0 { None } else { Some(count + 1) };
+        let add = |count| if count == 0 || count & CLOSED != 0 { None } else { Some(count + 1) };
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
     /// Removes a handle and returns how many others there are. Zero tells the last one to release.
     pub(super) fn leave(&self) -> usize {
-        self.count.fetch_sub(1, Ordering::AcqRel) - 1
+        (self.count.fetch_sub(1, Ordering::AcqRel) - 1) & !CLOSED
+    }
+
+    /// Adds a handle beside one that lives.
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The lock is another one from now on than its owner has asked for, which finds it no more. Fails where there are other handles.
+    pub(super) fn close(&self) -> bool {
+        self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Removes the only handle, so that none can join it. Fails with the number of others.
     pub(super) fn leave_alone(&self) -> Result<(), usize> {
-        let left = self.count.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire);
-        left.map(drop).map_err(|count| count - 1)
+        let take = |count: usize| (count & !CLOSED == 1).then_some(0);
+        let left = self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        left.map(drop).map_err(|count| (count & !CLOSED).saturating_sub(1))
     }
 
     fn count(&self) -> usize {
-        self.count.load(Ordering::Acquire)
+        self.count.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// Whether any handle lives.
+    /// Whether its owner finds the lock.
     pub(super) fn is_any(&self) -> bool {
-        self.count() > 0
+        let count = self.count.load(Ordering::Acquire);
+        count > 0 && count & CLOSED == 0
     }
 
     /// The lock goes on with a token that another guard had before.
@@ -119,8 +134,7 @@ impl Guard {
     /// # }
     /// ```
     pub fn share(&self) -> Self {
-        // There is one: this guard.
-        let _ = self.watch.slot.handles.join();
+        self.watch.slot.handles.add();
         self.twin()
     }
 

@@ -105,7 +105,8 @@ impl Joining {
         }
         shared.outbox.flush(&**shared);
         self.stage = begun.map_or(Stage::Done, |(id, slot)| {
-            let waiting = Waiting::new(Arc::clone(&self.joint), self.wanted.targets.first().clone(), id, slot);
+            let waiting =
+                Waiting::new(Arc::clone(&self.joint), self.wanted.targets.first().clone(), id, slot);
             Stage::Waiting(waiting, seen)
         });
         Ok(())

@@ -15,10 +15,11 @@ use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
 use super::shared::Handle;
+use super::sharing::ReadGuard;
 use super::slot::Slot;
 use crate::endpoint::Endpoint;
 use crate::machine::MasterState;
-use crate::protocol::{Config, LockId, Resumption, Target, Token};
+use crate::protocol::{Config, Group, LockId, Resumption, Target, Token};
 
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
@@ -109,6 +110,29 @@ impl Locker {
     /// quiet has reached no master. It is made once more, on new connections.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
+    }
+
+    /// Requests a lock that is shared with other readers. It keeps writers out, and no other reader.
+    ///
+    /// A writer that waits keeps new readers out until it has had its turn; readers that it kept
+    /// out often come before the next one. A reader that is [fenced](Request::fenced) gets a number
+    /// that is at least that of every writer before it and below that of every writer after it.
+    pub fn read(&self, resource: impl AsRef<[u8]>) -> Request<ReadGuard> {
+        self.share(resource, Group::READERS)
+    }
+
+    /// Requests the lock that [`Locker::lock`] requests, where others read: an exclusive lock, which
+    /// any other client of the resource respects. [`Guard::downgrade`](super::Guard::downgrade)
+    /// makes a reader of it.
+    pub fn write(&self, resource: impl AsRef<[u8]>) -> Request {
+        self.lock(resource)
+    }
+
+    /// Requests a lock that is shared with others of this group, and with nobody else: groups keep
+    /// one another out, and readers and writers too.
+    pub fn share(&self, resource: impl AsRef<[u8]>, group: Group) -> Request<ReadGuard> {
+        let targets = self.config.targets([Target::share(resource, group)]);
+        Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
     /// Requests all these targets under one lock: all of them are held, or none.

@@ -39,6 +39,7 @@ mod report;
 mod request;
 mod run;
 mod shared;
+mod sharing;
 mod slot;
 mod sync;
 
@@ -57,3 +58,4 @@ pub use release::{Release, ReleaseError, Released};
 pub use report::{Acquisitions, Extensions, Latency, Losses, MasterReport, Refusals, Releases, Report};
 pub use request::{Acquiring, Request};
 pub use run::RunError;
+pub use sharing::{Granted, ReadGuard, WriteGuard};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,6 +14,7 @@ use super::joining::{Joining, Set};
 use super::joint::Joint;
 use super::observe::{Acquisition, Subject};
 use super::shared::{Handle, Shared, Taken};
+use super::sharing::Granted;
 use super::slot::Slot;
 use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resumption, Targets, Ttl};
 use crate::time::Instant;
@@ -26,7 +28,7 @@ use crate::time::Instant;
 /// # Cancel safety
 /// See [`Acquiring`], the future that it becomes.
 #[must_use = "a request does nothing until it is awaited or waited for"]
-pub struct Request {
+pub struct Request<G = Guard> {
     handle: Handle,
     targets: Result<Targets, ConfigError>,
     ttl: Result<Ttl, ConfigError>,
@@ -40,9 +42,10 @@ pub struct Request {
     set: Set,
     /// What the owner of this request holds, if it has one.
     joint: Option<Arc<Joint>>,
+    granted: PhantomData<fn() -> G>,
 }
 
-impl Request {
+impl<G> Request<G> {
     pub(super) fn new(
         handle: Handle,
         config: &Config,
@@ -62,6 +65,29 @@ impl Request {
             resumption,
             set: Set::default(),
             joint: None,
+            granted: PhantomData,
+        }
+    }
+
+    /// The same request, for a guard of the plain type.
+    pub(super) fn plain(self) -> Request {
+        let Self { handle, targets, ttl, timeout, attempts, renew_for, longest_hold, .. } = self;
+        let Self { fenced, healing, resumption, set, joint, .. } = self;
+        let granted = PhantomData;
+        Request {
+            handle,
+            targets,
+            ttl,
+            timeout,
+            attempts,
+            renew_for,
+            longest_hold,
+            fenced,
+            healing,
+            resumption,
+            set,
+            joint,
+            granted,
         }
     }
 
@@ -144,6 +170,16 @@ impl Request {
         self
     }
 
+    /// Goes on with a lock that was handed over, instead of acquiring a new one: as
+    /// [`Locker::resume`](super::Locker::resume) does for a lock of one resource.
+    ///
+    /// The targets must be those of the lock that was handed over, shared in the same way, or the
+    /// request ends with [`ConfigError::ResumedAsAnother`].
+    pub fn resuming(mut self, lock: Resumption) -> Self {
+        self.resumption = Some(lock);
+        self
+    }
+
     /// Requests the lock and blocks the calling thread until it is granted, or cannot be.
     ///
     /// # Errors
@@ -152,7 +188,10 @@ impl Request {
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
     #[track_caller]
-    pub fn wait(self) -> Result<Guard, AcquireError> {
+    pub fn wait(self) -> Result<G, AcquireError>
+    where
+        G: Granted,
+    {
         let handle = self.handle.clone();
         handle.wait(self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
     }
@@ -163,11 +202,11 @@ impl Request {
     }
 }
 
-impl IntoFuture for Request {
-    type Output = Result<Guard, AcquireError>;
-    type IntoFuture = Acquiring;
+impl<G: Granted> IntoFuture for Request<G> {
+    type Output = Result<G, AcquireError>;
+    type IntoFuture = Acquiring<G>;
 
-    fn into_future(self) -> Acquiring {
+    fn into_future(self) -> Acquiring<G> {
         let Self { handle, targets, ttl, timeout, attempts, renew_for, .. } = self;
         let Self { fenced, healing, resumption, set, joint, .. } = self;
         let wanted = match (targets, ttl) {
@@ -180,11 +219,11 @@ impl IntoFuture for Request {
             (Ok(wanted), Some(joint)) => State::Joining(Box::new(Joining::new(joint, wanted, set))),
             (wanted, _) => State::Start(wanted),
         };
-        Acquiring { handle, state }
+        Acquiring { handle, state, granted: PhantomData }
     }
 }
 
-impl fmt::Debug for Request {
+impl<G> fmt::Debug for Request<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("targets", &self.targets)
@@ -198,7 +237,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// The future of a [`Request`]. It returns a [`Guard`].
+/// The future of a [`Request`]. It returns a [`Guard`], or a [`ReadGuard`](super::ReadGuard).
 ///
 /// # Cancel safety
 /// Nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up
@@ -206,9 +245,10 @@ impl fmt::Debug for Request {
 /// are still on their way. If other requests of the same [`Owner`](super::Owner) wait for the lock,
 /// the attempt goes on for them.
 #[must_use = "futures do nothing until they are polled"]
-pub struct Acquiring {
+pub struct Acquiring<G = Guard> {
     handle: Handle,
     state: State,
+    granted: PhantomData<fn() -> G>,
 }
 
 enum State {
@@ -225,11 +265,17 @@ enum State {
     Done,
 }
 
-impl Future for Acquiring {
-    type Output = Result<Guard, AcquireError>;
+impl<G: Granted> Future for Acquiring<G> {
+    type Output = Result<G, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
+        self.poll_guard(cx).map_ok(G::of)
+    }
+}
+
+impl<G> Acquiring<G> {
+    fn poll_guard(&mut self, cx: &mut Context<'_>) -> Poll<Result<Guard, AcquireError>> {
+        let this = self;
         if this.handle.0.is_forked() {
             return Poll::Ready(Err(AcquireError::Forked));
         }
@@ -295,7 +341,7 @@ impl State {
     }
 }
 
-impl Drop for Acquiring {
+impl<G> Drop for Acquiring<G> {
     fn drop(&mut self) {
         match &mut self.state {
             State::Seeking { id, .. } => self.handle.0.cancel(*id, Figures::abandoned),
@@ -305,7 +351,7 @@ impl Drop for Acquiring {
     }
 }
 
-impl fmt::Debug for Acquiring {
+impl<G> fmt::Debug for Acquiring<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquiring").finish_non_exhaustive()
     }

@@ -10,7 +10,7 @@ use super::guard::Watch;
 use super::request::Request;
 use crate::protocol::{AcquireError, ConfigError, LossCause};
 
-impl Request {
+impl<G> Request<G> {
     /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
     /// `body` returns.
     ///
@@ -35,7 +35,7 @@ impl Request {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let guard = self.renewed().await.map_err(RunError::of_acquiring)?;
+        let guard = self.plain().renewed().await.map_err(RunError::of_acquiring)?;
         let mut lost = guard.lost();
         let mut body = pin!(body(guard.watch()));
         // The loss comes first: a body that would go on after it must not.
@@ -70,7 +70,7 @@ impl Request {
     /// call this in `spawn_blocking`.
     #[track_caller]
     pub fn run_wait<T, E>(self, body: impl FnOnce(Watch) -> Result<T, E>) -> Result<T, RunError<E>> {
-        let guard = self.renewed().wait().map_err(RunError::of_acquiring)?;
+        let guard = self.plain().renewed().wait().map_err(RunError::of_acquiring)?;
         let result = body(guard.watch());
         guard.check().map_err(RunError::Lost)?;
         let _ = guard.release().wait();

@@ -91,6 +91,7 @@ impl Held {
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
+        let Some(answer) = cx.seated(master, self.round, answer, false) else { return };
         let vote = answer.vote();
         if let Some(place) = self.votes.get_mut(master.index()) {
             *place = vote;

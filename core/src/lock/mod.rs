@@ -30,13 +30,14 @@ mod healing;
 mod holding;
 mod releasing;
 mod resuming;
+mod seating;
 mod seeking;
 mod shared;
 
 use std::time::Duration;
 
-pub(crate) use self::acquiring::Attempt;
 use self::acquiring::Trying;
+pub(crate) use self::acquiring::{Attempt, HEAD_START};
 use self::clearing::Clearing;
 pub(crate) use self::clearing::{LostRound, Refused};
 pub(crate) use self::effects::Effects;
@@ -170,6 +171,14 @@ impl Lock {
 
     // Getters.
 
+    /// Which seat of a semaphore it has, once one is chosen.
+    pub(crate) fn seat(&self) -> Option<u16> {
+        match &self.stage {
+            Stage::Asked(keys, _) => keys.seating.as_ref()?.chosen(),
+            Stage::Queued | Stage::Told | Stage::Over => None,
+        }
+    }
+
     pub(crate) fn targets(&self) -> &Targets {
         &self.base.targets
     }
@@ -201,7 +210,12 @@ impl Lock {
         if let Phase::Held(held) = phase {
             held.unsettled.iter().for_each(|master| uncounted.insert(master));
         }
-        Some(Resumption { token: keys.token, fencing_token: keys.fence, uncounted })
+        Some(Resumption {
+            token: keys.token,
+            fencing_token: keys.fence,
+            uncounted,
+            of: self.base.targets.digest(),
+        })
     }
 
     pub(crate) fn attempts(&self) -> u32 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Effects;
+use super::seating::Seating;
 use crate::protocol::{
     Acquire, Action, Answer, Ballot, Claim, Fate, FencingToken, LockId, MasterId, MasterSet, Quorum, Request,
     Targets, Ticket, Token, Ttl, Vote, Wish,
@@ -15,6 +16,8 @@ use crate::time::Instant;
 pub(super) struct Base {
     pub(super) id: LockId,
     pub(super) targets: Targets,
+    /// The seat of a semaphore that the next attempt asks for first.
+    pub(super) seat_from: u16,
     /// The name of the wait, once it has met those that share what it wants to write.
     pub(super) wish: Option<Wish>,
     pub(super) ttl: Ttl,
@@ -59,6 +62,7 @@ impl Base {
         Self {
             id,
             targets: targets.clone(),
+            seat_from: 0,
             wish: None,
             ttl,
             longest_ttl: ttl,
@@ -98,6 +102,8 @@ impl Base {
 pub(super) struct Keys {
     pub(super) token: Token,
     claim: Claim,
+    /// Of a permit.
+    pub(super) seating: Option<Box<Seating>>,
     /// Masters that may hold the token, now or later.
     pub(super) reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
@@ -110,14 +116,34 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
+        let seating = base
+            .targets
+            .as_permit()
+            .map(|(name, of)| Box::new(Seating::new(name, of, base.seat_from, token, base.is_fenced)));
+        let claim = match &seating {
+            // None of its seats is chosen yet.
+            Some(_) => Claim::none(),
+            None => Claim::new(&base.targets, token, base.is_fenced, base.wish),
+        };
         Self {
             token,
-            claim: Claim::new(&base.targets, token, base.is_fenced, base.wish),
+            claim,
+            seating,
             reached,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
             fence: None,
         }
+    }
+
+    /// The seat is chosen.
+    pub(super) fn choose(&mut self, seat: Targets, fenced: bool) {
+        self.claim = Claim::new(&seat, self.token, fenced, None);
+    }
+
+    /// The same token claims something else.
+    pub(super) fn change_form(&mut self, base: &Base) {
+        self.claim = Claim::new(&base.targets, self.token, base.is_fenced, None);
     }
 
     /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
@@ -183,7 +209,7 @@ impl Context<'_, '_> {
     /// Releases the token everywhere, without waiting for what the masters say.
     pub(super) fn clear_all(&mut self) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
-        self.effects.order(self.keys.reached, request);
+        self.order_back(self.keys.reached, request);
     }
 
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {

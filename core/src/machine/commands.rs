@@ -5,8 +5,8 @@ use super::slot::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
-    Acquire, AcquireError, BootstrapError, Entropy, ExtendError, ExtensionId, LockId, LossCause, Resumption,
-    Targets, Token, TooManyLocks, Ttl,
+    Acquire, AcquireError, BootstrapError, ConfigError, Entropy, ExtendError, ExtensionId, LockId, LossCause,
+    Resumption, Targets, Token, TooManyLocks, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::{Bid, Entry};
@@ -22,6 +22,9 @@ impl<E: Entropy> Machine<E> {
     /// Nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
+        if wanted.resumption.is_some_and(|resumption| resumption.of != wanted.targets.digest()) {
+            return Err(ConfigError::ResumedAsAnother.into());
+        }
         self.check_room()?;
         let id = self.locks.next_id();
         let (lock, place) = self.enter(id, wanted, now)?;
@@ -116,6 +119,20 @@ impl<E: Entropy> Machine<E> {
             lock.release(effects);
         });
         self.settle(now);
+    }
+
+    /// Shares with readers what a held lock locks exclusively, from now on: whether it is held. Its token and number stay, and it is extended
+    /// by its TTL.
+    pub fn downgrade(&mut self, lock: LockId, now: Instant) -> bool {
+        let done = self.with_lock(lock, now, |lock, effects| {
+            lock.look_at_clock(effects);
+            lock.downgrade(effects)
+        });
+        if done == Some(true) {
+            self.shares(lock, now);
+        }
+        self.settle(now);
+        done == Some(true)
     }
 
     /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it

@@ -139,16 +139,34 @@ impl<E: Entropy> Machine<E> {
     /// A lock has let go: those behind it come to the front.
     pub(super) fn advance(&mut self, mut let_go: LetGo, now: Instant) {
         let targets = let_go.targets.clone();
-        for resource in targets.resources() {
+        for (resource, _) in targets.queues() {
             self.contenders.let_go(resource, &let_go, now);
-            while let Some(next) = self.next(resource, &mut let_go, now) {
-                if self.comes_to_front(resource, next.id) {
-                    self.begin(next.id, next.begin, now);
-                }
-                if !next.may_follow {
-                    break;
-                }
+            self.admit(resource, &mut let_go, now);
+        }
+    }
+
+    /// Those that there is room for come to the front of a resource.
+    fn admit(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) {
+        while let Some(next) = self.next(resource, let_go, now) {
+            if self.comes_to_front(resource, next.id) {
+                self.begin(next.id, next.begin, now);
             }
+            if !next.may_follow {
+                break;
+            }
+        }
+    }
+
+    /// A lock in front shares its resources from now on.
+    pub(super) fn shares(&mut self, id: LockId, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), place: Place::Front(_), .. }) = self.locks.get(id) else {
+            return;
+        };
+        let targets = lock.targets().clone();
+        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
+        for (resource, _) in targets.queues() {
+            self.contenders.share(resource, id);
+            self.admit(resource, &mut nothing, now);
         }
     }
 
@@ -179,7 +197,7 @@ impl<E: Entropy> Machine<E> {
                 *place = Place::Front(Some(bid));
                 return self.contend(id, now, |bid, lock, effects| bid.plan_next_attempt(lock, effects));
             }
-            Begin::Start(start) if targets.as_one().is_some() => start,
+            Begin::Start(start) if targets.only().is_some() => start,
             Begin::Start(_) => self.contenders.start(targets, now),
         };
         *place = Place::Front(Bid::for_start(start, self.contenders.lets_pass(targets), now));
@@ -225,7 +243,8 @@ impl<E: Entropy> Machine<E> {
         match news {
             News::Changed(key) | News::ChangedByUs(key) => {
                 let by_us = matches!(news, News::ChangedByUs(_));
-                let key = Resource::of_want_key(key).unwrap_or(key);
+                let seats = Resource::seats_of(key);
+                let key = seats.as_deref().or_else(|| Resource::of_want_key(key)).unwrap_or(key);
                 let change = |bid: &mut Bid, lock: &mut Lock, effects: &mut Effects<'_>| {
                     bid.changed(master, by_us, lock, effects);
                 };
@@ -241,7 +260,8 @@ impl<E: Entropy> Machine<E> {
             News::AllChanged | News::Deaf => {
                 // Each once: a lock of several targets is found with the first of them.
                 let is_first = |resource: &Resource, id| {
-                    self.lock(id).is_some_and(|lock| lock.targets().first() == resource)
+                    let first = self.lock(id).and_then(|lock| lock.targets().queues().next());
+                    first.is_some_and(|(first, _)| first == resource)
                 };
                 let all = self.contenders.all_in_front();
                 let bidders = all.filter(|(resource, id)| is_first(resource, *id) && self.has_bid(*id));
@@ -284,14 +304,14 @@ fn tell_failure(begun: Result<(), EntropyFailed>, lock: &mut Lock, effects: &mut
 /// How a lock wants a resource.
 fn mode_of(locks: &Slab<Slot>, resource: &Resource, id: LockId) -> Mode {
     let lock = locks.get(id).and_then(|slot| slot.task.as_lock());
-    let mode = lock.and_then(|lock| lock.targets().iter().find(|(target, _)| *target == resource));
+    let mode = lock.and_then(|lock| lock.targets().queues().find(|(queue, _)| *queue == resource));
     mode.map_or(Mode::Exclusive, |(_, mode)| mode.clone())
 }
 
 /// The queue for one of its targets has given a waiter another place; `None` if it is in front there.
 fn move_to(locks: &mut Slab<Slot>, resource: &Resource, id: LockId, to: Option<waiting::Place>) {
     if let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places), .. }) = locks.get_mut(id) {
-        if let Some(target) = lock.targets().resources().position(|target| target == resource) {
+        if let Some(target) = lock.targets().queues().position(|(queue, _)| queue == resource) {
             places.set(target, to);
         }
     }

@@ -82,6 +82,13 @@ pub enum Answer {
     Yes,
     /// The token stands there, and the counter is at this number (acquire fenced, raise).
     Counted(FencingToken),
+    /// A seat of a window was set (acquire).
+    Seat {
+        /// Its place in the window, from zero.
+        place: u16,
+        /// Its number, if grants are numbered.
+        number: Option<FencingToken>,
+    },
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
     No,
     /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
@@ -108,7 +115,7 @@ impl Answer {
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {
-            Self::Yes | Self::Counted(_) => Vote::Granted,
+            Self::Yes | Self::Counted(_) | Self::Seat { .. } => Vote::Granted,
             Self::No => Vote::HeldByAnother { remaining: None, holder: None },
             Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
             Self::Failed { cause, .. } => Vote::Failed(cause),
@@ -119,7 +126,9 @@ impl Answer {
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
-            Self::Yes | Self::Counted(_) | Self::No | Self::Holder { .. } => Vote::NotHeld,
+            Self::Yes | Self::Counted(_) | Self::Seat { .. } | Self::No | Self::Holder { .. } => {
+                Vote::NotHeld
+            }
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }

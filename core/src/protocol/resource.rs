@@ -129,6 +129,23 @@ impl Resource {
         self.key_of(format!("{SEAT}:{index}").as_bytes())
     }
 
+    /// One seat of the semaphore with this name, as the resource that it is.
+    pub(crate) fn seat(&self, index: u32) -> Self {
+        Self::of(b"", &self.seat_key(index))
+    }
+
+    /// All seats of the semaphore with this name, as one name to wait for.
+    pub(crate) fn seats(&self) -> Self {
+        Self::of(b"", &self.key_of(SEAT.as_bytes()))
+    }
+
+    /// The key of [`Resource::seats`], if this is the key of a seat.
+    pub(crate) fn seats_of(key: &[u8]) -> Option<Vec<u8>> {
+        let rest = key.strip_prefix(SEAT.as_bytes())?.strip_prefix(b":")?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (digits > 0).then(|| [SEAT.as_bytes(), rest.get(digits..).unwrap_or_default()].concat())
+    }
+
     /// A key of ours beside that of the resource, with its hash tag.
     fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };

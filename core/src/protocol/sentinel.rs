@@ -3,8 +3,8 @@
 /// The value of a resource's key while a group shares it, in place of a token.
 ///
 /// It begins with 64 bytes that are the same for all groups, and the group's name follows; readers
-/// are the group without a name. A master tells a holder by the SHA-1 of the first 64 bytes, so that
-/// every sentinel has one known digest, whatever groups there are.
+/// are the group without a name. A master tells a holder by the SHA-1 of the first 64 bytes, so
+/// that every sentinel has one known digest, whatever groups there are.
 #[derive(Clone, Copy, Debug)]
 pub struct Sentinel;
 

@@ -49,11 +49,17 @@ impl fmt::Debug for Group {
 
 /// How a target is locked.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum Mode {
     /// By one holder alone.
     Exclusive,
     /// Together with others of the same group.
     Shared(Group),
+    /// By as many holders as there are permits, each of which has one.
+    Permit {
+        /// How many there are.
+        of: u16,
+    },
 }
 
 impl Mode {
@@ -105,6 +111,16 @@ enum Inner {
     /// One resource, exclusively: what nearly every lock is about.
     One(Resource),
     All(Arc<All>),
+    /// One of the permits of a semaphore.
+    Permit(Arc<Permits>),
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Permits {
+    name: Resource,
+    /// Under which name callers wait for it, which no lock has.
+    queue: Resource,
+    mode: Mode,
 }
 
 /// In the order of their keys, each once.
@@ -120,6 +136,8 @@ impl Targets {
     pub const MAX_WRITTEN: usize = 1024;
     /// The most targets that are read, which take a master ten times as long.
     pub const MAX_READ: usize = 128;
+    /// The most permits of one semaphore.
+    pub const MAX_PERMITS: u16 = 1024;
     /// The most bytes of all names together: they travel in every request.
     pub const MAX_BYTES: usize = 256 * 1024;
 
@@ -154,19 +172,95 @@ impl Targets {
         }
     }
 
+    /// The same resources, with what is locked exclusively shared with readers.
+    pub(crate) fn downgraded(&self) -> Self {
+        let read = |resource: &Resource, mode: &Mode| match mode {
+            Mode::Exclusive => (resource.clone(), Mode::Shared(Group::READERS)),
+            mode => (resource.clone(), mode.clone()),
+        };
+        let mut all = self.iter().map(|(resource, mode)| read(resource, mode));
+        let first = all.next().unwrap_or_else(|| read(self.first(), &Mode::Exclusive));
+        Self(Inner::All(Arc::new(All { first, rest: all.collect() })))
+    }
+
+    /// A number that tells other targets and modes apart, for those that go on with a lock; zero for one resource that is locked exclusively.
+    /// (FNV-1a, Fowler, Noll and Vo 1991.)
+    pub(crate) fn digest(&self) -> u32 {
+        if self.as_one().is_some() {
+            return 0;
+        }
+        let mut hash = 0x811c_9dc5;
+        let mut add = |bytes: &[u8]| {
+            for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+                hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        for (resource, mode) in self.iter() {
+            add(resource.key());
+            match mode {
+                Mode::Exclusive => add(b"w"),
+                Mode::Shared(group) => {
+                    add(b"s");
+                    add(group.name());
+                }
+                Mode::Permit { .. } => add(b"p"),
+            }
+        }
+        hash.max(1)
+    }
+
+    /// One of `of` permits.
+    pub(crate) fn permit(name: Resource, of: u32) -> Result<Self, ConfigError> {
+        let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
+        let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
+        let queue = name.seats();
+        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode: Mode::Permit { of } }))))
+    }
+
+    /// Returns the semaphore's name and how many permits there are, if it is one of them.
+    pub(crate) fn as_permit(&self) -> Option<(&Resource, u16)> {
+        match &self.0 {
+            Inner::Permit(permits) => match permits.mode {
+                Mode::Permit { of } => Some((&permits.name, of)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Under which name callers wait, and how they want it, if there is one only.
+    pub(crate) fn only(&self) -> Option<(&Resource, &Mode)> {
+        let mut queues = self.queues();
+        let only = queues.next();
+        only.filter(|_| queues.next().is_none())
+    }
+
+    /// Under which names callers wait, and how they want each.
+    pub(crate) fn queues(&self) -> impl ExactSizeIterator<Item = (&Resource, &Mode)> {
+        match &self.0 {
+            Inner::Permit(permits) => Iter { first: Some((&permits.queue, &permits.mode)), rest: [].iter() },
+            _ => self.entries(),
+        }
+    }
+
     /// Returns the one resource, if that is all and is locked exclusively.
     pub(crate) fn as_one(&self) -> Option<&Resource> {
         match &self.0 {
             Inner::One(resource) => Some(resource),
-            Inner::All(_) => None,
+            Inner::All(_) | Inner::Permit(_) => None,
         }
     }
 
     /// Returns each resource and how it is locked, in the order of their keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Resource, &Mode)> {
+        self.entries()
+    }
+
+    fn entries(&self) -> Iter<'_> {
         match &self.0 {
             Inner::One(resource) => Iter { first: Some((resource, &Mode::Exclusive)), rest: [].iter() },
             Inner::All(all) => Iter { first: Some((&all.first.0, &all.first.1)), rest: all.rest.iter() },
+            Inner::Permit(permits) => Iter { first: Some((&permits.name, &permits.mode)), rest: [].iter() },
         }
     }
 
@@ -180,17 +274,18 @@ impl Targets {
         match &self.0 {
             Inner::One(resource) => resource,
             Inner::All(all) => &all.first.0,
+            Inner::Permit(permits) => &permits.name,
         }
     }
 
     /// Returns whether nothing is locked exclusively.
     pub fn is_shared(&self) -> bool {
-        self.iter().all(|(_, mode)| *mode != Mode::Exclusive)
+        self.iter().all(|(_, mode)| matches!(mode, Mode::Shared(_)))
     }
 
     /// Returns whether something is shared.
     pub fn has_shared(&self) -> bool {
-        self.iter().any(|(_, mode)| *mode != Mode::Exclusive)
+        self.iter().any(|(_, mode)| matches!(mode, Mode::Shared(_)))
     }
 }
 

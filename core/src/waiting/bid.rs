@@ -8,13 +8,9 @@ use super::pace::{LETS_PASS, Start};
 use super::settling::Settling;
 use std::time::Duration;
 
-use crate::lock::{Attempt, Effects, Grant, Lock, Report};
+use crate::lock::{Attempt, Effects, Grant, HEAD_START, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
-
-/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A shorter one (larger n) is below some round trips: the
-/// others are asked too early and split the votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
-const HEAD_START: u32 = 16;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {

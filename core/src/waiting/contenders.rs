@@ -144,17 +144,18 @@ impl Contenders {
 
     /// After how many other holders a lock in front insists.
     pub(crate) fn lets_pass(&self, targets: &Targets) -> u32 {
-        self.known(targets.first()).map_or(LETS_PASS, |known| known.pace.lets_pass())
+        let known = targets.queues().next().and_then(|(resource, _)| self.known(resource));
+        known.map_or(LETS_PASS, |known| known.pace.lets_pass())
     }
 
     /// How many callers are ahead of a waiter: those in front, and those that came before it.
     pub(crate) fn ahead_of(&self, targets: &Targets, places: &Places) -> usize {
-        let ahead = |(resource, place): (&Resource, Option<Place>)| {
+        let ahead = |((resource, _), place): ((&Resource, &Mode), Option<Place>)| {
             let contender = self.by_resource.get(resource)?;
             let before = contender.known.as_ref()?.queue.ahead_of(place?);
             Some(contender.front.len() + before)
         };
-        targets.resources().zip(places.iter()).filter_map(ahead).max().unwrap_or(1)
+        targets.queues().zip(places.iter()).filter_map(ahead).max().unwrap_or(1)
     }
 
     /// A resource for which it waits behind others.
@@ -181,18 +182,22 @@ impl Contenders {
         jitter: &mut Jitter,
         now: Instant,
     ) -> Entry {
-        let Some(resource) = wanted.targets.as_one() else { return self.enter_all(wanted, id, is_held, now) };
+        let Some((resource, mode)) = wanted.targets.only() else {
+            return self.enter_all(wanted, id, is_held, now);
+        };
         let Some(contender) = self.by_resource.get_mut(resource) else {
             self.tidy(now);
-            self.by_resource.insert(resource.clone(), Contender { front: Front::One(id), known: None });
+            let mut contender = Contender::default();
+            contender.front.add(id, mode);
+            self.by_resource.insert(resource.clone(), contender);
             return Entry::Front(Start::default());
         };
-        if contender.front.is_empty() {
-            contender.front = Front::One(id);
+        if contender.has_room_for(mode) {
+            contender.front.add(id, mode);
+            // A lock that does not wait has no patience either, and those that share take turns with nobody.
+            let is_plain = wanted.is_single_try() || matches!(mode, Mode::Shared(_));
             let known = contender.known.get_or_insert_default();
-            // A lock that does not wait has no patience either.
-            let start = if wanted.is_single_try() { Start::default() } else { known.pace.come(jitter, now) };
-            return Entry::Front(start);
+            return Entry::Front(if is_plain { Start::default() } else { known.pace.come(jitter, now) });
         }
         if !wanted.is_single_try() {
             return Entry::Behind(Places::One(contender.known.get_or_insert_default().queue.push(id)));
@@ -215,7 +220,7 @@ impl Contenders {
         now: Instant,
     ) -> Entry {
         if wanted.is_single_try() {
-            let contenders = wanted.targets.iter();
+            let contenders = wanted.targets.queues();
             let full = contenders
                 .filter_map(|(resource, mode)| Some((self.by_resource.get(resource)?, mode)))
                 .filter(|(contender, mode)| !contender.has_room_for(mode));
@@ -231,7 +236,7 @@ impl Contenders {
             }
         }
         let places: Box<[_]> =
-            wanted.targets.iter().map(|(resource, mode)| self.join(resource, mode, id, now)).collect();
+            wanted.targets.queues().map(|(resource, mode)| self.join(resource, mode, id, now)).collect();
         if places.iter().any(Option::is_some) {
             return Entry::Behind(Places::Several(places));
         }
@@ -256,7 +261,7 @@ impl Contenders {
     pub(crate) fn start(&mut self, targets: &Targets, now: Instant) -> Start {
         let mut start = Start::default();
         if !targets.is_shared() {
-            for resource in targets.resources() {
+            for (resource, _) in targets.queues() {
                 let known = self.by_resource.get_mut(resource).and_then(|contender| contender.known.as_mut());
                 if let Some(known) = known {
                     start = start.and(known.pace.come_anew(now));
@@ -288,7 +293,7 @@ impl Contenders {
         mut moved: impl FnMut(&Resource, LockId, Place),
     ) -> bool {
         let mut frees = false;
-        for (resource, place) in targets.resources().zip(places.iter()) {
+        for ((resource, _), place) in targets.queues().zip(places.iter()) {
             let Some(contender) = self.by_resource.get_mut(resource) else { continue };
             match (place, &mut contender.known) {
                 (Some(place), Some(known)) => {
@@ -304,10 +309,17 @@ impl Contenders {
 
     /// A lock is in front of nothing after all, and nobody waits behind it.
     pub(crate) fn leave_front(&mut self, targets: &Targets, id: LockId) {
-        for resource in targets.resources() {
+        for (resource, _) in targets.queues() {
             if let Some(contender) = self.by_resource.get_mut(resource) {
                 contender.front.remove(id);
             }
+        }
+    }
+
+    /// A lock in front shares a resource with readers from now on.
+    pub(crate) fn share(&mut self, resource: &Resource, id: LockId) {
+        if let Some(contender) = self.by_resource.get_mut(resource) {
+            contender.front.share(id);
         }
     }
 
@@ -358,7 +370,7 @@ impl Contenders {
         let id = known.queue.pop(moved)?;
         contender.front.add(id, &mode);
         let may_follow = contender.front.may_grow();
-        let takes_turns = mode == Mode::Exclusive && let_go.targets.as_one().is_some();
+        let takes_turns = !matches!(mode, Mode::Shared(_)) && let_go.targets.only().is_some();
         let start = if !takes_turns {
             known.pace.come_anew(now)
         } else if let_go.grant.is_some() {

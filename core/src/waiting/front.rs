@@ -17,7 +17,8 @@ pub(crate) enum Front {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sharers {
-    group: Group,
+    /// How all of them want it.
+    mode: Mode,
     locks: BTreeSet<LockId>,
 }
 
@@ -47,7 +48,10 @@ impl Front {
     pub(super) fn has_room_for(&self, mode: &Mode) -> bool {
         match (self, mode) {
             (Self::Nobody, _) => true,
-            (Self::Sharers(sharers), Mode::Shared(group)) => sharers.group == *group,
+            (Self::Sharers(sharers), Mode::Permit { of }) => {
+                matches!(sharers.mode, Mode::Permit { .. }) && sharers.locks.len() < usize::from(*of)
+            }
+            (Self::Sharers(sharers), mode) => sharers.mode.is_compatible(mode),
             _ => false,
         }
     }
@@ -64,10 +68,18 @@ impl Front {
                 sharers.locks.insert(id);
             }
             (_, Mode::Exclusive) => *self = Self::One(id),
-            (_, Mode::Shared(group)) => {
+            (_, mode) => {
                 let locks = BTreeSet::from([id]);
-                *self = Self::Sharers(Box::new(Sharers { group: group.clone(), locks }));
+                *self = Self::Sharers(Box::new(Sharers { mode: mode.clone(), locks }));
             }
+        }
+    }
+
+    /// The one in front shares with readers.
+    pub(super) fn share(&mut self, id: LockId) {
+        if matches!(self, Self::One(one) if *one == id) {
+            *self = Self::Nobody;
+            self.add(id, &Mode::Shared(Group::READERS));
         }
     }
 

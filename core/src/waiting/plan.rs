@@ -15,9 +15,8 @@ use std::time::Duration;
 use super::bid::{Bid, Plan};
 use super::masters::Key;
 use super::pace::Start;
-use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock};
-use crate::protocol::{EntropyFailed, MasterId, Resource, Sentinel};
+use crate::protocol::{EntropyFailed, MasterId, Sentinel};
 use crate::time::Instant;
 
 /// How long after the end of a life that a master told an attempt is made. Masters tell whole milliseconds, and many may wait for the same end: a
@@ -64,11 +63,7 @@ impl Bid {
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
-        // Locks of several targets may meet with different first ones, so all of them ask the same master first.
-        let seed = lock.targets().as_one().map_or(0, digest);
-        let ranked = MasterId::all(effects.ranks.len()).zip(effects.ranks);
-        let connected = ranked.filter_map(|(master, rank)| Some((master, (*rank)?)));
-        let (first, _) = connected.max_by_key(|(_, rank)| Jitter::new(seed ^ rank).next())?;
+        let first = effects.first_master(lock.targets())?;
         // A client that settles a split wants to know which came first there, and takes nothing from it.
         (!self.masters.is_held(first, now) || self.is_settling()).then_some(first)
     }
@@ -198,10 +193,4 @@ fn last_in_time(at: Instant, give_up_at: Instant, effects: &Effects<'_>) -> Inst
 fn last_of_all(give_up_at: Instant, effects: &Effects<'_>) -> Instant {
     let now = effects.now;
     now.max(give_up_at - effects.config.request_timeout.min(*effects.config.retry_delay.end()))
-}
-
-/// The same number in every process (FNV-1a, Fowler, Noll and Vo 1991).
-fn digest(resource: &Resource) -> u64 {
-    let bytes = resource.key().iter();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

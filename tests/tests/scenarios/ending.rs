@@ -95,7 +95,7 @@ pub(crate) fn a_forked_child_releases_nothing_and_waits_for_nothing(transport: &
     assert!(masters.holding("job") >= 2, "the child has released the parent's lock");
     // The parent goes on when its input ends.
     drop(process.stdin.take());
-    assert_eq!(said.next().as_deref(), Some("parent: released, Ok(())"));
+    assert_eq!(said.next().as_deref(), Some("parent: released, Ok(Freed)"));
     assert!(process.wait().unwrap().success());
     no_key(&masters, "job");
 }

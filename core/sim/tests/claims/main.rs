@@ -1,5 +1,5 @@
-//! The scripts of several targets, of shared ones and of seats, as the model of a master runs them. That real servers do the same is
-//! asserted elsewhere, with the same tests.
+//! The scripts of several targets, of shared ones and of seats, as the model of a master runs them.
+//! That real servers do the same is asserted elsewhere, with the same tests.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]

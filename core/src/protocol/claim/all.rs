@@ -41,18 +41,21 @@ pub(crate) struct AllClaim {
     /// How many are written and read, and the sentinels of those that are read.
     shape: Box<[u8]>,
     wish: Option<Wish>,
+    /// Whether an acquisition takes one of them, and not all.
+    takes_one: bool,
 }
 
 impl AllClaim {
     pub(super) fn new(targets: &Targets, token: Token, fenced: bool, wish: Option<Wish>) -> Self {
         let written = targets.iter().filter_map(|(resource, mode)| match mode {
             Mode::Exclusive => Some(resource),
-            Mode::Shared(_) => None,
+            Mode::Shared(_) | Mode::Permit { .. } => None,
         });
         let written: Vec<_> = written.collect();
         let read = targets.iter().filter_map(|(resource, mode)| match mode {
-            Mode::Exclusive => None,
             Mode::Shared(group) => Some((resource, group)),
+            // A permit's claim is of the seat that it gets.
+            Mode::Exclusive | Mode::Permit { .. } => None,
         });
         let read: Vec<_> = read.collect();
         let mut keys = BytesMut::new();
@@ -89,7 +92,37 @@ impl AllClaim {
             token: boxed(secret),
             shape: boxed(shape),
             wish,
+            takes_one: false,
         }
+    }
+
+    pub(super) fn of_seats(seats: &[Resource], token: Token, fenced: bool) -> Self {
+        let (mut keys, mut counters, mut secret) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
+        for seat in seats {
+            put_argument(&mut keys, seat.key());
+            if fenced {
+                put_argument(&mut counters, &seat.counter_key());
+            }
+        }
+        put_argument(&mut secret, &token.to_hex());
+        let mut shape = BytesMut::new();
+        put_argument(&mut shape, Decimal::new(seats.len() as u64).as_bytes());
+        let boxed = |bytes: BytesMut| Box::from(&*bytes);
+        Self {
+            resources: seats.into(),
+            written: seats.len(),
+            targets: boxed(keys),
+            marks: Box::default(),
+            counters: boxed(counters),
+            token: boxed(secret),
+            shape: boxed(shape),
+            wish: None,
+            takes_one: true,
+        }
+    }
+
+    pub(crate) fn takes_one(&self) -> bool {
+        self.takes_one
     }
 
     pub(super) fn resources(&self) -> impl Iterator<Item = &[u8]> {
@@ -110,6 +143,7 @@ impl AllClaim {
             fleet: fleet.filter(|_| action == Action::Acquire),
             insists: insists && action == Action::Acquire,
             tells: action == Action::Undo,
+            takes: self.takes_one && action == Action::Acquire,
         }
     }
 }
@@ -122,6 +156,8 @@ pub(crate) struct Arguments<'a> {
     fleet: Option<Fleet>,
     insists: bool,
     tells: bool,
+    /// By the script that takes one seat, which reads none.
+    takes: bool,
 }
 
 impl Arguments<'_> {
@@ -136,7 +172,8 @@ impl Arguments<'_> {
     pub(crate) fn values(&self) -> u64 {
         let read = self.claim.resources.len() - self.claim.written;
         let fleet = if self.fleet.is_some() { 2 } else { 0 };
-        (6 + read + usize::from(self.wish.is_some()) + fleet) as u64
+        let shape = if self.takes { 1 } else { 2 + read };
+        (4 + shape + usize::from(self.wish.is_some()) + fleet) as u64
     }
 
     /// Appends all keys, then all values.
@@ -157,6 +194,10 @@ impl Arguments<'_> {
         put_argument(out, Decimal::new(number).as_bytes());
         put_argument(out, self.flags().as_bytes());
         out.extend_from_slice(&claim.shape);
+        if claim.takes_one && !self.takes {
+            // As for a claim of all of them, of which none is read.
+            put_argument(out, b"0");
+        }
         if let Some(wish) = self.wish {
             put_argument(out, wish.to_hex().as_bytes());
         }

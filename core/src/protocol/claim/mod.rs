@@ -39,6 +39,11 @@ impl Claim {
         }
     }
 
+    /// Of a window of a semaphore's seats, of which each master is to set one.
+    pub(crate) fn of_seats(seats: &[Resource], token: Token, fenced: bool) -> Self {
+        Self(Form::All(Arc::new(AllClaim::of_seats(seats, token, fenced))))
+    }
+
     fn one(resource: &Resource, token: Token, fenced: bool) -> Self {
         let counter = if fenced { resource.counter_key() } else { Vec::new() };
         let arguments = [resource.key(), &counter, &token.to_hex()];

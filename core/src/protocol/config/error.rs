@@ -50,6 +50,14 @@ pub enum ConfigError {
         /// The resource.
         resource: Resource,
     },
+    /// A lock that was handed over is resumed as another one: of other resources, or shared where it
+    /// was not.
+    ResumedAsAnother,
+    /// A semaphore has no permit, or more than [`Targets::MAX_PERMITS`].
+    UnusablePermits {
+        /// How many.
+        permits: u32,
+    },
     /// A group's name is empty or longer than [`Group::MAX_BYTES`].
     UnusableGroup {
         /// Its length.
@@ -142,6 +150,8 @@ impl ConfigError {
             Self::NoTarget => "no_target",
             Self::TooManyTargets => "too_many_targets",
             Self::ConflictingGroups { .. } => "conflicting_groups",
+            Self::ResumedAsAnother => "resumed_as_another",
+            Self::UnusablePermits { .. } => "unusable_permits",
             Self::UnusableGroup { .. } => "unusable_group",
             Self::ZeroTtl => "zero_ttl",
             Self::OversizedTtl { .. } => "oversized_ttl",
@@ -189,6 +199,12 @@ impl fmt::Display for ConfigError {
             ),
             Self::ConflictingGroups { resource } => {
                 write!(f, "{resource} would be shared with two groups, which exclude each other; name one")
+            }
+            Self::ResumedAsAnother => f.write_str(
+                "the lock was handed over as one of other resources, or shared in another way; request the same targets and resume it with that",
+            ),
+            Self::UnusablePermits { permits } => {
+                write!(f, "the semaphore has {permits} permits; use 1 to {}", Targets::MAX_PERMITS)
             }
             Self::UnusableGroup { bytes } => {
                 write!(f, "the group's name has {bytes} bytes; use 1 to {}", Group::MAX_BYTES)

@@ -10,7 +10,13 @@ fn job() -> Resource {
 fn ballot(votes: [Vote; 3]) -> Ballot {
     let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
     let resource = Resource::new("job").unwrap();
-    Ballot { targets: resource.into(), masters: masters.into(), votes: votes.to_vec(), attempts: 3, callers_ahead: 0 }
+    Ballot {
+        targets: resource.into(),
+        masters: masters.into(),
+        votes: votes.to_vec(),
+        attempts: 3,
+        callers_ahead: 0,
+    }
 }
 
 #[test]

@@ -141,8 +141,8 @@ end
 /// Defines `share`: puts our entry into a read target, whose `x` is `value`, or moves its end away
 /// from now. Answers an error, or nothing.
 ///
-/// Where `x` is our token the sentinel is written last: until then nobody else can look at the zset.
-/// Where there is no `x` it is written first, so that a server without memory refuses.
+/// Where `x` is our token the sentinel is written last: until then nobody else can look at the
+/// zset. Where there is no `x` it is written first, so that a server without memory refuses.
 macro_rules! define_share {
     () => {
         "\

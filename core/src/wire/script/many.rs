@@ -3,9 +3,9 @@
 //! All five take the same keys and values. KEYS: the written targets; for each read target its key
 //! `x`, the zset of those who share it and its want mark; with the flag `m` the want marks of the
 //! written targets; with `f` the counters of all targets, those of the written ones first; with `g`
-//! the restart guard's marker. ARGV: token, life in milliseconds, number (0 if there is none), flags,
-//! how many targets are written, how many are read, the sentinel of each read target, with `m` the
-//! id of the wait, with `g` the two numbers of the fleet.
+//! the restart guard's marker. ARGV: token, life in milliseconds, number (0 if there is none),
+//! flags, how many targets are written, how many are read, the sentinel of each read target, with
+//! `m` the id of the wait, with `g` the two numbers of the fleet.
 //!
 //! Rules that keep them sound where a command fails in the middle, because nothing is taken back:
 //!
@@ -140,11 +140,11 @@ return written > 0 and largest or number"
     sha1_hex: "b3a9eb2592810ae595d248db48e591627a9ec229",
 };
 
-/// Gives all targets a life of ARGV\[2\] milliseconds where all are ours, the counters raised first.
-/// Answers 1, or 0 where not all are ours, and nothing has changed then.
+/// Gives all targets a life of ARGV\[2\] milliseconds where all are ours, the counters raised
+/// first. Answers 1, or 0 where not all are ours, and nothing has changed then.
 ///
-/// No end moves towards now, and no entry but our own is moved. A read target whose `x` is our token
-/// becomes a shared one, with the later of both ends.
+/// No end moves towards now, and no entry but our own is moved. A read target whose `x` is our
+/// token becomes a shared one, with the later of both ends.
 pub const EXTEND_ALL: Script = Script {
     number: 14,
     name: "extend all",

@@ -7,10 +7,10 @@ use super::fleet::{check_marker, read_life};
 /// Sets the first seat of a window that does not exist to the token ARGV\[1\] for ARGV\[2\]
 /// milliseconds. Answers `seat`, its place in the window, and its number or 0.
 ///
-/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, with `g`
-/// the restart guard's marker. ARGV: token, life, 0, flags, the number of seats, with `g` the two
-/// numbers of the fleet. Refused where our token has a seat already (one server behind two addresses
-/// has one vote), and where none is free: it answers who holds the seat that ends first.
+/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, with
+/// `g` the restart guard's marker. ARGV: token, life, 0, flags, the number of seats, with `g` the
+/// two numbers of the fleet. Refused where our token has a seat already (one server behind two
+/// addresses has one vote), and where none is free: it answers who holds the seat that ends first.
 pub const TAKE: Script = Script {
     number: 17,
     name: "take",
