@@ -41,6 +41,15 @@ pub(super) fn resource(number: u8) -> String {
     format!("resource{number}")
 }
 
+/// The exclusive lock of the resource with this number.
+pub(super) fn one(number: u8) -> [Access; RESOURCES] {
+    let mut accesses = [Access::None; RESOURCES];
+    if let Some(access) = accesses.get_mut(usize::from(number)) {
+        *access = Access::Write;
+    }
+    accesses
+}
+
 /// The targets of a step.
 pub(super) fn targets(accesses: [Access; RESOURCES]) -> Vec<Target> {
     (0..).zip(accesses).filter_map(|(number, access)| access.target(&resource(number))).collect()
@@ -61,7 +70,7 @@ pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
         other.iter().any(|(theirs, their_mode)| {
             let together = match (mode, their_mode) {
                 (Mode::Shared(group), Mode::Shared(their_group)) => group.name() == their_group.name(),
-                (Mode::Exclusive, _) | (_, Mode::Exclusive) => false,
+                _ => false,
             };
             resource.key() == theirs.key() && !together
         })
@@ -90,9 +99,9 @@ impl Kinds {
         let (mut alone, mut read, mut shared) = (0, 0, 0);
         for (_, mode) in targets.iter() {
             match mode {
-                Mode::Exclusive => alone += 1,
                 Mode::Shared(group) if group.name().is_empty() => read += 1,
                 Mode::Shared(_) => shared += 1,
+                _ => alone += 1,
             }
         }
         let place = match (alone, read, shared) {
@@ -142,8 +151,8 @@ impl fmt::Display for Shown {
         for (place, (resource, mode)) in self.0.iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };
             match mode {
-                Mode::Exclusive => write!(f, "{comma}{resource}")?,
                 Mode::Shared(group) => write!(f, "{comma}{resource} shared by {group:?}")?,
+                _ => write!(f, "{comma}{resource}")?,
             }
         }
         Ok(())

@@ -1,9 +1,15 @@
 //! Plans in which locks of every kind meet on the same resources.
 
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
 use super::access::{Access, RESOURCES};
 use super::plan::Plan;
 use super::program::Step;
 use super::random::Random;
+
+/// How long what is downgraded later is held before.
+const SOME_TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(60);
 
 /// Its choices must not be those of the plan that is changed.
 const MIX: u64 = 0x6b69_6e64_7321;
@@ -17,8 +23,15 @@ impl Plan {
         let resources = 2 + random.below(RESOURCES - 1);
         // Where most read, they meet more often, and those that write wait for them.
         let mostly_shared = random.one_in(3);
-        for step in plan.steps_mut().flatten() {
-            step.mix(&mut random, resources, mostly_shared);
+        for steps in plan.steps_mut() {
+            for mut step in std::mem::take(steps) {
+                let is_lock = matches!(step, Step::Lock { .. });
+                step.mix(&mut random, resources, mostly_shared);
+                steps.push(step);
+                if is_lock && random.one_in(8) {
+                    steps.extend([Step::Hold(random.spread(SOME_TIME)), Step::Downgrade]);
+                }
+            }
         }
         plan
     }

@@ -10,6 +10,7 @@ mod invent;
 mod ledger;
 mod leftover;
 mod link;
+mod locked;
 mod mix;
 mod network;
 mod observer;

@@ -40,7 +40,8 @@ impl Held {
         self.targets.iter().all(|(resource, mode)| {
             let value = node.model.value(0, resource.key(), server_now);
             let is_ours = match mode {
-                Mode::Exclusive => value == Some(self.token.as_slice()),
+                // It was written before, and the master has not been told yet.
+                Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
                 Mode::Shared(group) => {
                     let mut held = node.model.keys(server_now);
                     let shared = resource.shared_key();
@@ -50,6 +51,7 @@ impl Held {
                     value == Some(Sentinel::of(group.name()).as_slice())
                         && entry.is_some_and(|end| lasts(Some(Duration::from_millis(end))))
                 }
+                _ => value == Some(self.token.as_slice()),
             };
             is_ours && lasts(node.model.expires_at(0, resource.key(), server_now))
         })

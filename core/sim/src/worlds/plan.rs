@@ -7,7 +7,8 @@ use quorlock_core::Target;
 
 use super::access::{Access, RESOURCES, resource, targets};
 use super::fault::{Fault, When};
-use super::program::{self, Letterbox, RESUMED_WITHIN, Step};
+use super::locked::Letterbox;
+use super::program::{self, RESUMED_WITHIN, Step};
 use super::violation::Violation;
 use super::world::{Failure, LARGEST_SKEW, Report, World};
 
@@ -286,6 +287,6 @@ fn longest_of(step: &Step) -> Duration {
         Step::Hold(span) | Step::Rest(span) => *span,
         Step::Resume { .. } => RESUMED_WITHIN,
         Step::Extend { .. } | Step::Release | Step::ReleaseHanded => Duration::from_secs(1),
-        Step::StopRenewal | Step::Drop | Step::HandOn => Duration::ZERO,
+        Step::StopRenewal | Step::Drop | Step::HandOn | Step::Downgrade => Duration::ZERO,
     }
 }

@@ -1,18 +1,16 @@
 //! What a client does, as a value, and the task that does it.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
-use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_core::front::{Guard, Request};
-use quorlock_core::{AcquireError, Instant, Resumption, Target};
+use quorlock_core::{AcquireError, Instant, Target};
 
-use super::access::{Access, RESOURCES, are_targets, resource, targets};
+use super::access::{Access, RESOURCES, are_targets, one, resource, targets};
 use super::client::Client;
+use super::locked::{Handed, Letterbox, Locked};
 use super::violation::Violation;
 
 /// One step of a client.
@@ -65,8 +63,9 @@ pub enum Step {
         /// When the future of the extension is dropped, if it is.
         dropped_after: Option<Duration>,
     },
-    /// Hands the lock over to any client that resumes it. A lock of [`Step::LockAll`] is handed over
-    /// to nobody: its keys stay until they end.
+    /// Has what the lock holds exclusively be read from now on.
+    Downgrade,
+    /// Hands the lock over to any client that resumes it.
     HandOn,
     /// Resumes the lock that was handed over first. A lock that the client still holds is dropped
     /// before.
@@ -78,7 +77,7 @@ pub enum Step {
         /// Whether the key is restored on masters that have lost it.
         healing: bool,
     },
-    /// Releases the lock that was handed over first.
+    /// Releases the lock that was handed over first, if it is an exclusive one of one resource.
     ReleaseHanded,
     /// Stops the renewal of the lock.
     StopRenewal,
@@ -89,9 +88,6 @@ pub enum Step {
     /// Waits.
     Rest(Duration),
 }
-
-/// Locks that were handed over, with the numbers of their resources.
-pub(super) type Letterbox = Rc<RefCell<VecDeque<(u8, Resumption)>>>;
 
 /// How long a client tries to go on with a lock.
 pub(super) const RESUMED_WITHIN: Duration = ms(500);
@@ -133,58 +129,61 @@ const fn ms(millis: u64) -> Duration {
 
 /// Carries out these steps, one after the other, and reports commands that end late.
 pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration, letterbox: Letterbox) {
-    let mut guard: Option<Guard> = None;
-    // The resource that is locked, if that can be handed over.
-    let mut held_resource = None;
+    let mut guard: Option<Locked> = None;
     // Whether the end of its validity may move without being asked.
     let mut is_renewed = false;
     for step in steps {
         match step {
             Step::Lock { resource: number, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
-                (is_renewed, held_resource) = (renewed, Some(number));
+                is_renewed = renewed;
                 let request = client.locker().lock(resource(number)).ttl(ttl).timeout(timeout);
                 let request = if fenced { request.fenced() } else { request };
                 let request = with(request, renewed, healing);
-                guard = granted(&client, "lock", request, timeout, dropped_after).await;
+                let granted = granted(&client, "lock", request, timeout, dropped_after).await;
+                guard = granted.map(|held| Locked::new(one(number), held));
             }
             Step::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
-                (is_renewed, held_resource) = (renewed, None);
+                is_renewed = renewed;
                 let request = client.locker().lock_all(targets(accesses)).ttl(ttl).timeout(timeout);
                 let request = if fenced { request.fenced() } else { request };
                 let request = if once { request.attempts(1) } else { request };
                 let request = with(request, renewed, healing);
-                guard = granted(&client, "lock", request, timeout, dropped_after).await;
+                let granted = granted(&client, "lock", request, timeout, dropped_after).await;
+                guard = granted.map(|held| Locked::new(accesses, held));
                 let resources: Option<Vec<_>> = guard.as_ref().map(|held| held.resources().collect());
                 if let Some(held) = resources.filter(|held| !are_targets(accesses, held)) {
                     client.report(format!("a lock of {accesses:?} was granted as one of {held:?}"));
                 }
             }
+            Step::Downgrade => guard = guard.take().map(Locked::downgrade),
             Step::HandOn => {
                 if let Some(held) = guard.take() {
                     let token = held.token();
-                    if let Ok(proof) = held.hand_over() {
+                    if let Ok(handed) = held.hand_over() {
                         client.handed_over(token);
-                        letterbox.borrow_mut().extend(held_resource.map(|number| (number, proof)));
+                        letterbox.borrow_mut().push_back(handed);
                     }
                 }
             }
             Step::Resume { ttl, renewed, healing } => {
                 let handed = letterbox.borrow_mut().pop_front();
-                if let Some((number, proof)) = handed {
+                if let Some(Handed { accesses, proof }) = handed {
                     drop(guard.take());
-                    (is_renewed, held_resource) = (renewed, Some(number));
-                    let request = client.locker().resume(resource(number), proof).ttl(ttl);
+                    is_renewed = renewed;
+                    let request = client.locker().lock_all(targets(accesses)).resuming(proof).ttl(ttl);
                     let request = with(request.timeout(RESUMED_WITHIN), renewed, healing);
-                    guard = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
+                    let granted = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
+                    guard = granted.map(|held| Locked::new(accesses, held));
                 }
             }
             Step::ReleaseHanded => {
                 let handed = letterbox.borrow_mut().pop_front();
-                if let Some((number, proof)) = handed {
+                // Of others the keys stay until they end.
+                if let Some((number, handed)) = handed.and_then(|handed| Some((handed.as_one()?, handed))) {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
-                    let _ = client.locker().release(resource(number), proof.token).await;
+                    let _ = client.locker().release(resource(number), handed.proof.token).await;
                     timed.end();
                 }
             }

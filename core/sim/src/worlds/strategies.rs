@@ -198,6 +198,7 @@ pub fn mixed_steps() -> impl Strategy<Value = Step> {
                 Step::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after }
             }
         ),
+        1 => Just(Step::Downgrade),
         7 => steps(),
     ]
 }
