@@ -41,42 +41,29 @@ impl Step {
     /// Has a lock of one resource become any lock of these resources.
     fn mix(&mut self, random: &mut Random, resources: usize, mostly_shared: bool) {
         let Self::Lock { ttl, timeout, renewed, fenced, healing, dropped_after, .. } = *self else { return };
-        let mut accesses = [Access::None; RESOURCES];
-        let mut lock = |random: &mut Random, access| {
-            if let Some(place) = accesses.get_mut(random.below(resources)) {
-                *place = access;
-            }
-        };
         let shared = match random.below(4) {
             0 => Access::Share(0),
             1 => Access::Share(1),
             _ => Access::Read,
         };
-        let kind = if mostly_shared && random.one_in(2) { 2 } else { random.below(8) };
-        match kind {
+        let (written, read) = match random.below(10) {
+            _ if mostly_shared && random.one_in(2) => (0, 1 + random.below(2)),
             0 => {
                 let resource = u8::try_from(random.below(resources)).unwrap_or(0);
                 *self = Self::Lock { resource, ttl, timeout, renewed, fenced, healing, dropped_after };
                 return;
             }
-            1 => lock(random, Access::Write),
-            2 | 3 => {
-                for _ in 0..1 + random.below(2) {
-                    lock(random, shared);
-                }
-            }
-            4 | 5 => {
-                for _ in 0..2 + random.below(2) {
-                    lock(random, Access::Write);
-                }
-            }
-            _ => {
-                for _ in 0..1 + random.below(2) {
-                    lock(random, shared);
-                }
-                for _ in 0..1 + random.below(2) {
-                    lock(random, Access::Write);
-                }
+            1..=3 => (0, 1 + random.below(2)),
+            4..=5 => (2 + random.below(2), 0),
+            _ => (1 + random.below(2), 1 + random.below(2)),
+        };
+        // From one of them on, around all; there may be fewer than are wanted, and then less is read.
+        let mut accesses = [Access::None; RESOURCES];
+        let first = random.below(resources);
+        let wanted = std::iter::repeat_n(Access::Write, written.min(resources - read.min(1)));
+        for (place, access) in wanted.chain(std::iter::repeat_n(shared, read)).take(resources).enumerate() {
+            if let Some(place) = accesses.get_mut((first + place) % resources) {
+                *place = access;
             }
         }
         let once = random.one_in(6);
