@@ -14,9 +14,9 @@ pub(super) type Hex = [u8; 40];
 #[derive(Clone, Copy, Debug, Default)]
 struct Largest {
     decided: TrueTime,
-    /// Of those who had it alone.
+    /// Of exclusive grants.
     written: u64,
-    /// Of all.
+    /// Of all grants.
     number: u64,
 }
 
@@ -24,17 +24,18 @@ struct Largest {
 pub(super) struct Ledger {
     /// In the order in which the grants were decided.
     largest: BTreeMap<Resource, Vec<Largest>>,
-    /// Of the numbers of those who had a resource alone.
+    /// The tokens of exclusive grants, by resource and number.
     owners: BTreeMap<(Resource, u64), Hex>,
     numbers: BTreeMap<Hex, u64>,
     counters: BTreeMap<(usize, Vec<u8>), u64>,
 }
 
 impl Ledger {
-    /// A lock is held with this number, for an attempt that first sent something then. Whether it is one that was not known yet.
+    /// A lock is held with this number, for an attempt that first sent something then. Returns whether
+    /// the grant was not known yet.
     ///
-    /// What was had alone has a number above all earlier ones; what was shared one that is not below
-    /// those of earlier exclusive grants.
+    /// An exclusive grant must have a larger number than all earlier grants; a shared one must not
+    /// have a smaller number than an earlier exclusive grant.
     pub(super) fn granted(
         &mut self,
         targets: &Targets,

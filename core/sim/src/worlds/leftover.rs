@@ -1,4 +1,4 @@
-//! Keys that are left on masters when nobody holds them any more.
+//! Keys that masters still keep although no client holds their locks.
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use super::reading::{entries, is_sentinel};
 use super::state::State;
 use super::violation::Violation;
 
-/// A key that was shared lives for a millisecond longer than its last entry, and ends are whole milliseconds.
+/// A shared key lives 1 ms longer than its last entry, and ends are whole milliseconds. A larger
+/// value would overlook keys that are left for a short time.
 const ROUNDING: Duration = Duration::from_millis(3);
 
 impl State {
-    /// Looks for keys that nobody has any more. All masters must have answered for some time.
+    /// Looks for keys that no client holds. All masters must have answered for some time.
     pub(super) fn look_for_left_keys(&mut self) {
         let mut found = None;
         for (master, node) in self.masters.iter().enumerate() {
@@ -28,7 +29,7 @@ impl State {
                     }
                 }
             }
-            // Where those who share a key were forgotten, it stays as long as they might.
+            // A master that lost the set of sharers keeps the key for as long as they may hold it.
             let sentinels = node.model.keys(server_now).filter(|held| {
                 let lasts = held.expires_at.is_none_or(|end| end > server_now + ROUNDING);
                 lasts && held.value.is_some_and(is_sentinel) && !self.observer.outages.has_lost(master)
@@ -48,7 +49,8 @@ impl State {
         let Some(known) = self.observer.known.get(token) else { return false };
         let is_excused = self.observer.dead.contains(&known.client)
             || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
-                // Its release was sent behind it and lost with the connection, or found no room in the socket.
+                // Its release was sent behind it and lost with the connection, or found no room in
+                // the socket.
                 self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
             })
             || self.observer.handed.contains(token)

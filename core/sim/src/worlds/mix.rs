@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::program::Step;
 use super::random::Random;
 
-/// How long what is downgraded later is held before.
+/// How long a lock is held before it is downgraded.
 const SOME_TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(60);
 
 /// Its choices must not be those of the plan that is changed.
@@ -21,7 +21,7 @@ impl Plan {
         let mut plan = Self::random(seed);
         let mut random = Random::new(seed ^ MIX);
         let resources = 2 + random.below(RESOURCES - 1);
-        // Where most read, they meet more often, and those that write wait for them.
+        // With more shared locks, more of them are held at the same time, and writers wait for them.
         let mostly_shared = random.one_in(3);
         for steps in plan.steps_mut() {
             for mut step in std::mem::take(steps) {
@@ -57,7 +57,7 @@ impl Step {
             4..=5 => (2 + random.below(2), 0),
             _ => (1 + random.below(2), 1 + random.below(2)),
         };
-        // From one of them on, around all; there may be fewer than are wanted, and then less is read.
+        // Neighbours, beginning anywhere. At least one is shared if any is to be.
         let mut accesses = [Access::None; RESOURCES];
         let first = random.below(resources);
         let wanted = std::iter::repeat_n(Access::Write, written.min(resources - read.min(1)));

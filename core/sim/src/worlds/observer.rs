@@ -33,14 +33,14 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether a master keeps all of it until its end, if nobody releases it.
+    /// Whether a master keeps all of the lock until the guard's end, unless it is released.
     fn is_kept_by(&self, node: &MasterNode, now: TrueTime) -> bool {
         let server_now = Duration::from_nanos(node.clock.read(now));
         let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
         self.targets.iter().all(|(resource, mode)| {
             let value = node.model.value(0, resource.key(), server_now);
             let is_ours = match mode {
-                // It was written before, and the master has not been told yet.
+                // The lock was exclusive before, and the master has not been told yet.
                 Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
                 Mode::Shared(group) => {
                     let mut held = node.model.keys(server_now);

@@ -51,7 +51,7 @@ impl Outages {
         }
     }
 
-    /// Whether a master has ever lost data.
+    /// Whether a master has lost data at any time.
     pub(super) fn has_lost(&self, master: usize) -> bool {
         self.masters.get(master).is_some_and(|outage| outage.lost_at.is_some())
     }

@@ -40,7 +40,8 @@ impl ClientPlan {
 /// [`Plan::run`] has three parts:
 ///
 /// 1. The clients carry out their steps while faults are injected.
-/// 2. All faults end, and **every client must get one more lock**. It has the longest TTL of the
+/// 2. All faults end, and **every client must get one more lock**, in a plan with locks of several
+///    or shared resources each client one of another kind. It has the longest TTL of the
 ///    plan and 2.5 s for that, 2 s more for each client, and with the restart guard also the
 ///    guard's TTL.
 /// 3. After 5 s no key may remain of a lock that is not held, and nothing may happen any more.

@@ -33,8 +33,8 @@ impl State {
     }
 }
 
-/// The tokens that a key of a master keeps, each with the resource that it keeps it for and its end: the one that is its value, or those that share
-/// it and have not ended.
+/// The tokens that a master's key keeps, each with its resource and its end: the token that is the
+/// key's value, or those of the set of sharers that have not ended.
 pub(super) fn entries(
     held: Held<'_>,
     now: Duration,
@@ -49,18 +49,18 @@ pub(super) fn entries(
     value.into_iter().chain(shared)
 }
 
-/// Whether a value says that a group shares the key.
+/// Whether this value of a key says that a group shares it.
 pub(super) fn is_sentinel(value: &[u8]) -> bool {
     value.starts_with(Sentinel::COMMON.as_bytes())
 }
 
-/// The resource whose sharers a master keeps under this key.
+/// The resource whose sharers are kept under this key.
 fn shared_resource(key: &[u8]) -> Option<Resource> {
     let rest = key.strip_prefix(b"quorlock:shared")?;
     Resource::new(rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?).ok()
 }
 
-/// The key of the one who reads a command, or of the several resources that it is about.
+/// The keys of the resources that a command is about.
 fn lock_keys(command: &Command) -> Vec<&[u8]> {
     let Some(shape) = Shape::of(command) else { return command.key().into_iter().collect() };
     let written = 0..shape.written;
@@ -88,7 +88,7 @@ pub(super) fn counters(command: &Command) -> Vec<&[u8]> {
     }
 }
 
-/// How a script of several targets was called.
+/// How a script of several targets was called, as its arguments say.
 struct Shape {
     written: usize,
     read: usize,
@@ -208,12 +208,12 @@ pub(super) fn is_raise(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Raise | CommandKind::RaiseAll)
 }
 
-/// Whether it puts keys back.
+/// Whether it restores keys.
 pub(super) fn is_heal(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::HealFenced | CommandKind::HealAll)
 }
 
-/// Whether it takes keys away.
+/// Whether it removes keys.
 pub(super) fn is_parting(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll)
 }
