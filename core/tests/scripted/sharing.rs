@@ -104,9 +104,9 @@ fn a_writer_behind_readers_keeps_its_wish_marked_on_a_quorum() {
     let reader = world.acquire(&read("x"));
     assert_eq!(next_granted(&mut world, 0), reader);
     world.acquire_by(1, &write(&["x"]));
-    // Each extension is news of masters that may be free, and comes before the mark is due again.
-    for _ in 0..20 {
-        world.pass(ms(200));
+    // Each extension is news of masters that may be free.
+    for _ in 0..8 {
+        world.pass(ms(400));
         world.extend(reader, ms(10_000));
         let is_marked = |master: &&Master| master.value("quorlock:want/{x}", world.now).is_some();
         assert!(world.masters.iter().filter(is_marked).count() >= 2, "at {:?}", world.now);
