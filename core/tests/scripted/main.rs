@@ -29,6 +29,7 @@ mod retry;
 mod schedules;
 mod server_errors;
 mod several;
+mod sharing;
 mod silence;
 mod single_tries;
 mod tables;

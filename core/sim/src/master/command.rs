@@ -133,6 +133,14 @@ impl Command {
         }
     }
 
+    /// `KEYS[number + 1]` of one of Quorlock's scripts.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn script_key(&self, number: usize) -> Option<&[u8]> {
+        self.script()?;
+        let keys: usize = std::str::from_utf8(self.argument(FIRST_KEY - 1)?).ok()?.parse().ok()?;
+        self.argument(FIRST_KEY.checked_add(number)?).filter(|_| number < keys)
+    }
+
     /// `ARGV[number]` of one of Quorlock's scripts.
     pub(crate) fn script_value(&self, number: usize) -> Option<&[u8]> {
         self.script()?;

@@ -352,9 +352,7 @@ impl Process {
             let now = Instant::from_nanos(lock(&self.state).local(self.number));
             each_guard(port, |id, targets, proof, valid_until| {
                 if now < valid_until {
-                    for resource in targets.resources() {
-                        lock(&self.state).sees_guard(self.number, id, resource, proof, valid_until);
-                    }
+                    lock(&self.state).sees_guard(self.number, id, targets, proof, valid_until);
                 }
             });
         }

@@ -31,7 +31,9 @@ impl State {
         let Observer { kept, held, .. } = &mut self.observer;
         kept.retain(|kept| clients.get(kept.client).is_some_and(|node| now < node.clock.when(kept.until)));
         let early = kept.iter().find_map(|kept| {
-            let is_early = |held: &&super::observer::Held| held.resource == kept.resource && now < held.ends;
+            let is_early = |held: &&super::observer::Held| {
+                held.targets.resources().any(|resource| *resource == kept.resource) && now < held.ends
+            };
             let held = held.iter().find(is_early)?;
             Some(Violation::GrantedWhileKept { client: held.client, by: kept.client })
         });

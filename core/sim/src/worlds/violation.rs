@@ -9,7 +9,8 @@ use quorlock_core::Resource;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Two guards of one resource were valid by their own clocks at one instant of true time.
+    /// Two guards of one resource that do not share it as one group were valid by their own clocks
+    /// at one instant of true time.
     TwoHolders {
         /// The number of one client.
         first: usize,
@@ -55,7 +56,8 @@ pub enum Violation {
         /// The fencing token.
         number: u64,
     },
-    /// A grant has a fencing token that is not larger than that of an earlier grant.
+    /// An exclusive grant has a fencing token that is not larger than that of an earlier grant, or a
+    /// shared one a token that is smaller than that of an earlier exclusive grant.
     NumberTooSmall {
         /// The resource.
         resource: Resource,

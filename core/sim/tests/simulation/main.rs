@@ -5,6 +5,7 @@ mod assumed;
 mod broken;
 mod front;
 mod kept;
+mod kinds;
 mod shares;
 mod stores;
 mod tries;
