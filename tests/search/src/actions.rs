@@ -21,6 +21,10 @@ pub(super) enum Action {
         client: usize,
         ttl: u8,
     },
+    /// The holder shares from now on what it locked exclusively.
+    Downgrade {
+        client: usize,
+    },
     Release {
         client: usize,
     },
@@ -205,6 +209,9 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
             if it.extended < scenario.extensions_of(client) {
                 let ttls = scenario.extension_ttls.iter();
                 actions.extend(ttls.map(|&ttl| Action::Extend { client, ttl }));
+            }
+            if !it.shares && !scenario.form_of(client, true).is_empty() {
+                actions.push(Action::Downgrade { client });
             }
             if scenario.releases {
                 actions.push(Action::Release { client });

@@ -71,6 +71,41 @@ impl Scenario {
         ..Self::DELAY
     };
 
+    /// A writer that becomes a reader, beside a reader.
+    pub const DOWNGRADE: Self = Self {
+        name: "downgrade",
+        about: "a writer that downgrades its lock, and a reader; unbounded delay, no loss",
+        ttl: 3,
+        claims: [WRITES, READS, &[]],
+        downgraded: [READS, &[], &[]],
+        ..Self::DELAY
+    };
+
+    /// The same over a connection that ends.
+    pub const DOWNGRADE_LOSS: Self = Self {
+        name: "downgrade-loss",
+        about: "the same, and one connection that ends or is given up at any time",
+        losses: Some(1),
+        ..Self::DOWNGRADE
+    };
+
+    /// A writer that becomes a reader, beside readers and a writer.
+    pub const DOWNGRADE_CROWD: Self = Self {
+        name: "downgrade-crowd",
+        about: "a writer that downgrades its lock, and another writer, among any number of readers with lives of any length",
+        claims: [WRITES, WRITES, &[]],
+        crowd: true,
+        ..Self::DOWNGRADE
+    };
+
+    /// Three clients, of which one downgrades.
+    pub const DOWNGRADE_READ_WRITE: Self = Self {
+        name: "downgrade-read-write",
+        about: "a writer that downgrades its lock, a reader, and another writer; unbounded delay, no loss",
+        claims: [WRITES, READS, WRITES],
+        ..Self::DOWNGRADE
+    };
+
     /// Two batches.
     pub const BATCH: Self = Self {
         name: "batch",
@@ -172,6 +207,15 @@ impl Scenario {
         ..Self::READERS_COUNTED
     };
 
+    /// A holder that calls itself exclusive until a quorum has heard that it shares.
+    pub const DOWNGRADED_BY_QUORUM: Self = Self {
+        name: "downgraded-by-quorum",
+        about: "a holder that calls itself exclusive until a quorum has heard of its downgrade: a reader is valid beside it",
+        flaw: Some(Flaw::WritesUntilShared),
+        releases: false,
+        ..Self::DOWNGRADE
+    };
+
     /// Masters that extend a part of a batch.
     pub const BATCH_BY_ANY_KEY: Self = Self {
         name: "batch-by-any-key",
@@ -228,6 +272,10 @@ impl Scenario {
         Self::READ_CROWD,
         Self::READ_CROWD_EXTEND,
         Self::READ_READ_WRITE,
+        Self::DOWNGRADE,
+        Self::DOWNGRADE_LOSS,
+        Self::DOWNGRADE_CROWD,
+        Self::DOWNGRADE_READ_WRITE,
         Self::BATCH,
         Self::BATCH_EXTEND_LOSS,
         Self::BATCH_LOST,
@@ -243,6 +291,7 @@ impl Scenario {
         Self::TRIES_UNSETTLED,
         Self::READERS_COUNTED,
         Self::READERS_CUT_SHORT,
+        Self::DOWNGRADED_BY_QUORUM,
         Self::BATCH_BY_ANY_KEY,
         Self::BATCH_BY_EACH_KEY,
     ];

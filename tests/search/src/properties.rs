@@ -71,8 +71,10 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
     }
     let clients = 0..state.shape.clients;
     let is_valid = |client: &usize| state.client(*client).has_valid_guard();
+    let form = |client: usize| (client, state.client(client).shares);
     for client in clients.clone().filter(is_valid) {
-        if clients.clone().take(client).filter(is_valid).any(|other| scenario.conflict(client, other)) {
+        let mut others = clients.clone().take(client).filter(is_valid);
+        if others.any(|other| scenario.conflict(form(client), form(other))) {
             return Err(Violation::TwoHolders);
         }
     }

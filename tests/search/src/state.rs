@@ -40,6 +40,8 @@ pub(super) struct Client {
     pub(super) floor: u8,
     /// Whether it was told that another holds the lock.
     pub(super) was_refused: bool,
+    /// Whether it shares with readers from now on what it locked exclusively.
+    pub(super) shares: bool,
 }
 
 impl Client {
@@ -53,6 +55,7 @@ impl Client {
         drawn: 0,
         floor: 0,
         was_refused: false,
+        shares: false,
     };
 
     /// Whether its own clock calls its guard valid.
@@ -94,7 +97,7 @@ impl Client {
             Stage::Ended => 2,
             Stage::Absent => 3,
         };
-        let refused = u8::from(self.was_refused) << 3;
+        let refused = u8::from(self.was_refused) << 3 | u8::from(self.shares) << 7;
         [stage | self.floor << 2, self.now, self.guard, self.bound, self.extended | refused | self.drawn << 4]
     }
 }
@@ -108,11 +111,18 @@ pub(super) enum Mode {
     Opening,
 }
 
-/// A release that is owed: the attempt, and for how many ticks.
+/// A release that is owed: the attempt, whether its lock was downgraded, and for how many ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Debt {
     pub(super) attempt: u8,
+    pub(super) is_downgraded: bool,
     pub(super) life: u8,
+}
+
+impl Debt {
+    pub(super) fn of(item: Item) -> Self {
+        Self { attempt: item.attempt(), is_downgraded: item.is_downgraded(), life: item.ttl() }
+    }
 }
 
 /// Everything between one client and one master.
@@ -166,7 +176,8 @@ impl Link {
                 out.extend_from_slice(&[c, d]);
             }
         }
-        out.extend(self.debts.iter().map(|debt| debt.attempt | debt.life << 4));
+        let debt = |debt: Debt| debt.attempt | u8::from(debt.is_downgraded) << 3 | debt.life << 4;
+        out.extend(self.debts.iter().map(debt));
     }
 
     fn read(input: &mut Input<'_>) -> Self {
@@ -180,7 +191,8 @@ impl Link {
         (0..more >> 4).for_each(|_| link.behind.push(Item::read(input, is_wide)));
         for _ in 0..more & 15 {
             let [debt] = input.take();
-            link.debts.push(Debt { attempt: debt & 15, life: debt >> 4 });
+            let is_downgraded = debt >> 3 & 1 == 1;
+            link.debts.push(Debt { attempt: debt & 7, is_downgraded, life: debt >> 4 });
         }
         link
     }
@@ -385,9 +397,10 @@ impl Client {
             guard,
             bound,
             extended: extended & 7,
-            drawn: extended >> 4,
+            drawn: extended >> 4 & 7,
             floor,
             was_refused: extended >> 3 & 1 == 1,
+            shares: extended >> 7 == 1,
         }
     }
 }
