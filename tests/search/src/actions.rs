@@ -3,10 +3,11 @@
 use quorlock_core::internals::Action as Does;
 
 use super::book::Book;
+use super::client::{Client, Stage};
 use super::item::Item;
 use super::places::{CROWD, Key};
 use super::scenario::{Aim, Flaw, Scenario};
-use super::state::{Client, Link, MASTERS, Master, Mode, Stage, State};
+use super::state::{Link, MASTERS, Master, Mode, State};
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,8 @@ impl Scenario {
     /// The same over a connection that ends.
     pub const READ_WRITE_LOSS: Self = Self {
         name: "read-write-loss",
-        about: "the same, and one connection that ends or is given up at any time",
+        about: "the same with a shorter TTL, and one connection that ends or is given up at any time",
+        ttl: 3,
         losses: Some(1),
         ..Self::READ_WRITE
     };
@@ -135,6 +136,17 @@ impl Scenario {
         releases: false,
         evictions: 1,
         ..Self::BATCH
+    };
+
+    /// One reader among any number of writers and other readers.
+    pub const ALONE_READ: Self = Self {
+        name: "alone-read",
+        about: "a reader among any number of writers and readers: an extension, and a connection that ends or is given up",
+        claims: [READS, WRITES, &[]],
+        crowd: true,
+        extension_ttls: &[3],
+        ttl: 3,
+        ..Self::ALONE_EXTEND
     };
 
     /// One batch among any number of other claims.
@@ -279,6 +291,7 @@ impl Scenario {
         Self::BATCH,
         Self::BATCH_EXTEND_LOSS,
         Self::BATCH_LOST,
+        Self::ALONE_READ,
         Self::ALONE_BATCH,
         Self::ALONE_BATCH_HEAL,
         Self::ALONE_READ_HEAL,

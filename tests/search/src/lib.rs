@@ -92,6 +92,7 @@
 mod actions;
 mod book;
 mod canon;
+mod client;
 mod input;
 mod item;
 mod kinds;

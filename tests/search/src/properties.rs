@@ -5,11 +5,12 @@ use std::fmt;
 use quorlock_core::internals::Action;
 
 use super::book::Book;
+use super::client::Client;
 use super::input::Told;
 use super::item::Item;
 use super::places::{Key, Place, Places};
 use super::scenario::Scenario;
-use super::state::{Client, Link, MASTERS, Master, State};
+use super::state::{Link, MASTERS, Master, State};
 
 /// A property that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

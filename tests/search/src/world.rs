@@ -6,13 +6,14 @@ use quorlock_core::internals::{Action as Does, Fate};
 
 use super::actions::{Action, executed};
 use super::book::{Book, Ordered, validity_of};
+use super::client::Stage;
 use super::input::{Heard, Input, Told};
 use super::item::Item;
 use super::places::Places;
 use super::properties::{self, Violation};
 use super::row::Row;
 use super::scenario::{Flaw, Scenario};
-use super::state::{Budgets, MASTERS, Mode, Shape, Stage, State};
+use super::state::{Budgets, MASTERS, Mode, Shape, State};
 use super::story::{Party, Story};
 
 /// The rules by which states follow each other.
