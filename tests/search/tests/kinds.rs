@@ -77,6 +77,9 @@ fn a_batch_that_has_lost_a_key_on_one_master_holds_by_the_others() {
 fn a_reader_has_a_number_between_those_of_the_writers_around_it() {
     let report = holds(&Search::new(Scenario { counted: 0, ..Scenario::READ_FENCED }));
     assert!(report.states > 100_000, "{}", report.states);
+    // A number that is not raised is one that a later writer has too: that needs counters apart.
+    let report = run(&Search::new(Scenario::READ_FENCED).states(200_000));
+    assert!(report.counterexample.is_none() && report.depth >= 12, "{}", report.depth);
 }
 
 #[test]
