@@ -3,10 +3,11 @@
 use quorlock_core::internals::Action as Does;
 
 use super::book::Book;
+use super::client::{Client, Stage};
 use super::item::Item;
 use super::places::{CROWD, Key};
 use super::scenario::{Aim, Flaw, Scenario};
-use super::state::{Client, Link, MASTERS, Master, Mode, Stage, State};
+use super::state::{Link, MASTERS, Master, Mode, State};
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +21,10 @@ pub(super) enum Action {
     Extend {
         client: usize,
         ttl: u8,
+    },
+    /// The holder shares from now on what it locked exclusively.
+    Downgrade {
+        client: usize,
     },
     Release {
         client: usize,
@@ -205,6 +210,9 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
             if it.extended < scenario.extensions_of(client) {
                 let ttls = scenario.extension_ttls.iter();
                 actions.extend(ttls.map(|&ttl| Action::Extend { client, ttl }));
+            }
+            if !it.shares && !scenario.form_of(client, true).is_empty() {
+                actions.push(Action::Downgrade { client });
             }
             if scenario.releases {
                 actions.push(Action::Release { client });

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use quorlock_core::internals::{Around, Claim, Order, Sought, settle_splits};
+use quorlock_core::internals::{Action, Around, Claim, Order, Sought, settle_splits};
 use quorlock_core::{
     Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Target, Targets, Token, Ttl,
 };
@@ -36,7 +36,7 @@ pub(super) struct Reaction {
 
 struct Entry {
     sought: Sought,
-    /// How many tokens it has drawn.
+    /// The number of the token that it will draw next.
     drawn: u8,
     /// The tick of its deadline: the first at which it may be woken.
     deadline: Option<u8>,
@@ -52,8 +52,8 @@ pub(super) struct Book {
     wanted: Vec<Acquire>,
     /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
     end_matters: bool,
-    /// Of each client with each of its tokens.
-    claims: Vec<(Claim, u8)>,
+    /// Of each client with each of its tokens, and the same downgraded; with an item of that claim.
+    claims: Vec<(Claim, Item)>,
     entries: Vec<Entry>,
     numbers: HashMap<(Sought, u8), u32>,
     reactions: HashMap<(u64, u32), u32>,
@@ -61,7 +61,10 @@ pub(super) struct Book {
     turned: HashMap<(u32, [u8; MASTERS]), u32>,
 }
 
-/// Tokens by number, from the one that was drawn last.
+/// How many tokens each client has.
+const TOKENS: u8 = 4;
+
+/// Tokens by number, from the one that is drawn next. Those of the first client come first.
 struct Numbered(u8);
 
 impl Entropy for Numbered {
@@ -81,10 +84,18 @@ impl Book {
             settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
         let targets: Vec<_> =
             (0..scenario.clients()).map(|client| targets_of(scenario.aims_of(client), &config)).collect();
-        let claim_of = |targets: &Targets, n: u8| {
-            (Claim::new(targets, Token::from_bytes([n; Token::BYTES]), scenario.fenced, None), n)
-        };
-        let claims = targets.iter().flat_map(|targets| (0..4).map(move |n| claim_of(targets, n))).collect();
+        let mut claims = Vec::new();
+        for (targets, client) in targets.iter().zip(0..) {
+            let downgraded = scenario.form_of(usize::from(client), true);
+            let downgraded = (!downgraded.is_empty()).then(|| targets_of(downgraded, &config));
+            for attempt in 0..TOKENS {
+                let token = Token::from_bytes([client * TOKENS + attempt; Token::BYTES]);
+                let item = Item::new(Action::Acquire, attempt, 0, 0);
+                claims.push((Claim::new(targets, token, scenario.fenced, None), item));
+                let shared = downgraded.as_ref().map(|it| Claim::new(it, token, scenario.fenced, None));
+                claims.extend(shared.map(|claim| (claim, item.downgraded(true))));
+            }
+        }
         let wanted_of = |targets| Acquire {
             timeout: scenario.timeout.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
@@ -119,7 +130,7 @@ impl Book {
 
     /// The attempt that a lock is in, from zero.
     pub(super) fn attempt(&self, lock: u32) -> u8 {
-        self.entry(lock).map_or(0, |entry| entry.drawn - 1)
+        self.entry(lock).map_or(0, |entry| (entry.drawn - 1) % TOKENS)
     }
 
     /// When a lock wants to be woken.
@@ -161,7 +172,9 @@ impl Book {
         let before = self.entry(number).map(|entry| (entry.sought.clone(), entry.drawn));
         let entropy = Numbered(match (&before, input) {
             (Some((_, drawn)), _) => *drawn,
-            (None, Input::Begin { drawn, .. }) => drawn,
+            (None, Input::Begin { kind, drawn, .. }) => {
+                u8::try_from(kind).unwrap_or(u8::MAX) * TOKENS + drawn
+            }
             (None, _) => 0,
         });
         let mut around = Around::new(&self.config, entropy);
@@ -185,6 +198,9 @@ impl Book {
                     Input::Extend { number, ttl } => {
                         // A lock that is not held any more refuses, and nothing happens.
                         let _ = sought.extend(u64::from(number), ttl_of(ttl), at, &mut around);
+                    }
+                    Input::Downgrade => {
+                        sought.downgrade(at, &mut around);
                     }
                     Input::Release => sought.release(at, &mut around),
                     Input::Cancel => sought.cancel(at, &mut around),
@@ -263,14 +279,15 @@ impl Book {
     fn ordered(&self, order: &Order) -> Ordered {
         let request = &order.request;
         let known = self.claims.iter().find(|(claim, _)| *claim == request.claim);
-        let attempt = known.map(|(_, attempt)| *attempt).expect("a token that was drawn");
+        let known = known.map(|(_, item)| *item).expect("a token that was drawn");
         let round = request.ticket.map_or(0, |ticket| ticket.round);
         let ttl = request.ttl.as_duration().as_nanos() / TICK.as_nanos();
         let small = |number: u128| u8::try_from(number).expect("small numbers");
         Ordered {
             to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
-            item: Item::new(request.action, attempt, small(ttl), small(u128::from(round)))
-                .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get())))),
+            item: Item::new(request.action, known.attempt(), small(ttl), small(u128::from(round)))
+                .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get()))))
+                .downgraded(known.is_downgraded()),
         }
     }
 

@@ -56,6 +56,7 @@ pub(super) enum Input {
         number: u8,
         ttl: u8,
     },
+    Downgrade,
     Release,
     Cancel,
 }
@@ -90,6 +91,7 @@ impl Input {
             Self::Extend { number, ttl } => 4 | u64::from(number) << 4 | u64::from(ttl) << 8,
             Self::Release => 5,
             Self::Cancel => 6,
+            Self::Downgrade => 7,
         }
     }
 

@@ -20,7 +20,8 @@ impl Scenario {
     /// The same over a connection that ends.
     pub const READ_WRITE_LOSS: Self = Self {
         name: "read-write-loss",
-        about: "the same, and one connection that ends or is given up at any time",
+        about: "the same with a shorter TTL, and one connection that ends or is given up at any time",
+        ttl: 3,
         losses: Some(1),
         ..Self::READ_WRITE
     };
@@ -71,6 +72,41 @@ impl Scenario {
         ..Self::DELAY
     };
 
+    /// A writer that becomes a reader, beside a reader.
+    pub const DOWNGRADE: Self = Self {
+        name: "downgrade",
+        about: "a writer that downgrades its lock, and a reader; unbounded delay, no loss",
+        ttl: 3,
+        claims: [WRITES, READS, &[]],
+        downgraded: [READS, &[], &[]],
+        ..Self::DELAY
+    };
+
+    /// The same over a connection that ends.
+    pub const DOWNGRADE_LOSS: Self = Self {
+        name: "downgrade-loss",
+        about: "the same, and one connection that ends or is given up at any time",
+        losses: Some(1),
+        ..Self::DOWNGRADE
+    };
+
+    /// A writer that becomes a reader, beside readers and a writer.
+    pub const DOWNGRADE_CROWD: Self = Self {
+        name: "downgrade-crowd",
+        about: "a writer that downgrades its lock, and another writer, among any number of readers with lives of any length",
+        claims: [WRITES, WRITES, &[]],
+        crowd: true,
+        ..Self::DOWNGRADE
+    };
+
+    /// Three clients, of which one downgrades.
+    pub const DOWNGRADE_READ_WRITE: Self = Self {
+        name: "downgrade-read-write",
+        about: "a writer that downgrades its lock, a reader, and another writer; unbounded delay, no loss",
+        claims: [WRITES, READS, WRITES],
+        ..Self::DOWNGRADE
+    };
+
     /// Two batches.
     pub const BATCH: Self = Self {
         name: "batch",
@@ -100,6 +136,17 @@ impl Scenario {
         releases: false,
         evictions: 1,
         ..Self::BATCH
+    };
+
+    /// One reader among any number of writers and other readers.
+    pub const ALONE_READ: Self = Self {
+        name: "alone-read",
+        about: "a reader among any number of writers and readers: an extension, and a connection that ends or is given up",
+        claims: [READS, WRITES, &[]],
+        crowd: true,
+        extension_ttls: &[3],
+        ttl: 3,
+        ..Self::ALONE_EXTEND
     };
 
     /// One batch among any number of other claims.
@@ -133,6 +180,8 @@ impl Scenario {
         name: "read-fenced",
         about: "no assumption about time: a reader and a writer, numbered; keys vanish, answers are lost, requests come late",
         claims: [READS, WRITES, &[]],
+        // A reader does not count up, so one that is ahead of the others needs two.
+        counted: 2,
         ..Self::FENCED
     };
 
@@ -170,6 +219,15 @@ impl Scenario {
         about: "masters on which the key lives as long as the last reader: two guards that exclude each other are valid at once",
         flaw: Some(Flaw::KeyEndsWithTheLastReader),
         ..Self::READERS_COUNTED
+    };
+
+    /// A holder that calls itself exclusive until a quorum has heard that it shares.
+    pub const DOWNGRADED_BY_QUORUM: Self = Self {
+        name: "downgraded-by-quorum",
+        about: "a holder that calls itself exclusive until a quorum has heard of its downgrade: a reader is valid beside it",
+        flaw: Some(Flaw::WritesUntilShared),
+        releases: false,
+        ..Self::DOWNGRADE
     };
 
     /// Masters that extend a part of a batch.
@@ -228,9 +286,14 @@ impl Scenario {
         Self::READ_CROWD,
         Self::READ_CROWD_EXTEND,
         Self::READ_READ_WRITE,
+        Self::DOWNGRADE,
+        Self::DOWNGRADE_LOSS,
+        Self::DOWNGRADE_CROWD,
+        Self::DOWNGRADE_READ_WRITE,
         Self::BATCH,
         Self::BATCH_EXTEND_LOSS,
         Self::BATCH_LOST,
+        Self::ALONE_READ,
         Self::ALONE_BATCH,
         Self::ALONE_BATCH_HEAL,
         Self::ALONE_READ_HEAL,
@@ -243,6 +306,7 @@ impl Scenario {
         Self::TRIES_UNSETTLED,
         Self::READERS_COUNTED,
         Self::READERS_CUT_SHORT,
+        Self::DOWNGRADED_BY_QUORUM,
         Self::BATCH_BY_ANY_KEY,
         Self::BATCH_BY_EACH_KEY,
     ];

@@ -28,7 +28,8 @@ impl World {
             life: if is_timed { item.ttl() + self.scenario.late } else { 1 },
             is_late: is_late && is_timed,
         };
-        let call = Call { aims: self.scenario.aims_of(client), own, item, flaw: self.scenario.flaw };
+        let aims = self.scenario.form_of(client, item.is_downgraded());
+        let call = Call { aims, own, item, flaw: self.scenario.flaw };
         let is_fenced = self.scenario.fenced;
         let stands = state.master_mut(master);
         let (before, counters) = (stands.places, stands.counters);

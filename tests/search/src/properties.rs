@@ -5,11 +5,12 @@ use std::fmt;
 use quorlock_core::internals::Action;
 
 use super::book::Book;
+use super::client::Client;
 use super::input::Told;
 use super::item::Item;
 use super::places::{Key, Place, Places};
 use super::scenario::Scenario;
-use super::state::{Client, Link, MASTERS, Master, State};
+use super::state::{Link, MASTERS, Master, State};
 
 /// A property that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +72,10 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
     }
     let clients = 0..state.shape.clients;
     let is_valid = |client: &usize| state.client(*client).has_valid_guard();
+    let form = |client: usize| (client, state.client(client).shares);
     for client in clients.clone().filter(is_valid) {
-        if clients.clone().take(client).filter(is_valid).any(|other| scenario.conflict(client, other)) {
+        let mut others = clients.clone().take(client).filter(is_valid);
+        if others.any(|other| scenario.conflict(form(client), form(other))) {
             return Err(Violation::TwoHolders);
         }
     }

@@ -31,7 +31,7 @@ impl Aim {
     }
 }
 
-/// A fault of the masters' scripts, which a search must find.
+/// A fault of the masters' scripts or of a caller, which a search must find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Flaw {
@@ -43,6 +43,8 @@ pub enum Flaw {
     BatchExtendedByAnyKey,
     /// The counters of a batch go up one by one, and its number is the largest of them.
     BatchNumbersEachKey,
+    /// Who downgrades a lock takes it for exclusive until a quorum has heard of it.
+    WritesUntilShared,
 }
 
 /// What may happen in a search, and how often. Spans are in ticks of 2 ms.
@@ -57,9 +59,11 @@ pub struct Scenario {
     pub alone: bool,
     /// What each client's locks are about. The third is not there where it has nothing to lock.
     pub claims: [&'static [Aim]; 3],
+    /// What they are about once they are downgraded; nothing where that is not done.
+    pub downgraded: [&'static [Aim]; 3],
     /// Whether any number of readers of the first resource come and go beside the clients, with lives of any length.
     pub crowd: bool,
-    /// A fault of the masters.
+    /// A fault that is to be found.
     pub flaw: Option<Flaw>,
     /// The TTL of all clients' locks.
     pub ttl: u8,
@@ -145,8 +149,8 @@ impl Scenario {
     /// Whether the first two clients may be exchanged.
     pub(super) fn clients_are_alike(&self) -> bool {
         let ([a, b], [c, d], [e, f]) = (self.attempts, self.extensions, self.locks);
-        let [first, second, _] = self.claims;
-        a == b && c == d && e == f && first == second && !self.alone
+        let ([g, h, _], [i, j, _]) = (self.claims, self.downgraded);
+        a == b && c == d && e == f && g == h && i == j && !self.alone
     }
 
     /// How many clients there are.
@@ -166,8 +170,14 @@ impl Scenario {
 
     /// The first client that seeks the same: locks of both are one in the book.
     pub(super) fn kind_of(&self, client: usize) -> usize {
-        let aims = self.aims_of(client);
-        self.claims.iter().position(|claim| *claim == aims).unwrap_or(client)
+        let seeks = |other: usize| (self.form_of(other, false), self.form_of(other, true));
+        (0..client).find(|other| seeks(*other) == seeks(client)).unwrap_or(client)
+    }
+
+    /// What they are about if they are downgraded.
+    pub(super) fn form_of(&self, client: usize, is_downgraded: bool) -> &'static [Aim] {
+        let forms = if is_downgraded { &self.downgraded } else { &self.claims };
+        forms.get(client).copied().unwrap_or_default()
     }
 
     /// Whether a client shares everything that it locks.
@@ -180,8 +190,9 @@ impl Scenario {
         self.aims_of(other).iter().any(|theirs| aim.conflicts(*theirs))
     }
 
-    /// Whether two clients must not hold their locks at the same time.
-    pub(super) fn conflict(&self, client: usize, other: usize) -> bool {
-        self.aims_of(client).iter().any(|aim| self.is_contested(*aim, other))
+    /// Whether two clients must not hold their locks at the same time, each downgraded or not.
+    pub(super) fn conflict(&self, (client, shares): (usize, bool), (other, shared): (usize, bool)) -> bool {
+        let theirs = self.form_of(other, shared);
+        self.form_of(client, shares).iter().any(|aim| theirs.iter().any(|other| aim.conflicts(*other)))
     }
 }

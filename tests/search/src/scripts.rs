@@ -156,16 +156,16 @@ impl Call {
         for aim in self.aims {
             let place = of(places, aim.resource());
             match aim {
-                Aim::Write(_) if self.is_not_foreign(*aim, place) => place.write(self.own),
-                // Another's, in a flawed master only.
-                Aim::Write(_) => {}
+                // Only a flawed master extends a part of a batch.
+                _ if self.item.action() == Does::Extend && !self.is_ours(*aim, place) => {}
+                Aim::Write(_) => place.write(self.own),
                 Aim::Read(_) => self.share(place),
             }
         }
     }
 
     /// Puts our entry in. The key lives until the largest end of an entry.
-    pub(super) fn share(&self, place: &mut Place) {
+    fn share(&self, place: &mut Place) {
         let entry = place.enter(self.own);
         place.shared = match self.flaw {
             Some(Flaw::KeyEndsWithTheLastReader) => self.own.life,
@@ -177,7 +177,7 @@ impl Call {
     }
 
     /// Takes away what is ours, and tells whether it was.
-    pub(super) fn leave(&self, aim: Aim, place: &mut Place) -> bool {
+    fn leave(&self, aim: Aim, place: &mut Place) -> bool {
         let was_ours = self.is_ours(aim, place);
         if place.is_written_by(self.own) {
             place.clear();

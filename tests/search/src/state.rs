@@ -1,5 +1,6 @@
 //! One state of the world, and the bytes that stand for it.
 
+use super::client::Client;
 use super::item::Item;
 use super::places::{Place, Places, RESOURCES};
 use super::row::Row;
@@ -10,95 +11,6 @@ pub(super) const CLIENTS: usize = 3;
 /// Masters in the world.
 pub(super) const MASTERS: usize = 3;
 
-/// How a client stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Stage {
-    Waiting,
-    Alive,
-    Ended,
-    /// It is looked at apart: here it is whatever it may be.
-    Absent,
-}
-
-/// One client: its lock by number, its clock since it began, and what its guard promises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Client {
-    pub(super) stage: Stage,
-    /// The number in the book of locks; zero where there is none.
-    pub(super) lock: u32,
-    /// Ticks of its own clock since it began.
-    pub(super) now: u8,
-    /// The tick at which its guard is not valid any more; zero where there is no guard.
-    pub(super) guard: u8,
-    /// The latest end of validity that any round sent so far can give, as the checker counts it.
-    pub(super) bound: u8,
-    /// How many extensions it has asked for.
-    pub(super) extended: u8,
-    /// How many tokens its former locks have drawn.
-    pub(super) drawn: u8,
-    /// The largest number that was granted before the first send of the present attempt.
-    pub(super) floor: u8,
-    /// Whether it was told that another holds the lock.
-    pub(super) was_refused: bool,
-}
-
-impl Client {
-    const WAITING: Self = Self {
-        stage: Stage::Waiting,
-        lock: 0,
-        now: 0,
-        guard: 0,
-        bound: 0,
-        extended: 0,
-        drawn: 0,
-        floor: 0,
-        was_refused: false,
-    };
-
-    /// Whether its own clock calls its guard valid.
-    pub(super) fn has_valid_guard(&self) -> bool {
-        self.now < self.guard
-    }
-
-    pub(super) fn is_alive(&self) -> bool {
-        self.stage == Stage::Alive
-    }
-
-    /// Whether it has not sought the lock yet.
-    pub(super) fn is_new(&self) -> bool {
-        self.stage == Stage::Waiting && self.drawn == 0
-    }
-
-    pub(super) fn is_absent(&self) -> bool {
-        self.stage == Stage::Absent
-    }
-
-    pub(super) fn leave(&mut self) {
-        *self = Self { stage: Stage::Absent, was_refused: self.was_refused, ..Self::WAITING };
-    }
-
-    pub(super) fn end(&mut self) {
-        *self = Self { stage: Stage::Ended, was_refused: self.was_refused, ..Self::WAITING };
-    }
-
-    /// Its lock is over, and it seeks another with its next token.
-    pub(super) fn begin_anew(&mut self, drawn: u8) {
-        *self = Self { drawn, ..Self::WAITING };
-    }
-
-    /// All but the lock's number.
-    fn head(&self) -> [u8; 5] {
-        let stage = match self.stage {
-            Stage::Waiting => 0,
-            Stage::Alive => 1,
-            Stage::Ended => 2,
-            Stage::Absent => 3,
-        };
-        let refused = u8::from(self.was_refused) << 3;
-        [stage | self.floor << 2, self.now, self.guard, self.bound, self.extended | refused | self.drawn << 4]
-    }
-}
-
 /// A client's connection to a master, as `connection` keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
@@ -108,11 +20,18 @@ pub(super) enum Mode {
     Opening,
 }
 
-/// A release that is owed: the attempt, and for how many ticks.
+/// A release that is owed: the attempt, whether its lock was downgraded, and for how many ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Debt {
     pub(super) attempt: u8,
+    pub(super) is_downgraded: bool,
     pub(super) life: u8,
+}
+
+impl Debt {
+    pub(super) fn of(item: Item) -> Self {
+        Self { attempt: item.attempt(), is_downgraded: item.is_downgraded(), life: item.ttl() }
+    }
 }
 
 /// Everything between one client and one master.
@@ -166,10 +85,11 @@ impl Link {
                 out.extend_from_slice(&[c, d]);
             }
         }
-        out.extend(self.debts.iter().map(|debt| debt.attempt | debt.life << 4));
+        let debt = |debt: Debt| debt.attempt | u8::from(debt.is_downgraded) << 3 | debt.life << 4;
+        out.extend(self.debts.iter().map(debt));
     }
 
-    fn read(input: &mut Input<'_>) -> Self {
+    fn read(input: &mut Bytes<'_>) -> Self {
         let [modes, lengths, more] = input.take();
         let mut link = Self::new();
         link.mode = if modes & 1 == 0 { Mode::Ready } else { Mode::Opening };
@@ -180,7 +100,8 @@ impl Link {
         (0..more >> 4).for_each(|_| link.behind.push(Item::read(input, is_wide)));
         for _ in 0..more & 15 {
             let [debt] = input.take();
-            link.debts.push(Debt { attempt: debt & 15, life: debt >> 4 });
+            let is_downgraded = debt >> 3 & 1 == 1;
+            link.debts.push(Debt { attempt: debt & 7, is_downgraded, life: debt >> 4 });
         }
         link
     }
@@ -245,7 +166,7 @@ impl Master {
         }
     }
 
-    fn read(input: &mut Input<'_>, shape: Shape) -> Self {
+    fn read(input: &mut Bytes<'_>, shape: Shape) -> Self {
         let (mut master, mut has_more) = (Self::new(), false);
         for place in master.places.iter_mut().take(shape.resources) {
             let [head] = input.take();
@@ -329,7 +250,7 @@ impl State {
 
     /// Reads what [`Canon::write`](super::canon::Canon::write) wrote.
     pub(super) fn read(bytes: &[u8], shape: Shape) -> Self {
-        let mut input = Input(bytes);
+        let mut input = Bytes(bytes);
         let [losses, more, read, low, high] = input.take();
         let (crashes, evictions, duplicates) = (more & 3, more >> 2 & 3, more >> 4);
         let budgets = Budgets { losses, crashes, evictions, duplicates };
@@ -363,40 +284,16 @@ impl State {
 }
 
 impl Item {
-    fn read(input: &mut Input<'_>, is_wide: bool) -> Self {
+    fn read(input: &mut Bytes<'_>, is_wide: bool) -> Self {
         Self(if is_wide { u32::from_le_bytes(input.take()) } else { u16::from_le_bytes(input.take()).into() })
     }
 }
 
-impl Client {
-    fn read(input: &mut Input<'_>) -> Self {
-        let [stage, now, guard, bound, extended] = input.take();
-        let floor = stage >> 2;
-        let stage = match stage & 3 {
-            0 => Stage::Waiting,
-            1 => Stage::Alive,
-            2 => Stage::Ended,
-            _ => Stage::Absent,
-        };
-        Self {
-            stage,
-            lock: 0,
-            now,
-            guard,
-            bound,
-            extended: extended & 7,
-            drawn: extended >> 4,
-            floor,
-            was_refused: extended >> 3 & 1 == 1,
-        }
-    }
-}
-
 /// Bytes that were written by this module, read from the front.
-struct Input<'a>(&'a [u8]);
+pub(super) struct Bytes<'a>(&'a [u8]);
 
-impl Input<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+impl Bytes<'_> {
+    pub(super) fn take<const N: usize>(&mut self) -> [u8; N] {
         let (front, rest) = self.0.split_first_chunk().expect("a state is read as it was written");
         self.0 = rest;
         *front

@@ -41,20 +41,20 @@ struct Line {
 /// What happens, line by line, while somebody listens; a search does not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Story {
-    /// What each client's locks are about.
-    claims: [&'static [Aim]; 3],
+    /// What each client's locks are about, and what they are once they are downgraded.
+    forms: [[&'static [Aim]; 3]; 2],
     tick: u32,
     lines: Option<Vec<Line>>,
 }
 
 impl Story {
-    pub(super) fn new(claims: [&'static [Aim]; 3]) -> Self {
-        Self { claims, ..Self::default() }
+    pub(super) fn new(forms: [[&'static [Aim]; 3]; 2]) -> Self {
+        Self { forms, ..Self::default() }
     }
 
     /// From now on it is told.
     pub(super) fn listen(&mut self) {
-        *self = Self { lines: Some(Vec::new()), ..Self::new(self.claims) };
+        *self = Self { lines: Some(Vec::new()), ..Self::new(self.forms) };
     }
 
     pub(super) fn stop(&mut self) -> Self {
@@ -77,8 +77,10 @@ impl Story {
         self.tick
     }
 
-    fn aims_of(&self, client: usize) -> &'static [Aim] {
-        self.claims.get(client).copied().unwrap_or_default()
+    fn aims_of(&self, client: usize, is_downgraded: bool) -> &'static [Aim] {
+        let [claims, downgraded] = &self.forms;
+        let forms = if is_downgraded { downgraded } else { claims };
+        forms.get(client).copied().unwrap_or_default()
     }
 
     fn add(&mut self, from: Party, to: Option<Party>, text: impl FnOnce() -> String) {
@@ -141,6 +143,7 @@ impl Story {
             Action::Begin { .. }
             | Action::Take { .. }
             | Action::Extend { .. }
+            | Action::Downgrade { .. }
             | Action::Release { .. }
             | Action::Cancel { .. }
             | Action::Wake { .. }
@@ -157,6 +160,7 @@ impl Story {
         let text = match input {
             Input::Begin { .. } => "seeks the lock".to_owned(),
             Input::Extend { ttl, .. } => format!("asks for an extension of {ttl} ticks"),
+            Input::Downgrade => "shares the lock with readers".to_owned(),
             Input::Release => "releases".to_owned(),
             Input::Cancel => "gives the lock up".to_owned(),
             Input::Wake => format!("is woken at its tick {now}"),
@@ -181,13 +185,13 @@ impl Story {
     }
 
     pub(super) fn sends(&mut self, client: usize, master: usize, item: Item) {
-        let aims = self.aims_of(client);
+        let aims = self.aims_of(client, item.is_downgraded());
         self.add(Party::Client(client), Some(Party::Master(master)), || describe(client, aims, item));
     }
 
     pub(super) fn executes(&mut self, client: usize, master: usize, item: Item, said: Said, is_late: bool) {
         let late = if is_late { " (nobody hears the answer)" } else { "" };
-        let aims = self.aims_of(client);
+        let aims = self.aims_of(client, item.is_downgraded());
         self.add(Party::Master(master), None, || {
             format!("executes {}: {}{late}", describe(client, aims, item), said_of(said))
         });
@@ -197,7 +201,7 @@ impl Story {
         if self.lines.is_none() {
             return;
         }
-        let what = describe(client, self.aims_of(client), item);
+        let what = describe(client, self.aims_of(client, item.is_downgraded()), item);
         match heard {
             Heard::Said(said) => {
                 let text = || format!("{} to {what}", said_of(said));
@@ -235,7 +239,7 @@ impl Story {
         let mut text =
             String::from("sequenceDiagram\n    participant A\n    participant m1\n    participant m2\n");
         text.push_str("    participant m3\n    participant B\n");
-        if !self.aims_of(2).is_empty() {
+        if !self.aims_of(2, false).is_empty() {
             text.push_str("    participant C\n");
         }
         let mut tick = None;

@@ -4,11 +4,12 @@ use quorlock_core::internals::Action as Does;
 
 use super::actions::{creates, is_done};
 use super::book::Book;
+use super::client::{Client, Stage};
 use super::item::Item;
 use super::links::leave_behind;
 use super::places::{Key, Place};
 use super::row::Row;
-use super::state::{Client, Link, MASTERS, Master, Mode, Stage, State};
+use super::state::{Link, MASTERS, Master, Mode, State};
 use super::world::World;
 
 impl World {

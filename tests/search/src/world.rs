@@ -6,13 +6,14 @@ use quorlock_core::internals::{Action as Does, Fate};
 
 use super::actions::{Action, executed};
 use super::book::{Book, Ordered, validity_of};
+use super::client::Stage;
 use super::input::{Heard, Input, Told};
 use super::item::Item;
 use super::places::Places;
 use super::properties::{self, Violation};
 use super::row::Row;
-use super::scenario::Scenario;
-use super::state::{Budgets, MASTERS, Mode, Shape, Stage, State};
+use super::scenario::{Flaw, Scenario};
+use super::state::{Budgets, MASTERS, Mode, Shape, State};
 use super::story::{Party, Story};
 
 /// The rules by which states follow each other.
@@ -31,7 +32,7 @@ impl World {
         Self {
             book: Book::new(scenario),
             scenario: scenario.clone(),
-            story: Story::new(scenario.claims),
+            story: Story::new([scenario.claims, scenario.downgraded]),
             orders: VecDeque::new(),
             answers: VecDeque::new(),
         }
@@ -75,6 +76,11 @@ impl World {
                 let number = state.client(client).extended;
                 state.client_mut(client).extended += 1;
                 self.call(state, client, Input::Extend { number, ttl })
+            }
+            Action::Downgrade { client } => {
+                // The holder calls itself a reader from now on; the masters hear of it later.
+                state.client_mut(client).shares = self.scenario.flaw != Some(Flaw::WritesUntilShared);
+                self.call(state, client, Input::Downgrade)
             }
             Action::Release { client } => {
                 // The holder lets go first and asks then, so the guard is not valid from now on.
@@ -146,7 +152,8 @@ impl World {
                 let link = state.link_mut(client, master);
                 link.mode = Mode::Ready;
                 for debt in link.debts.take().iter() {
-                    link.flight.push(Item::new(Does::Release, debt.attempt, debt.life, 0));
+                    let release = Item::new(Does::Release, debt.attempt, debt.life, 0);
+                    link.flight.push(release.downgraded(debt.is_downgraded));
                 }
                 for item in link.queued.take().iter() {
                     self.submit(state, client, master, item);
@@ -240,6 +247,7 @@ impl World {
             return Ok(());
         }
         let fenced = self.scenario.fenced;
+        let downgrades = !self.scenario.form_of(client, true).is_empty();
         let reaction = self.book.react(it.lock, input, it.now);
         self.story.hears(client, input, it.now);
         self.orders.extend(reaction.orders.iter());
@@ -269,7 +277,10 @@ impl World {
                 number = token;
             }
             match *told {
-                Told::Extended { until: Some(until) } if it.guard > 0 => it.guard = until,
+                Told::Extended { until: Some(until) } if it.guard > 0 => {
+                    it.guard = until;
+                    it.shares |= downgrades && self.scenario.flaw == Some(Flaw::WritesUntilShared);
+                }
                 Told::HeldByAnother => (it.guard, it.was_refused) = (0, self.scenario.one_wins),
                 Told::Lost | Told::NotAcquired | Told::Settles | Told::Released => it.guard = 0,
                 _ => {}
