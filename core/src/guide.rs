@@ -3,6 +3,7 @@
 //! | page | what it is about |
 //! |---|---|
 //! | [`choosing`] | TTL, number of masters, timeouts, persistence, eviction, where to put masters |
+//! | [`kinds`] | nested locks |
 //! | [`waiting`] | queues, notifications, fairness |
 //! | [`beyond`] | fencing tokens, restart guard, healing, handing over |
 //! | [`masters`] | URLs, servers, permissions |
@@ -35,6 +36,9 @@ pub mod costs {}
 /// [`Host`]: crate::front::Host
 #[doc = include_str!("../docs/driving.md")]
 pub mod driving {}
+
+#[doc = include_str!("../docs/kinds.md")]
+pub mod kinds {}
 
 /// [prefix]: choosing#applications-that-share-masters
 #[doc = include_str!("../docs/masters.md")]

@@ -19,7 +19,7 @@
 //!    shorten none. If too few masters answer, the lock stays as valid as it was. If too many say
 //!    "not yours", its holder is told at once.
 //! 6. A release compares the token and deletes the key on all masters, and tells whether the lock
-//!    was ours until then.
+//!    was ours until then. A release for later leaves the key the rest of a least time to hold.
 //!
 //! There is no socket, no clock, no source of randomness, no thread and no async runtime in this
 //! crate: all of that is handed in. The same inputs give the same outputs, byte for byte. The
@@ -78,6 +78,7 @@
 //! | `lock` | one lock's life | connections, other locks |
 //! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
 //! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
+//! | `inspection` | what masters say of a lock, and deleting its keys, whoever holds it | connections, locks |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
 //! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over two small traits | concrete sockets, concrete runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
@@ -99,6 +100,7 @@ pub mod front;
 // workspace.
 #[cfg(not(doctest))]
 pub mod guide;
+mod inspection;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
@@ -112,11 +114,13 @@ mod wire;
 
 pub use connection::Warning;
 pub use endpoint::{Address, Endpoint, EndpointError};
-pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
+pub use machine::{KeepError, Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
-    Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, LockId,
-    LossCause, MasterId, Quorum, ReleaseOutcome, Resource, Resumption, Token, TooManyLocks, Ttl, Vote,
+    Deletion, Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet,
+    ForceReleaseError, ForceReleased, Group, Holder, Holding, InspectError, Inspection, KeyState, LockId,
+    LockState, LossCause, MasterAnswer, MasterId, Missing, Mode, Quorum, ReleaseOutcome, Resource,
+    Resumption, ServerFacts, Standing, Target, Targets, Token, TooManyLocks, Ttl, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

@@ -62,6 +62,9 @@ mod documented {
     #[doc = include_str!("../../core/docs/driving.md")]
     struct Driving;
 
+    #[doc = include_str!("../../core/docs/kinds.md")]
+    struct Kinds;
+
     #[doc = include_str!("../../core/docs/waiting.md")]
     struct Waiting;
 }

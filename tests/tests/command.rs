@@ -3,6 +3,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "command/at_least.rs"]
+mod at_least;
 #[path = "command/binary.rs"]
 mod binary;
 #[path = "command/conflicts.rs"]

@@ -9,6 +9,8 @@ mod commands;
 mod compare;
 #[path = "differential/frames.rs"]
 mod frames;
+#[path = "differential/kinds.rs"]
+mod kinds;
 #[path = "differential/model.rs"]
 mod model;
 #[path = "differential/real.rs"]

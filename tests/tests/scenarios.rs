@@ -6,6 +6,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+#[path = "scenarios/asking.rs"]
+mod asking;
 #[cfg(feature = "tokio")]
 #[path = "scenarios/blocking_calls.rs"]
 mod blocking_calls;
@@ -19,6 +21,8 @@ mod garbage;
 mod granting;
 #[path = "scenarios/holding.rs"]
 mod holding;
+#[path = "scenarios/kinds.rs"]
+mod kinds;
 #[path = "scenarios/kit.rs"]
 mod kit;
 #[path = "scenarios/lasting.rs"]
@@ -27,6 +31,8 @@ mod lasting;
 mod lines;
 #[path = "scenarios/network.rs"]
 mod network;
+#[path = "scenarios/owners.rs"]
+mod owners;
 #[path = "scenarios/servers.rs"]
 mod servers;
 #[path = "scenarios/silence.rs"]
@@ -136,6 +142,25 @@ macro_rules! all_scenarios_on {
                 a_lock_that_was_handed_over_is_released_by_its_token,
                 a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid,
             }
+            kinds {
+                several_resources_are_held_together_or_not_at_all,
+                a_waiter_for_several_resources_is_told_of_each,
+                readers_share_and_a_writer_that_waits_comes_next,
+                a_writer_becomes_a_reader_at_once,
+                a_reader_that_was_handed_over_is_resumed_as_a_reader,
+                mixed_targets_read_and_write,
+                permits_are_let_in_up_to_their_number,
+                threads_that_come_back_never_hold_more_permits_than_there_are,
+            }
+            owners {
+                ten_thousand_nested_locks_cost_each_master_one_request_and_one_release,
+                threads_of_one_owner_share_one_lock,
+                a_request_goes_on_for_the_others_when_its_caller_has_gone,
+                an_inner_request_fails_with_the_loss_of_the_outer_lock,
+                a_panic_in_the_innermost_of_nested_locks_releases_once,
+                a_scope_within_a_scope_is_one_lock,
+                an_inner_request_for_more_than_the_lock_has_says_what_is_missing,
+            }
             ending {
                 a_release_says_whether_the_lock_was_still_ours,
                 a_dropped_guard_leaves_no_key_and_does_not_wait,
@@ -151,6 +176,17 @@ macro_rules! all_scenarios_on {
                 a_scope_returns_its_value_and_leaves_no_key,
                 a_scope_that_panics_leaves_no_key,
                 the_future_of_a_scope_is_dropped_when_its_lock_is_lost,
+            }
+            asking {
+                an_inspection_tells_who_holds_a_lock_and_for_how_long,
+                a_key_of_a_plain_client_shows_in_an_inspection,
+                an_inspection_does_not_wait_for_a_silent_master_for_long,
+                a_lock_of_anybody_can_be_cleared_and_its_holder_is_told,
+                a_waiter_of_the_clearing_process_is_woken,
+                too_few_masters_that_clear_a_lock_are_an_error,
+                a_least_time_to_hold_keeps_others_out_until_it_is_over,
+                a_least_time_longer_than_the_ttl_lengthens_the_keys,
+                a_least_time_that_is_over_is_an_ordinary_release,
             }
             network {
                 bytes_that_come_one_by_one_or_all_at_once_change_nothing,
@@ -198,6 +234,9 @@ macro_rules! all_scenarios_on {
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
+            }
+            owners {
+                the_wire_shows_one_request_and_one_release_of_nested_locks,
             }
             waiting {
                 a_waiter_asks_nothing_while_it_waits,

@@ -51,10 +51,13 @@ use std::thread;
 
 pub use quorlock_core;
 use quorlock_core::front::Port;
-pub use quorlock_core::front::{Guard, Locker, OpenError, ReleaseError, Report, Request, RunError, Watch};
+pub use quorlock_core::front::{
+    Guard, HandOverError, Locker, OpenError, Owner, Permit, ReadGuard, ReleaseError, Released, Report,
+    Request, RunError, Semaphore, Watch, WriteGuard,
+};
 pub use quorlock_core::{
-    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
-    MasterState, Resumption, Token,
+    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
+    LossCause, MasterState, Resumption, Target, Token,
 };
 
 use crate::lead::Lead;

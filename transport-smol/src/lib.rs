@@ -44,11 +44,12 @@ use std::sync::Arc;
 
 pub use quorlock_core;
 pub use quorlock_core::front::{
-    Driver, Guard, Locker, OpenError, ReleaseError, Report, Request, RunError, Watch,
+    Driver, Guard, HandOverError, Locker, OpenError, Owner, Permit, ReadGuard, ReleaseError, Released,
+    Report, Request, RunError, Semaphore, Watch, WriteGuard,
 };
 pub use quorlock_core::{
-    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, LossCause,
-    MasterState, Resumption, Token,
+    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
+    LossCause, MasterState, Resumption, Target, Token,
 };
 
 use crate::runtime::Runtime;

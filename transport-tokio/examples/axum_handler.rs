@@ -35,7 +35,7 @@ fn status(error: &RunError<Infallible>) -> StatusCode {
     match error {
         RunError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
         // A name that cannot be one: too long, or empty.
-        RunError::NotAcquired(AcquireError::Invalid(_)) => StatusCode::BAD_REQUEST,
+        RunError::Invalid(_) => StatusCode::BAD_REQUEST,
         // Nobody knows who holds it, or it was lost half-way: try again later.
         RunError::NotAcquired(_) | RunError::Lost(_) => StatusCode::SERVICE_UNAVAILABLE,
         RunError::Body(never) => match *never {},

@@ -46,7 +46,7 @@ async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Offi
             Ok(()) => println!("{name}: resigns after a full term"),
             Err(RunError::Lost(cause)) => println!("{name}: leads no longer, {cause}"),
             // The configuration's time is over: somebody else leads, or too few masters answer.
-            Err(RunError::NotAcquired(error)) => println!("{name}: {error}"),
+            Err(error) => println!("{name}: {error}"),
         }
     }
 }

@@ -147,7 +147,7 @@ impl Pairs for Driven {
             }
             self.turn(RELEASED);
             for release in self.releases.drain(..) {
-                assert!(matches!(pin!(release).poll(&mut context), Poll::Ready(Ok(()))));
+                assert!(matches!(pin!(release).poll(&mut context), Poll::Ready(Ok(_))));
             }
         }
     }

@@ -6,18 +6,20 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lexopt::prelude::*;
-use quorlock_sim::{Failure, Plan};
+use quorlock_sim::{Failure, Kinds, Plan};
 
 const HELP: &str = "\
 Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions (with the restart guard on
 also masters that lose their data), and looks for broken promises.
 
-Usage: simulate [--acquisitions N] [--seed S]
-       simulate --unguarded [--seed S]
-       simulate --only S [--mermaid]
-       simulate --digest [--worlds N] [--seed S]
+Usage: simulate [--mixed] [--acquisitions N] [--seed S]
+       simulate [--mixed] --unguarded [--seed S]
+       simulate [--mixed] --only S [--mermaid]
+       simulate [--mixed] --digest [--worlds N] [--seed S]
 
-  --acquisitions N  go on until so many locks have been acquired; 100000 unless given
+  --acquisitions N  go on until so many locks have been acquired, with --mixed of each kind; 100000 unless given
+  --mixed           worlds with locks of every kind on the same names: exclusive, of several resources, shared by readers
+                    and by groups, and of several resources of which some are shared
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it
@@ -26,6 +28,7 @@ Usage: simulate [--acquisitions N] [--seed S]
 ";
 
 struct Options {
+    mixed: bool,
     acquisitions: u64,
     seed: u64,
     unguarded: bool,
@@ -35,8 +38,15 @@ struct Options {
     worlds: u64,
 }
 
+impl Options {
+    fn plan(&self, seed: u64) -> Plan {
+        if self.mixed { Plan::random_mixed(seed) } else { Plan::random(seed) }
+    }
+}
+
 fn options() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
+        mixed: false,
         acquisitions: 100_000,
         seed: 1,
         unguarded: false,
@@ -48,6 +58,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
+            Long("mixed") => options.mixed = true,
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
             Long("seed") => options.seed = arguments.value()?.parse()?,
             Long("unguarded") => options.unguarded = true,
@@ -75,15 +86,14 @@ fn main() -> ExitCode {
         }
     };
     match options.only {
-        Some(seed) => one(seed, options.mermaid),
-        None if options.unguarded => unguarded(options.seed),
-        None if options.digest => digest(options.seed, options.worlds),
+        Some(seed) => one(&options.plan(seed), seed, options.mermaid),
+        None if options.unguarded => unguarded(&options),
+        None if options.digest => digest(&options),
         None => many(&options),
     }
 }
 
-fn one(seed: u64, mermaid: bool) -> ExitCode {
-    let plan = Plan::random(seed);
+fn one(plan: &Plan, seed: u64, mermaid: bool) -> ExitCode {
     let (outcome, timeline) = plan.trace();
     print!("{}", if mermaid { timeline.to_mermaid() } else { format!("{plan:#?}\n{timeline}") });
     match outcome {
@@ -108,10 +118,10 @@ fn draw(seed: u64, failure: &Failure) {
 }
 
 /// Finding something is what is wanted here.
-fn unguarded(first: u64) -> ExitCode {
+fn unguarded(options: &Options) -> ExitCode {
     let started = Instant::now();
-    let guarded =
-        (first..).map(|seed| (seed, Plan::random(seed))).filter(|(_, plan)| plan.restart_guard.is_some());
+    let plans = (options.seed..).map(|seed| (seed, options.plan(seed)));
+    let guarded = plans.filter(|(_, plan)| plan.restart_guard.is_some());
     for (worlds, (seed, mut plan)) in (1u64..).zip(guarded) {
         plan.restart_guard = None;
         if let Err(failure) = plan.run() {
@@ -123,11 +133,12 @@ fn unguarded(first: u64) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn digest(first: u64, worlds: u64) -> ExitCode {
+fn digest(options: &Options) -> ExitCode {
+    let (first, worlds) = (options.seed, options.worlds);
     let mut digest = sha1_smol::Sha1::new();
     let mut things = 0;
     for seed in first..first + worlds {
-        let (_, timeline) = Plan::random(seed).trace();
+        let (_, timeline) = options.plan(seed).trace();
         things += timeline.len();
         digest.update(timeline.to_string().as_bytes());
     }
@@ -139,12 +150,14 @@ fn many(options: &Options) -> ExitCode {
     let started = Instant::now();
     let (mut acquisitions, mut late, mut events, mut worlds, mut faults) = (0, 0, 0, 0u64, 0);
     let (mut numbered, mut raised, mut guarded) = (0, 0, 0u64);
+    let mut kinds = Kinds::default();
     let mut seed = options.seed;
-    while acquisitions < options.acquisitions {
-        let plan = Plan::random(seed);
+    while (if options.mixed { kinds.least() } else { acquisitions }) < options.acquisitions {
+        let plan = options.plan(seed);
         match plan.run() {
             Ok(report) => {
                 acquisitions += report.acquisitions;
+                kinds += report.kinds;
                 late += report.late_grants;
                 numbered += report.numbered;
                 raised += report.raised;
@@ -156,7 +169,8 @@ fn many(options: &Options) -> ExitCode {
                     println!("shrunk: {smaller:#?}\n{failure}");
                     draw(seed, &failure);
                 }
-                println!("the same run again: simulate --only {seed}");
+                let mixed = if options.mixed { "--mixed " } else { "" };
+                println!("the same run again: simulate {mixed}--only {seed}");
                 return ExitCode::FAILURE;
             }
         }
@@ -166,6 +180,9 @@ fn many(options: &Options) -> ExitCode {
         seed += 1;
     }
     let seconds = started.elapsed().as_secs_f64();
+    if options.mixed {
+        println!("{kinds}");
+    }
     println!(
         "{acquisitions} acquisitions ({numbered} numbered, {raised} of them in two rounds) in {worlds} worlds, {guarded} of them \
          with the restart guard, with {faults} faults, {late} grants after the sender had left, and \

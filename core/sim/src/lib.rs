@@ -13,7 +13,9 @@
 //! - A [`Store`] is data that clients change under their locks, with or without fencing tokens. A
 //!   lost update is a violation as well.
 //! - A [`Plan`] is a whole run as a value. [`Plan::random`] generates one with every fault that is
-//!   within Redlock's assumptions, and [`Plan::shrink`] makes a failing plan small.
+//!   within Redlock's assumptions, and [`Plan::shrink`] makes a failing plan small. In the worlds of
+//!   [`Plan::random_mixed`] clients also lock several resources at once, share them as readers and as
+//!   groups, downgrade, and meet plain locks of the same names.
 //! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
 //!   test compares it with real servers on random commands.
 //!
@@ -67,11 +69,14 @@
 //!
 //! # What is checked after every event
 //!
-//! - At no instant of true time are two guards of one resource valid by their own clocks, and a
-//!   quorum of masters keeps the token of a valid guard until its end.
-//! - The fencing tokens of a resource are distinct, and a grant that was decided before another
-//!   attempt sent anything has the smaller token. Scripts never lower a fencing counter or make it
-//!   expire. Under the restart guard no master votes too soon after it has lost its data.
+//! - At no instant of true time are two guards of one resource valid by their own clocks, unless they
+//!   share it as one group. A quorum of masters keeps the token of a valid guard, for all of its
+//!   resources, until its end.
+//! - The fencing tokens of exclusive grants of a resource are distinct, and an exclusive grant has a
+//!   larger token than each grant of the resource that was decided before its attempt sent anything.
+//!   The token of a shared grant is not smaller than that of such an earlier exclusive one. Scripts
+//!   never lower a fencing counter or make it expire. Under the restart guard no master votes too
+//!   soon after it has lost its data.
 //! - A guard is never valid beyond the first send of its round + TTL − drift, and never becomes
 //!   valid again.
 //! - Every command ends in time, and no driver is woken without need.
@@ -111,6 +116,6 @@ pub use master::{Command, CommandKind, Flow, Held, Keep, Master, ProtocolError, 
 pub use worlds::strategies;
 #[cfg(feature = "worlds")]
 pub use worlds::{
-    ASSUMED_DRIFT_PPM, Client, ClientPlan, Failure, Fault, Outdated, Plan, PushFate, Reading, Refusal,
-    Report, Sleep, Step, Store, Timeline, Violation, When, World,
+    ASSUMED_DRIFT_PPM, Access, Client, ClientPlan, Failure, Fault, Kinds, Outdated, Plan, PushFate,
+    RESOURCES, Reading, Refusal, Report, Sleep, Step, Store, Timeline, Violation, When, World,
 };

@@ -52,6 +52,7 @@ impl Bootstrap {
             ttl: effects.config.ttl,
             fence: None,
             watch: false,
+            insists: false,
         };
         effects.order(MasterSet::all(masters), request);
     }
@@ -99,7 +100,7 @@ impl Bootstrap {
 
     fn unreached(&mut self, effects: &mut Effects<'_>) {
         let ballot = Ballot {
-            resource: Resource::marker(),
+            targets: Resource::marker().into(),
             masters: Arc::clone(&effects.config.masters),
             votes: std::mem::take(&mut self.votes),
             attempts: 1,

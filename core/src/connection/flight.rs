@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::wording::Form;
+use super::requests::Form;
 use crate::protocol::{Claim, Request};
 use crate::time::Instant;
 
@@ -39,7 +39,8 @@ pub(crate) struct Flight {
     repeated: VecDeque<usize>,
     /// The newest ones whose bytes the driver has not been given yet.
     unwritten: usize,
-    bytes: usize,
+    /// Of all of them.
+    pub(super) bytes: usize,
 }
 
 impl Flight {
@@ -61,19 +62,16 @@ impl Flight {
         self.sent.push_back(Sent { request, at, form, bytes, is_overdue: false });
     }
 
-    /// The driver is given the bytes of all requests; without [`Flight::leaves`] before, they count as written when they were made.
-    pub(crate) fn written(&mut self) {
-        self.unwritten = 0;
-    }
-
-    /// The driver is about to be given the bytes of all requests: answers to those that it has not had yet are awaited from `now` on. What is sent
-    /// once more has been awaited for longer.
-    #[inline]
-    pub(crate) fn leaves(&mut self, now: Instant) {
-        let first = self.sent.len().saturating_sub(self.unwritten);
+    /// The driver is given the bytes of all requests. Answers to those that it has not had yet are
+    /// awaited from `at` on; without it, since they were made. What is sent once more has been
+    /// awaited for longer.
+    pub(crate) fn written(&mut self, at: Option<Instant>) {
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let Some(at) = at else { return };
+        let first = self.sent.len().saturating_sub(unwritten);
         for (place, sent) in self.sent.iter_mut().enumerate().skip(first) {
             if !self.repeated.contains(&(self.answered + place)) {
-                sent.at = sent.at.max(now);
+                sent.at = sent.at.max(at);
             }
         }
     }
@@ -103,21 +101,20 @@ impl Flight {
         self.sent.len()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.sent.is_empty()
     }
 
-    pub(crate) fn has_overdue(&self) -> bool {
-        self.overdue > 0
+    /// When an answer has been awaited for `limit`, or nothing at all has come for as long.
+    pub(crate) fn deadline(&self, limit: Duration, last_received: Instant) -> Option<Instant> {
+        let awaited = self.sent.get(self.longest_awaited()).map(|sent| sent.at + limit);
+        let silence = if self.overdue > 0 { Some(self.silent_since(last_received) + limit) } else { None };
+        Instant::first_of(awaited, silence)
     }
 
-    /// Since when the oldest answer has been waited for that has not been reported as missing.
-    pub(crate) fn oldest_awaited(&self) -> Option<Instant> {
-        Some(self.sent.get(self.longest_awaited())?.at)
+    /// When the master last gave a sign of life that an unanswered request could have expected.
+    pub(crate) fn silent_since(&self, last_received: Instant) -> Instant {
+        self.oldest().map_or(last_received, |sent| sent.max(last_received))
     }
 
     /// When the oldest request of all was sent.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::replies::read_quarantine;
-use super::wording::NativeRelease;
+use super::requests::NativeRelease;
 use crate::endpoint::Endpoint;
 use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
 use crate::wire::{
@@ -59,15 +59,20 @@ enum Step {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Handshake {
     awaited: VecDeque<Step>,
-    dialect: Dialect,
+    /// In which the next reply comes.
+    pub(super) dialect: Dialect,
     /// HELLO failed, and the replies to what was pipelined behind it do not count.
     without_hello: bool,
-    run_id: Option<RunId>,
-    native_release: Option<NativeRelease>,
-    warnings: Vec<Warning>,
-    loaded: ScriptSet,
-    /// For how long the master does not vote yet.
-    quarantine: Option<Duration>,
+    /// The server's identity, where it told it.
+    pub(super) run_id: Option<RunId>,
+    /// The command of its own with which the server releases, by its version.
+    pub(super) native_release: Option<NativeRelease>,
+    /// What the operator should know about the server.
+    pub(super) warnings: Vec<Warning>,
+    /// The scripts that the server has by now.
+    pub(super) loaded: ScriptSet,
+    /// For how long the master does not vote yet, if it said so.
+    pub(super) quarantine: Option<Duration>,
     /// The marker is yet to be looked at.
     to_attend: Option<Fleet>,
 }
@@ -106,36 +111,6 @@ impl Handshake {
         };
         handshake.ask_the_rest(config, endpoint, out);
         handshake
-    }
-
-    /// The dialect in which the next reply comes.
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    /// The server's identity, where it told it.
-    pub(crate) fn run_id(&self) -> Option<RunId> {
-        self.run_id
-    }
-
-    /// The command of its own with which the server releases, by its version.
-    pub(crate) fn native_release(&self) -> Option<NativeRelease> {
-        self.native_release
-    }
-
-    /// The scripts that the server has by now.
-    pub(crate) fn loaded(&self) -> ScriptSet {
-        self.loaded
-    }
-
-    /// For how long the master does not vote yet, if it said so.
-    pub(crate) fn quarantine(&self) -> Option<Duration> {
-        self.quarantine
-    }
-
-    /// What the operator should know about the server.
-    pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
-        std::mem::take(&mut self.warnings)
     }
 
     /// Takes one reply; the second flight goes to `out`.

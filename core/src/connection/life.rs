@@ -1,11 +1,14 @@
-//! How a connection begins and ends: opening it, giving it up for its silence, losing it.
+//! How a connection begins and ends: opening it, giving it up for its silence, losing it, and the
+//! pause before the next one.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::wording::Form;
+use super::requests::Form;
 use super::{Answers, Connection, State};
+use crate::jitter::Jitter;
 use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
 use crate::wire::Scanner;
@@ -43,24 +46,22 @@ impl Connection {
         }
     }
 
-    /// When the master last gave a sign of life that an unanswered request could have expected.
-    pub(super) fn silent_since(&self) -> Instant {
-        self.flight.oldest().map_or(self.last_received, |sent| sent.max(self.last_received))
-    }
-
     /// Silence counts until `looked`, when the socket was last known to have nothing.
     pub(super) fn answers_take_long(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         let limit = self.config.request_timeout;
-        if looked >= self.silent_since() + limit {
-            let waited = looked.since(self.silent_since());
+        let silent_since = self.flight.silent_since(self.last_received);
+        if looked >= silent_since + limit {
+            let waited = looked.since(silent_since);
             self.give_up(Cause::NoAnswer { waited }, now, answers);
             return;
         }
         while let Some(sent) = self.flight.next_overdue(limit, looked) {
             let cause = Cause::NoAnswer { waited: looked.since(sent.at) };
-            if let Some(ticket) = sent.request.ticket {
-                answers.answer(self.id, ticket, Answer::Failed { cause, fate: Fate::Unknown, stale: false });
-            }
+            answers.answer(
+                self.id,
+                &sent.request,
+                Answer::Failed { cause, fate: Fate::Unknown, stale: false },
+            );
         }
     }
 
@@ -84,7 +85,7 @@ impl Connection {
     }
 
     /// The connection is gone, or must go.
-    pub(super) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+    pub(crate) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
         // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
         let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
         let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
@@ -117,5 +118,65 @@ impl Connection {
 
     fn has_been_quiet(&self) -> bool {
         self.flight.oldest().is_some_and(|sent| sent.since(self.last_received) >= QUIET_AFTER)
+    }
+}
+
+/// Doubles from the lower to the upper bound, and adds up to a quarter at random so that many
+/// clients do not come back at once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Backoff {
+    shortest: Duration,
+    longest: Duration,
+    next: Duration,
+    jitter: Jitter,
+}
+
+impl Backoff {
+    pub(super) fn new(bounds: &RangeInclusive<Duration>, jitter: Jitter) -> Self {
+        Self { shortest: *bounds.start(), longest: *bounds.end(), next: *bounds.start(), jitter }
+    }
+
+    /// The pause before the next attempt.
+    pub(super) fn pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (self.next * 2).min(self.longest);
+        self.jitter.within(&(pause..=pause + pause / 4))
+    }
+
+    /// The longest pause at once, for what only a person can mend.
+    pub(super) fn longest_pause(&mut self) -> Duration {
+        self.next = self.longest;
+        self.pause()
+    }
+
+    /// The next failure is the first again.
+    pub(super) fn reset(&mut self) {
+        self.next = self.shortest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_cap_and_start_again_after_a_reset() {
+        let milli = Duration::from_millis;
+        let mut backoff = Backoff::new(&(milli(10)..=milli(50)), Jitter::new(3));
+        let near = |pause: Duration, wanted| pause >= milli(wanted) && pause <= milli(wanted) * 5 / 4;
+        for wanted in [10, 20, 40, 50, 50] {
+            assert!(near(backoff.pause(), wanted));
+        }
+        backoff.reset();
+        assert!(near(backoff.pause(), 10));
+        assert!(near(backoff.longest_pause(), 50));
+        assert!(near(backoff.pause(), 50));
+    }
+
+    #[test]
+    fn pauses_differ_from_client_to_client() {
+        let bounds = Duration::from_millis(10)..=Duration::from_millis(50);
+        let pauses = (0..10).map(|seed| Backoff::new(&bounds, Jitter::new(seed)).pause());
+        assert!(pauses.collect::<std::collections::BTreeSet<_>>().len() > 5);
     }
 }

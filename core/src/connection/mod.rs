@@ -6,17 +6,15 @@
 //! whose release comes while it still waits for a connection is dropped, and the release is answered for both. What is to be written, closed and opened is kept as tasks until somebody takes them.
 //! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
 
-mod answers;
-mod backoff;
 mod flight;
 mod handshake;
 mod life;
 mod replies;
-mod sending;
+mod requests;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod tracking;
-mod wording;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,17 +22,17 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-pub(crate) use answers::{Answers, Upward};
 pub(crate) use handshake::RunId;
 pub use handshake::Warning;
+pub(crate) use replies::{Answers, Upward};
+pub(crate) use requests::Wording;
 pub(crate) use tracking::News;
-pub(crate) use wording::Wording;
 
-use self::backoff::Backoff;
 use self::flight::Flight;
 use self::handshake::Handshake;
+use self::life::Backoff;
+use self::requests::NativeRelease;
 use self::tracking::Tracking;
-use self::wording::NativeRelease;
 use crate::jitter::Jitter;
 use crate::protocol::{Cause, Config, MasterId, Request};
 use crate::time::Instant;
@@ -45,7 +43,7 @@ const KEPT_OUTBOUND_BYTES: usize = 64 * 1024;
 
 /// What the driver is to do for a master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Task {
+pub(crate) enum DriverTask {
     Write { generation: u32 },
     Close { generation: u32 },
     Open { generation: u32 },
@@ -189,16 +187,11 @@ impl Connection {
         match self.state {
             State::Resting { until } => Some(until),
             State::Opening { since } | State::Greeting { since, .. } => Some(since + self.opening_limit()),
-            State::Ready => self.answer_deadline().into_iter().chain(self.next_payment()).min(),
+            State::Ready => {
+                let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
+                Instant::first_of(answer, self.next_payment())
+            }
         }
-    }
-
-    /// When an answer has been awaited for too long, or nothing at all has come.
-    fn answer_deadline(&self) -> Option<Instant> {
-        let limit = self.config.request_timeout;
-        let awaited = self.flight.oldest_awaited().map(|at| at + limit);
-        let silence = self.flight.has_overdue().then(|| self.silent_since() + limit);
-        awaited.into_iter().chain(silence).min()
     }
 
     // Commands.
@@ -219,11 +212,6 @@ impl Connection {
         }
     }
 
-    /// Ends a connection that the machine does not want.
-    pub(crate) fn reject(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
-        self.lose(cause, now, answers);
-    }
-
     // Inputs.
 
     /// The connection that was asked for stands.
@@ -236,7 +224,7 @@ impl Connection {
         self.served = false;
         if let Some(endpoint) = self.config.masters.get(self.id.index()) {
             let handshake = Handshake::begin(&self.config, endpoint, &mut self.outbound);
-            self.dialect = handshake.dialect();
+            self.dialect = handshake.dialect;
             self.state = State::Greeting { since, handshake };
         }
     }
@@ -260,12 +248,6 @@ impl Connection {
         }
     }
 
-    /// The driver is about to be given what is to be written. Until now nobody could answer it.
-    #[inline]
-    pub(crate) fn leaves(&mut self, now: Instant) {
-        self.flight.leaves(now);
-    }
-
     /// The time is `now`, and what the socket had at the instant `looked` has been received. Silence counts only until then: what has come
     /// since may be an answer.
     pub(crate) fn time_passed(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
@@ -278,7 +260,8 @@ impl Connection {
                 self.opening_takes_long(since, now, answers);
             }
             State::Ready => {
-                if self.answer_deadline().is_some_and(|deadline| deadline <= looked) {
+                let awaited = self.flight.deadline(self.config.request_timeout, self.last_received);
+                if awaited.is_some_and(|deadline| deadline <= looked) {
                     self.answers_take_long(looked, now, answers);
                 }
                 self.pay_debts(now, answers);
@@ -292,23 +275,28 @@ impl Connection {
         !self.outbound.is_empty() || self.to_close.is_some() || self.to_open.is_some()
     }
 
-    /// The next thing for the driver to do. A write is for the present connection, or for the one that is to be
-    /// closed next; its bytes are moved to `bytes`.
+    /// The next thing for the driver to do. A write is for the present connection, or for the one
+    /// that is to be closed next; its bytes are moved to `bytes`, and answers to them are awaited
+    /// from `written_at` on, if that is told.
     #[inline]
-    pub(crate) fn next_task(&mut self, bytes: &mut BytesMut) -> Option<Task> {
+    pub(crate) fn next_task(
+        &mut self,
+        bytes: &mut BytesMut,
+        written_at: Option<Instant>,
+    ) -> Option<DriverTask> {
         if !self.outbound.is_empty() {
             bytes.clear();
             if bytes.capacity() > KEPT_OUTBOUND_BYTES {
                 *bytes = BytesMut::new();
             }
             std::mem::swap(bytes, &mut self.outbound);
-            self.flight.written();
-            return Some(Task::Write { generation: self.to_close.unwrap_or(self.generation) });
+            self.flight.written(written_at);
+            return Some(DriverTask::Write { generation: self.to_close.unwrap_or(self.generation) });
         }
         if let Some(generation) = self.to_close.take() {
-            return Some(Task::Close { generation });
+            return Some(DriverTask::Close { generation });
         }
-        self.to_open.take().map(|generation| Task::Open { generation })
+        self.to_open.take().map(|generation| DriverTask::Open { generation })
     }
 }
 

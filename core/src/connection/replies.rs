@@ -1,55 +1,46 @@
-//! Replies in: bytes to frames, each frame to the request that it answers.
+//! Replies in: bytes to frames, each frame to the request that it answers, and what the machine is
+//! told of it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 
+use super::flight::Sent;
 use super::handshake::Progress;
+use super::requests::{Form, Wording};
 use super::tracking::News;
-use super::wording::{Form, Wording};
-use super::{Answers, Connection, Queued, State};
-use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
+use super::{Connection, Queued, State};
+use crate::protocol::{
+    Action, Answer, Cause, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel, Ticket, Ttl,
+};
 use crate::time::Instant;
-use crate::wire::{self, Reply, ServerError};
+use crate::wire::{self, Reply, Scanner, ServerError};
 
 /// An input buffer larger than this is given back once it is empty.
 const KEPT_BUFFER_BYTES: usize = 16 * 1024;
 
 impl Connection {
+    /// Takes every complete frame, and keeps the incomplete rest.
     pub(super) fn read(&mut self, bytes: &[u8], now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        if self.inbound.is_empty() {
-            let rest = self.frames(bytes, now, answers)?;
-            self.inbound.extend_from_slice(rest);
-            return Ok(());
-        }
+        // Mostly nothing was kept, and then nothing is copied.
         let mut inbound = std::mem::take(&mut self.inbound);
-        inbound.extend_from_slice(bytes);
-        let rest = self.frames(&inbound, now, answers)?.len();
-        inbound.advance(inbound.len() - rest);
-        if rest > 0 || inbound.capacity() <= KEPT_BUFFER_BYTES {
-            self.inbound = inbound;
-        } else {
-            self.inbound = BytesMut::new();
+        let is_continued = !inbound.is_empty();
+        if is_continued {
+            inbound.extend_from_slice(bytes);
         }
-        Ok(())
-    }
-
-    /// Takes every complete frame and returns the incomplete rest.
-    fn frames<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        now: Instant,
-        answers: &mut Answers,
-    ) -> Result<&'a [u8], Cause> {
-        let mut rest = bytes;
-        loop {
-            let common = if self.scanner.is_at_start() { wire::common_reply(rest) } else { None };
-            if let Some((reply, length)) = common {
+        let mut rest = if is_continued { &*inbound } else { bytes };
+        while !rest.is_empty() {
+            if let Some((reply, length)) = wire::common_reply(rest) {
+                if is_continued {
+                    // It may have seen the beginning of this reply.
+                    self.scanner = Scanner::default();
+                }
                 self.reply(&reply, now, answers)?;
                 rest = rest.get(length..).unwrap_or_default();
                 continue;
             }
-            let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? else { return Ok(rest) };
+            let Some(length) = self.scanner.advance(rest).map_err(Cause::Garbage)? else { break };
             let (frame, behind) = rest.split_at_checked(length).ok_or(Cause::UnexpectedReply)?;
             let reply = wire::decode(self.dialect, frame).map_err(Cause::Garbage)?;
             match &reply {
@@ -58,53 +49,61 @@ impl Connection {
             }
             rest = behind;
         }
+        let left = rest.len();
+        if is_continued {
+            inbound.advance(inbound.len() - left);
+        } else {
+            inbound.extend_from_slice(bytes.get(bytes.len() - left..).unwrap_or_default());
+        }
+        if !inbound.is_empty() || inbound.capacity() <= KEPT_BUFFER_BYTES {
+            self.inbound = inbound;
+        }
+        Ok(())
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        if let State::Greeting { handshake, .. } = &mut self.state {
-            let endpoint = self.config.masters.get(self.id.index()).ok_or(Cause::UnexpectedReply)?;
-            let progress = handshake.reply(reply, &self.config, endpoint, &mut self.outbound)?;
-            self.dialect = handshake.dialect();
-            if progress == Progress::Ready {
-                self.identity = handshake.run_id();
-                self.warnings = handshake.take_warnings();
-                self.known = handshake.loaded();
-                self.native_release = handshake.native_release();
-                self.quarantined_until = handshake.quarantine().map(|remaining| now + remaining);
-                self.become_ready(now, answers);
-            }
-            return Ok(());
+        if let State::Greeting { .. } = self.state {
+            return self.greeted(reply, now, answers);
         }
-        let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
-        let request = sent.request;
-        if is_no_script(reply) && request.script(self.config.fleet).is_some() && sent.form == Form::BySha {
-            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent meanwhile; every
-            // script compares the token first, so that it may come later than it was meant to. Only what sets the key must not
-            // come behind its release. Once: whoever does not know the text either will not learn it. Who asked has waited since then.
+        let Sent { request, at, form, .. } = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        let error = match reply {
+            Reply::Error(text) => Some(ServerError::classify(text)),
+            _ => None,
+        };
+        let is_evicted = error == Some(ServerError::NoScript) && form == Form::BySha;
+        if is_evicted && request.script(self.config.fleet).is_some() {
+            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent
+            // meanwhile; every script compares the token first, so that it may come later than it
+            // was meant to. Only what sets the key must not come behind its release. It is sent
+            // once: a server that does not know the text either will not learn it. The caller has
+            // waited since the first.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
-                self.repeat(request, sent.at);
+                self.repeat(request, at);
                 return Ok(());
             }
         }
-        if let (Form::Native(_), Reply::Error(text)) = (sent.form, reply) {
+        if let (Form::Native(_), Some(error)) = (form, error) {
             // The native command fails where the script has an answer: for a key of another type, or for a write that the server
             // refuses although the key is not ours. The script decides, so that the outcome is the same on every server.
-            if is_missing_command(text) {
+            if matches!(error, ServerError::UnknownCommand | ServerError::NoPerm) {
                 // A proxy in between does not know it, or an ACL does not allow it.
                 self.native_release = None;
             }
-            self.repeat(request, sent.at);
+            self.repeat(request, at);
             return Ok(());
         }
         if let Action::Track { on } = request.action {
             self.tracked(on, reply);
             return Ok(());
         }
-        let meaning = match interpret(&request, self.config.fleet, self.is_tracked(), reply) {
-            Ok(meaning) => meaning,
+        if request.action == Action::Inspect {
+            return self.told(&request, reply, answers);
+        }
+        let answer = match self.interpret(&request, reply) {
+            Ok(answer) => answer,
             Err(cause) => {
-                // The connection ends with it; whoever asked is answered like all others that wait there.
-                answers.answer_to(
+                // The connection ends with it, and the request is answered like all others there.
+                answers.answer(
                     self.id,
                     &request,
                     Answer::Failed { cause, fate: Fate::Unknown, stale: false },
@@ -115,9 +114,11 @@ impl Connection {
                 return Err(cause);
             }
         };
-        self.proven = true;
-        self.backoff.reset();
-        match meaning {
+        if !self.proven {
+            self.proven = true;
+            self.backoff.reset();
+        }
+        match answer {
             Answer::Failed { cause: Cause::Quarantined { remaining }, .. } => {
                 self.quarantined_until = Some(now + remaining);
             }
@@ -125,19 +126,39 @@ impl Connection {
             Answer::Yes | Answer::Counted(_) if request.action.creates() => self.quarantined_until = None,
             _ => {}
         }
-        answers.answer_to(self.id, &request, meaning);
-        if request.action.changes_held_key() && meaning == Answer::Yes && self.is_tracked() {
+        answers.answer(self.id, &request, answer);
+        // Others of this process wait beside one that takes its attempt back only where several may be in front.
+        let is_news = request.action.changes_held_key()
+            || request.action == Action::Undo && request.claim.has_neighbours();
+        if is_news && answer == Answer::Yes && self.is_tracked() {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
-            answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(request.claim.resource())));
+            for key in request.claim.resources() {
+                answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));
+            }
         }
-        if request.action.clears() && is_put_off(meaning) {
-            // The master is there, but does not write for the time being (BUSY, MISCONF, READONLY, …).
+        // A release may yet succeed where the master is there, but does not write for the time
+        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
+        let is_put_off = error.is_some_and(|error| error != ServerError::WrongType);
+        if request.action.clears() && is_put_off {
             self.owe(request, now + *self.config.reconnect_delay.end(), now);
         }
         Ok(())
     }
 
-    fn become_ready(&mut self, now: Instant, answers: &mut Answers) {
+    /// A reply of the handshake.
+    fn greeted(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
+        let State::Greeting { handshake, .. } = &mut self.state else { return Err(Cause::UnexpectedReply) };
+        let endpoint = self.config.masters.get(self.id.index()).ok_or(Cause::UnexpectedReply)?;
+        let progress = handshake.reply(reply, &self.config, endpoint, &mut self.outbound)?;
+        self.dialect = handshake.dialect;
+        if progress == Progress::Pending {
+            return Ok(());
+        }
+        self.identity = handshake.run_id;
+        self.warnings = std::mem::take(&mut handshake.warnings);
+        self.known = handshake.loaded;
+        self.native_release = handshake.native_release;
+        self.quarantined_until = handshake.quarantine.map(|remaining| now + remaining);
         self.state = State::Ready;
         self.served = true;
         self.fault = None;
@@ -147,62 +168,50 @@ impl Connection {
                 self.submit(&request, &mut Wording::default(), now, answers);
             }
         }
+        Ok(())
     }
-}
 
-fn is_no_script(reply: &Reply<'_>) -> bool {
-    matches!(reply, Reply::Error(text) if ServerError::classify(text) == ServerError::NoScript)
-}
-
-fn is_missing_command(text: &[u8]) -> bool {
-    matches!(ServerError::classify(text), ServerError::UnknownCommand | ServerError::NoPerm)
-}
-
-/// Whether a release may yet succeed that a master answered with an error. A key of a foreign type is none of ours.
-fn is_put_off(meaning: Answer) -> bool {
-    matches!(meaning, Answer::Failed { cause: Cause::Server(error), .. } if error != ServerError::WrongType)
-}
-
-/// What a reply means for such a request; anything that it never gets ends the connection.
-fn interpret(
-    request: &Request,
-    fleet: Option<Fleet>,
-    watched: bool,
-    reply: &Reply<'_>,
-) -> Result<Answer, Cause> {
-    let is_plain = request.script(fleet).is_none();
-    let counts =
-        request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
-    match (request.action, reply) {
-        (_, Reply::Error(text)) => {
-            let error = ServerError::classify(text);
-            // A script that is not there has done nothing.
-            let is_missing = error == ServerError::NoScript && !is_plain;
-            let fate = if is_missing { Fate::NotSent } else { Fate::Unknown };
-            Ok(Answer::Failed { cause: Cause::Server(error), fate, stale: false })
-        }
-        (_, Reply::Simple(b"OK")) if is_plain => Ok(Answer::Yes),
-        (_, Reply::Null) if is_plain => Ok(Answer::No),
-        (_, _) if is_plain => Err(Cause::UnexpectedReply),
-        (_, Reply::Integer(0)) => Ok(Answer::No),
-        (_, Reply::Integer(number)) if counts => {
-            let number = u64::try_from(*number).ok().and_then(FencingToken::new);
-            Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
-        }
-        (_, Reply::Integer(1)) => Ok(Answer::Yes),
-        (Action::Acquire | Action::Attend | Action::Undo, Reply::Array(fields)) => {
-            let quarantine = fleet.and_then(|fleet| read_quarantine(fields, fleet));
-            match (request.action, quarantine) {
-                (Action::Acquire | Action::Attend, Some(cause)) => {
-                    Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
-                }
-                (Action::Acquire | Action::Undo, None) => {
-                    read_holder(fields, watched).ok_or(Cause::UnexpectedReply)
-                }
-                _ => Err(Cause::UnexpectedReply),
+    /// What a reply means for such a request; anything that it never gets ends the connection.
+    fn interpret(&self, request: &Request, reply: &Reply<'_>) -> Result<Answer, Cause> {
+        let fleet = self.config.fleet;
+        let is_plain = request.script(fleet).is_none();
+        let counts =
+            request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
+        match (request.action, reply) {
+            (_, Reply::Error(text)) => {
+                let error = ServerError::classify(text);
+                // A script that is not there has done nothing.
+                let is_missing = error == ServerError::NoScript && !is_plain;
+                let fate = if is_missing { Fate::NotSent } else { Fate::Unknown };
+                Ok(Answer::Failed { cause: Cause::Server(error), fate, stale: false })
             }
+            (_, Reply::Simple(b"OK")) if is_plain => Ok(Answer::Yes),
+            (_, Reply::Null) if is_plain => Ok(Answer::No),
+            (_, _) if is_plain => Err(Cause::UnexpectedReply),
+            (_, Reply::Integer(0)) => Ok(Answer::No),
+            (_, Reply::Integer(number)) if counts => {
+                let number = u64::try_from(*number).ok().and_then(FencingToken::new);
+                Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
+            }
+            (_, Reply::Integer(1)) => Ok(Answer::Yes),
+            (
+                Action::Acquire | Action::Attend | Action::Undo | Action::ForceRelease,
+                Reply::Array(fields),
+            ) => {
+                let quarantine = fleet.and_then(|fleet| read_quarantine(fields, fleet));
+                match (request.action, quarantine) {
+                    (Action::Acquire | Action::Attend, Some(cause)) => {
+                        Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
+                    }
+                    (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
+                        let seat = read_seat(fields);
+                        seat.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
+                    }
+                    _ => Err(Cause::UnexpectedReply),
+                }
+            }
+            _ => Err(Cause::UnexpectedReply),
         }
-        _ => Err(Cause::UnexpectedReply),
     }
 }
 
@@ -221,12 +230,70 @@ pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause
     }
 }
 
-/// `[SHA-1 of the other's token, PTTL]`.
+/// `[seat, its place in the window, its number or 0]`.
+fn read_seat(fields: &[Reply<'_>]) -> Option<Answer> {
+    let [Reply::Bulk(b"seat"), Reply::Integer(place), Reply::Integer(number)] = fields else { return None };
+    let place = u16::try_from(*place).ok()?.checked_sub(1)?;
+    let number = u64::try_from(*number).ok()?;
+    Some(Answer::Seat { place, number: FencingToken::new(number) })
+}
+
+/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where somebody waits to write.
 fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
-    let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
-    let holder = u64::from_str_radix(digits, 16).ok()?;
+    let holder = if *sha == b"wanted" {
+        Sentinel::WANTED
+    } else {
+        let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
+        u64::from_str_radix(digits, 16).ok()?
+    };
     // A negative PTTL is no time left to tell: −1 never expires, −2 is gone by now (Redis command page of PTTL).
     let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
     Some(Answer::Holder { holder, remaining, watched })
+}
+
+/// Room for so many answers is kept when all have been taken; more is given back.
+const KEPT_ANSWERS: usize = 256;
+
+/// What connections tell the machine, in the order in which it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
+
+/// One thing that a connection tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Upward {
+    Answer(Ticket, Answer),
+    /// What a master says of a lock and of itself, to an inspection.
+    Told(Ticket, Box<Said>),
+    News(News),
+}
+
+impl Answers {
+    /// The answer to a request, if anything waits for it.
+    #[inline]
+    pub(super) fn answer(&mut self, master: MasterId, request: &Request, answer: Answer) {
+        if let Some(ticket) = request.ticket {
+            self.0.push_back((master, Upward::Answer(ticket, answer)));
+        }
+    }
+
+    /// What a master says to an inspection.
+    pub(super) fn report(&mut self, master: MasterId, request: &Request, said: Said) {
+        if let Some(ticket) = request.ticket {
+            self.0.push_back((master, Upward::Told(ticket, Box::new(said))));
+        }
+    }
+
+    pub(super) fn tell(&mut self, master: MasterId, news: News) {
+        self.0.push_back((master, Upward::News(news)));
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
+        let next = self.0.pop_front();
+        if next.is_none() {
+            self.0.shrink_to(KEPT_ANSWERS);
+        }
+        next
+    }
 }

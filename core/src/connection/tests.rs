@@ -4,7 +4,7 @@ mod native;
 
 use std::time::Duration;
 
-use super::wording::Form;
+use super::requests::Form;
 use super::*;
 use crate::protocol::{Action, Answer, Claim, ConfigBuilder, Fate, LockId, Resource, Ticket, Token, Ttl};
 use crate::wire::{RELEASE, UNDO};
@@ -26,9 +26,15 @@ impl Alone {
         let id = config.master_ids().next().unwrap();
         let now = Instant::from_nanos(1);
         let mut connection = Connection::new(Arc::new(config), id, Jitter::new(1), now);
-        assert_eq!(connection.next_task(&mut BytesMut::new()), Some(Task::Open { generation: 1 }));
+        assert_eq!(
+            connection.next_task(&mut BytesMut::new(), None),
+            Some(DriverTask::Open { generation: 1 })
+        );
         connection.connected(1, now);
-        assert_eq!(connection.next_task(&mut BytesMut::new()), Some(Task::Write { generation: 1 }));
+        assert_eq!(
+            connection.next_task(&mut BytesMut::new(), None),
+            Some(DriverTask::Write { generation: 1 })
+        );
         assert!(!connection.has_task());
         Self { connection, answers: Answers::default(), now }
     }
@@ -73,7 +79,7 @@ impl Alone {
 
     fn written(&mut self) -> String {
         let mut bytes = BytesMut::new();
-        self.connection.next_task(&mut bytes);
+        self.connection.next_task(&mut bytes, None);
         bytes.escape_ascii().to_string()
     }
 }
@@ -95,7 +101,7 @@ fn greeting(first_sha: &str) -> Vec<u8> {
 fn request(action: Action, number: u8) -> Request {
     let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
     let lock = LockId { index: 0, generation: 0 };
-    let claim = Claim::new(&resource, Token::from_bytes([number; Token::BYTES]), false);
+    let claim = Claim::new(&resource.into(), Token::from_bytes([number; Token::BYTES]), false, None);
     Request {
         ticket: Some(Ticket { lock, round: u32::from(number) }),
         action,
@@ -103,13 +109,14 @@ fn request(action: Action, number: u8) -> Request {
         ttl,
         fence: None,
         watch: false,
+        insists: false,
     }
 }
 
 fn as_answer(upward: &Upward) -> Option<(Ticket, Answer)> {
     match upward {
         Upward::Answer(ticket, answer) => Some((*ticket, *answer)),
-        Upward::News(_) => None,
+        Upward::Told(..) | Upward::News(_) => None,
     }
 }
 
@@ -190,11 +197,11 @@ fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
         alone.answers = Answers::default();
         (0..acquisitions).for_each(|_| alone.hear(b"+OK\r\n"));
         let flight = &alone.connection.flight;
-        assert_eq!(flight.bytes(), flight.requests() * release);
+        assert_eq!(flight.bytes, flight.requests() * release);
         while !alone.connection.flight.is_empty() {
             alone.hear(b":1\r\n");
         }
-        assert_eq!((alone.connection.flight.bytes(), alone.connection.debts.len()), (0, 0));
+        assert_eq!((alone.connection.flight.bytes, alone.connection.debts.len()), (0, 0));
     }
 }
 
@@ -289,7 +296,9 @@ fn scripts_that_are_repeated_behind_later_requests_are_reported_in_their_own_tim
     // All are reported, and each reply still finds its own request.
     alone.hear(b"+OK\r\n:1\r\n:0\r\n");
     assert_eq!(alone.answered(), [Answer::Yes, Answer::Yes, Answer::No]);
-    assert!(!alone.connection.flight.has_overdue() && alone.connection.flight.is_empty());
+    assert!(
+        alone.connection.flight.is_empty() && alone.connection.flight.deadline(ms(50), alone.now).is_none()
+    );
 }
 
 #[test]

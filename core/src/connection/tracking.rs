@@ -63,7 +63,15 @@ impl Connection {
     fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
         let action = Action::Track { on };
         let claim = Claim::none();
-        let request = Request { ticket: None, action, claim, ttl: Ttl::LONGEST, fence: None, watch: on };
+        let request = Request {
+            ticket: None,
+            action,
+            claim,
+            ttl: Ttl::LONGEST,
+            fence: None,
+            watch: on,
+            insists: false,
+        };
         self.send(&request, &mut Wording::default(), now, answers);
     }
 

@@ -49,7 +49,7 @@ impl Future for Bootstrap {
             return Poll::Ready(Err(BootstrapError::Forked));
         }
         if self.slot.is_none() {
-            match self.handle.0.begin(Subject::none(), |running, now| running.machine.bootstrap(now)) {
+            match self.handle.0.begin(Subject::none(), |engine, now| engine.machine.bootstrap(now)) {
                 Ok((_, slot)) => self.slot = Some(slot),
                 Err(error) => return Poll::Ready(Err(error)),
             }

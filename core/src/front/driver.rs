@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::dial::Addresses;
-use super::host::Host;
+use super::host::{Host, Runtime, Socket, Timer};
 use super::locker::Locker;
 use super::mailbox::Demand;
 use super::port::Port;
-use super::runtime::{Runtime, Socket, Timer};
 use crate::endpoint::Address;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;

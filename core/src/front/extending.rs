@@ -17,10 +17,12 @@ use crate::protocol::{ConfigError, ExtendError, ExtensionId, LossCause, Ttl};
 #[must_use = "futures do nothing until they are polled"]
 pub struct Extending<'a> {
     guard: &'a Guard,
-    state: State,
+    extension: Extension,
 }
 
-enum State {
+/// An extension, beside the guard that it is of.
+pub(super) enum Extension {
+    /// By this TTL. Nothing has been sent.
     Start(Result<Ttl, ConfigError>),
     Waiting(ExtensionId),
     Done,
@@ -29,7 +31,7 @@ enum State {
 impl<'a> Extending<'a> {
     /// An extension by this TTL, which nothing has been sent for.
     pub(super) fn new(guard: &'a Guard, ttl: Result<Ttl, ConfigError>) -> Self {
-        Self { guard, state: State::Start(ttl) }
+        Self { guard, extension: Extension::Start(ttl) }
     }
 
     /// Blocks the calling thread until the extension is settled, and returns the new remaining
@@ -52,21 +54,37 @@ impl Future for Extending<'_> {
     type Output = Result<Duration, ExtendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Guard { watch, id, .. } = self.guard;
+        let guard = self.guard;
+        self.extension.poll(guard, cx)
+    }
+}
+
+impl Drop for Extending<'_> {
+    fn drop(&mut self) {
+        self.extension.forget(self.guard);
+    }
+}
+
+impl Extension {
+    pub(super) fn poll(&mut self, guard: &Guard, cx: &Context<'_>) -> Poll<Result<Duration, ExtendError>> {
+        let Guard { watch, id, .. } = guard;
         if watch.is_forked() {
             return Poll::Ready(Err(ExtendError::Lost(LossCause::Forked)));
         }
-        if let State::Start(ttl) = &self.state {
+        if let Self::Start(ttl) = &self {
             let started = match ttl.clone() {
-                Ok(ttl) => watch.handle.0.command(|machine, now| {
-                    machine.extend(*id, ttl, now).inspect(|extension| watch.slot.expect_extension(*extension))
+                Ok(ttl) => watch.handle.0.command(|engine, now| {
+                    engine
+                        .machine
+                        .extend(*id, ttl, now)
+                        .inspect(|extension| watch.slot.expect_extension(*extension))
                 }),
                 Err(error) => Err(error.into()),
             };
             match started {
-                Ok(extension) => self.state = State::Waiting(extension),
+                Ok(extension) => *self = Self::Waiting(extension),
                 Err(error) => {
-                    self.state = State::Done;
+                    *self = Self::Done;
                     return Poll::Ready(Err(match error {
                         // What ended it is known here.
                         ExtendError::Lost(_) => {
@@ -77,18 +95,17 @@ impl Future for Extending<'_> {
                 }
             }
         }
-        let State::Waiting(extension) = self.state else { return Poll::Pending };
+        let Self::Waiting(extension) = *self else { return Poll::Pending };
         watch.slot.poll_extended(extension, cx).map(|result| {
-            self.state = State::Done;
+            *self = Self::Done;
             result.map(|_| watch.remaining())
         })
     }
-}
 
-impl Drop for Extending<'_> {
-    fn drop(&mut self) {
-        if let (State::Waiting(extension), false) = (&self.state, self.guard.watch.is_forked()) {
-            self.guard.watch.slot.forget_extension(*extension);
+    /// Nobody waits for it any more. It may happen all the same.
+    pub(super) fn forget(&self, guard: &Guard) {
+        if let (Self::Waiting(extension), false) = (self, guard.watch.is_forked()) {
+            guard.watch.slot.forget_extension(*extension);
         }
     }
 }

@@ -63,7 +63,22 @@ impl Figures {
     /// Its future was dropped while it was sought.
     pub(super) fn abandoned(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
+        self.gave_up();
+    }
+
+    /// Its future was dropped while it was not sought.
+    pub(super) fn gave_up(&mut self) {
         self.acquisitions.abandoned += 1;
+    }
+
+    /// An owner got another handle of what it holds.
+    pub(super) fn reentered(&mut self) {
+        self.acquisitions.reentered += 1;
+    }
+
+    /// It is sought no more, because its owner holds it.
+    pub(super) fn joined(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
     }
 
     // Holding.
@@ -91,7 +106,11 @@ impl Figures {
                 ReleaseOutcome::NotOurs => self.releases.not_ours += 1,
                 ReleaseOutcome::Unknown(_) => self.releases.unknown += 1,
             },
-            Event::NotAcquired { .. } | Event::Granted { .. } | Event::Bootstrapped { .. } => {}
+            Event::NotAcquired { .. }
+            | Event::Granted { .. }
+            | Event::Bootstrapped { .. }
+            | Event::Inspected { .. }
+            | Event::ForceReleased { .. } => {}
         }
     }
 

@@ -12,8 +12,8 @@ use super::figures::Figures;
 use super::release::Release;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use super::wake::Woken;
-use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Token, Ttl};
+use super::sync::Woken;
+use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Targets, Token, Ttl};
 
 /// A lock that is held.
 ///
@@ -31,6 +31,14 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tok
 /// for the masters to read it. A busy master whose connection is reset by the end of the process
 /// may never read it, and then the key expires with the TTL. To be sure, call [`Guard::release`].
 ///
+/// # Handles
+/// A lock can have several guards, its handles: [`Guard::share`], [`Owner`](super::Owner). All of
+/// the above is of the last one to be released or dropped. Any other one goes without a request to
+/// any master.
+///
+/// A guard that is forgotten (`std::mem::forget`) is a handle that never goes. Its renewal ends
+/// after the longest hold, and the keys with their TTL.
+///
 /// # Other ends
 /// - When the transport's I/O loop ends, the guard is lost ([`LossCause::DriverEnded`]), because
 ///   nothing renews or watches it. Its keys live on until the guard is released or their TTL runs
@@ -41,10 +49,10 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tok
 pub struct Guard {
     pub(super) watch: Watch,
     pub(super) id: LockId,
-    resource: Resource,
-    proof: Resumption,
-    /// Whether [`Guard::release`] or [`Guard::hand_over`] has taken over what dropping would do.
-    released: bool,
+    pub(super) targets: Targets,
+    pub(super) proof: Resumption,
+    /// Whether a release or [`Guard::hand_over`] has taken over what dropping would do.
+    pub(super) has_left: bool,
 }
 
 impl Guard {
@@ -52,15 +60,20 @@ impl Guard {
         handle: Handle,
         id: LockId,
         slot: Arc<Slot>,
-        resource: Resource,
+        targets: Targets,
         proof: Resumption,
     ) -> Self {
-        Self { watch: Watch { handle, slot }, id, resource, proof, released: false }
+        Self { watch: Watch { handle, slot }, id, targets, proof, has_left: false }
     }
 
-    /// Returns what is locked.
+    /// Returns what is locked; of several resources the first, in the order of their keys.
     pub fn resource(&self) -> &Resource {
-        &self.resource
+        self.targets.first()
+    }
+
+    /// Returns all that is locked, in the order of their keys.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &Resource> {
+        self.targets.resources()
     }
 
     /// Returns the token that the masters keep. It is a secret: everyone who knows it can release
@@ -80,29 +93,9 @@ impl Guard {
     /// holding it. [`Guard::hand_over`] gives the lock away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
-        let latest = if shared.is_forked() { None } else { shared.engine.look().machine.resumption(self.id) };
+        self.watch.slot.handles.note_resumption_read();
+        let latest = if shared.is_forked() { None } else { shared.engine().machine.resumption(self.id) };
         latest.unwrap_or(self.proof)
-    }
-
-    /// Hands the lock over to another process or another locker. Renewal ends and the keys stay.
-    ///
-    /// The receiver of what this returns can go on with the lock
-    /// ([`Locker::resume`](super::Locker::resume)) or release it
-    /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. Nothing is sent, so
-    /// this does not wait.
-    ///
-    /// # Errors
-    /// [`LossCause`] if the lock is not held any more.
-    pub fn hand_over(mut self) -> Result<Resumption, LossCause> {
-        if self.watch.is_forked() {
-            return Err(LossCause::Forked);
-        }
-        let Some(proof) = self.watch.handle.0.hand_over(self.id) else {
-            return Err(self.watch.slot.loss().unwrap_or(LossCause::Expired));
-        };
-        self.released = true;
-        self.watch.end(LossCause::HandedOver);
-        Ok(proof)
     }
 
     /// Returns whether the lock is valid now. It costs one reading of the clock.
@@ -155,34 +148,108 @@ impl Guard {
     /// still be extended by [`Guard::extend`].
     pub fn stop_renewal(&self) {
         if !self.watch.is_forked() {
-            self.watch.handle.0.command(|machine, now| machine.stop_renewal(self.id, now));
+            self.watch.slot.handles.note_renewal_stopped();
+            self.watch.handle.0.command(|engine, now| engine.machine.stop_renewal(self.id, now));
         }
     }
 
     /// Releases the lock. The future waits for the masters' answers and tells whether a quorum
     /// still held the lock for us.
     ///
+    /// If the lock has other handles ([`Guard::share`], [`Owner`](super::Owner)), only this one is
+    /// given up. Nothing is sent, and the future is ready at once with
+    /// [`Released::Kept`](super::Released::Kept), or with an error if the lock was lost.
+    ///
     /// The future's errors are [`ReleaseError`](super::ReleaseError)'s.
     ///
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(mut self) -> Release {
-        self.released = true;
         let loss = self.watch.check().err();
         let id = self.id;
-        if !self.watch.is_forked() {
+        if self.watch.is_forked() {
+            self.has_left = true;
+        } else {
+            let others = self.leave();
+            if others > 0 {
+                return Release::kept(self.watch.handle.clone(), others, loss);
+            }
             self.watch.end(LossCause::Released);
-            self.watch.handle.0.command(|machine, now| machine.release(id, now));
+            self.watch.handle.0.command(|engine, now| engine.machine.release(id, now));
         }
         Release::new(self.watch.handle.clone(), Arc::clone(&self.watch.slot), id, loss)
+    }
+
+    /// Gives the lock up without waiting for what the masters say, as its last handle.
+    pub(super) fn abandon(&self) {
+        self.watch.end(LossCause::Released);
+        self.watch.handle.0.cancel(self.id, Figures::dropped);
+    }
+}
+
+impl Guard {
+    /// Releases the lock, but not before `at_least` has passed since it was granted: until then its
+    /// keys stay, and then they end by themselves. It is for scheduled jobs on several machines: a
+    /// job that ends in a moment is not run again by a machine whose clock is a little behind.
+    ///
+    /// This guard ends at once, as with [`Guard::release`], and so does renewal. The process may
+    /// end, too. Nobody holds the lock any more, and nobody gets it before the time is over, on this
+    /// process's clock; a lock that was [resumed](super::Locker::resume) counts from then. Requests
+    /// for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The keys'
+    /// value is no longer the token: a copy of [`Guard::resumption`] is of no use any more, and only
+    /// [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
+    ///
+    /// The keys get the rest of the time as their life, and a hundredth and 2 ms more for drift of
+    /// the clocks ([`Ttl::drift`]), whether they would live longer or shorter without. If the time
+    /// is over already, this is an ordinary release. [`Release::keeps_for`] tells which.
+    ///
+    /// The future waits for the masters' answers. `Ok` means that a quorum held the lock for us
+    /// until now and keeps the keys. The future's errors are
+    /// [`ReleaseError`](super::ReleaseError)'s: with [`Unknown`](super::ReleaseError::Unknown), keys
+    /// on masters that did not answer end with the TTL, or with the time where a master hears of it
+    /// later. [`Invalid`](super::ReleaseError::Invalid) is for a rest above [`Ttl::MAX`], or above
+    /// the restart guard's longest TTL: nothing is sent, and the keys end with the TTL.
+    ///
+    /// If the lock has other handles, only this one is given up, as with [`Guard::release`]: the
+    /// last handle decides whether and for how long the keys stay.
+    ///
+    /// A lock of several or shared resources, and one that has waited for those that share its
+    /// resource, cannot be kept yet. If some of the time is left, the future ends with
+    /// [`CannotKeep`](super::ReleaseError::CannotKeep): nothing is sent, and the keys end with the
+    /// TTL.
+    ///
+    /// A process that is killed before does not call this, and the keys end with the TTL.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release_after(mut self, at_least: Duration) -> Release {
+        let loss = self.watch.check().err();
+        let (id, handle) = (self.id, self.watch.handle.clone());
+        let mut keeps_for = None;
+        if self.watch.is_forked() {
+            self.has_left = true;
+        } else {
+            let others = self.leave();
+            if others > 0 {
+                return Release::kept(handle, others, loss);
+            }
+            self.watch.end(LossCause::Released);
+            match handle.0.command(|engine, now| engine.machine.release_after(id, at_least, now)) {
+                Ok(left) => keeps_for = left,
+                Err(error) => {
+                    handle.0.leave_keys(id);
+                    return Release::refused(handle, error.into());
+                }
+            }
+        }
+        Release::new(handle, Arc::clone(&self.watch.slot), id, loss).keeping(keeps_for)
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if !self.released && !self.watch.is_forked() {
-            self.watch.end(LossCause::Released);
-            self.watch.handle.0.cancel(self.id, Figures::dropped);
+        if !self.has_left && !self.watch.is_forked() && self.leave() == 0 {
+            self.abandon();
         }
     }
 }
@@ -190,7 +257,7 @@ impl Drop for Guard {
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
-            .field("resource", &self.resource)
+            .field("targets", &self.targets)
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }
@@ -247,7 +314,7 @@ impl Watch {
     }
 
     /// The holder has let go.
-    fn end(&self, cause: LossCause) {
+    pub(super) fn end(&self, cause: LossCause) {
         let mut woken = Woken::default();
         self.slot.end(cause, &mut woken);
         woken.wake();

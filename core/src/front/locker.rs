@@ -9,15 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
+use super::force_releasing::ForceReleasing;
+use super::inspecting::Inspecting;
 use super::observe::Subject;
+use super::owner::Owner;
 use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
+use super::semaphore::{Permit, Semaphore};
 use super::shared::Handle;
+use super::sharing::ReadGuard;
 use super::slot::Slot;
 use crate::endpoint::Endpoint;
-use crate::machine::MasterState;
-use crate::protocol::{Config, LockId, Resumption, Token};
+use crate::machine::{MasterState, kept_life};
+use crate::protocol::{Config, ConfigError, Group, LockId, Resumption, Target, Targets, Token};
 
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
@@ -58,7 +63,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn lock(&self, resource: impl AsRef<[u8]>) -> Request {
-        Request::new(self.handle.clone(), &self.config, self.config.resource(resource), None)
+        Request::new(self.handle.clone(), &self.config, self.config.one(resource), None)
     }
 
     /// Goes on with a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)), in
@@ -70,7 +75,7 @@ impl Locker {
     /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is as it was, and may be
     /// resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
-        Request::new(self.handle.clone(), &self.config, self.config.resource(resource), Some(lock))
+        Request::new(self.handle.clone(), &self.config, self.config.one(resource), Some(lock))
     }
 
     /// Releases a lock that was handed over, by its token. The future waits for the masters'
@@ -81,19 +86,43 @@ impl Locker {
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
-        match self.send_release(resource.as_ref(), token) {
+        match self.send_release(resource.as_ref(), token, None) {
             Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None),
             Err(error) => Release::refused(self.handle.clone(), error),
         }
     }
 
-    fn send_release(&self, resource: &[u8], token: Token) -> Result<(LockId, Arc<Slot>), ReleaseError> {
+    /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining` from
+    /// now on: [`Guard::release_after`](super::Guard::release_after) without the instant of the
+    /// grant, which this locker does not know.
+    ///
+    /// The future's errors are [`ReleaseError`]'s.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release_after(&self, resource: impl AsRef<[u8]>, token: Token, remaining: Duration) -> Release {
+        let keeps_for = Some(remaining).filter(|remaining| !remaining.is_zero());
+        match self.send_release(resource.as_ref(), token, keeps_for) {
+            Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None).keeping(keeps_for),
+            Err(error) => Release::refused(self.handle.clone(), error),
+        }
+    }
+
+    fn send_release(
+        &self,
+        resource: &[u8],
+        token: Token,
+        keeps_for: Option<Duration>,
+    ) -> Result<(LockId, Arc<Slot>), ReleaseError> {
         let resource = self.config.resource(resource)?;
+        let targets = resource.clone().into();
+        let life = keeps_for.map(|left| kept_life(&self.config, left)).transpose()?;
         if self.handle.0.is_forked() {
             return Err(ReleaseError::Forked);
         }
-        let sent = self.handle.0.begin(Subject::of(&resource), |running, now| {
-            running.machine.release_token(&resource, token, now)
+        let sent = self.handle.0.begin(Subject::of(&targets), |engine, now| match life {
+            Some(life) => engine.machine.release_token_keeping(&resource, token, life, now),
+            None => engine.machine.release_token(&targets, token, now),
         })?;
         Ok(sent)
     }
@@ -109,6 +138,71 @@ impl Locker {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
     }
 
+    /// Requests a lock that is shared with other readers. It keeps writers out, and no other reader.
+    ///
+    /// A writer that waits keeps new readers out until it has had its turn; readers that it kept
+    /// out often come before the next one. A reader that is [fenced](Request::fenced) gets a number
+    /// that is at least that of every writer before it and below that of every writer after it.
+    pub fn read(&self, resource: impl AsRef<[u8]>) -> Request<ReadGuard> {
+        self.share(resource, Group::READERS)
+    }
+
+    /// Requests the lock that [`Locker::lock`] requests, where others read: an exclusive lock, which
+    /// any other client of the resource respects. [`Guard::downgrade`](super::Guard::downgrade)
+    /// makes a reader of it.
+    pub fn write(&self, resource: impl AsRef<[u8]>) -> Request {
+        self.lock(resource)
+    }
+
+    /// Requests a lock that is shared with others of this group, and with nobody else: groups keep
+    /// one another out, and readers and writers too.
+    pub fn share(&self, resource: impl AsRef<[u8]>, group: Group) -> Request<ReadGuard> {
+        let targets = self.config.targets([Target::share(resource, group)]);
+        Request::new(self.handle.clone(), &self.config, targets, None)
+    }
+
+    /// Requests one of a semaphore's permits.
+    pub(super) fn permit(&self, targets: Targets) -> Request<Permit> {
+        Request::new(self.handle.clone(), &self.config, Ok(targets), None)
+    }
+
+    /// Returns the semaphore of this name, which has so many permits: at most that many holders are
+    /// let in at once. Nothing is sent before a permit is requested.
+    ///
+    /// A semaphore has nothing to do with a lock of the same name. Clients should agree on the
+    /// number. Those that do not let in at most the largest number that any of them names, and a
+    /// lower one holds as the permits above it are released.
+    ///
+    /// # Errors
+    /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
+    pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: u32) -> Result<Semaphore, ConfigError> {
+        let targets = self.config.permits(name, permits)?;
+        Ok(Semaphore::new(self.clone(), targets))
+    }
+
+    /// Requests all these targets under one lock: all of them are held, or none.
+    ///
+    /// One request asks each master for all of them, so that no two locks can wait for each other,
+    /// whatever the order of their names. The guard has one validity, and one fencing token if the
+    /// request is [fenced](Request::fenced): it is larger than every earlier one of *each* target.
+    ///
+    /// A target of text or bytes is locked as by [`Locker::lock`]; [`Target::read`] and
+    /// [`Target::share`] share it with others. A name that is given twice counts once.
+    ///
+    /// The limits are those of [`Targets`](crate::Targets), and are checked before anything is sent:
+    /// the request then ends with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A lock of
+    /// many targets needs all of them free at one moment, and may wait for long where others take
+    /// them one by one.
+    pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
+        let targets = self.config.targets(targets.into_iter().map(Into::into));
+        Request::new(self.handle.clone(), &self.config, targets, None)
+    }
+
+    /// Returns a new owner of locks, which gets what it holds again at once: reentrancy.
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.clone())
+    }
+
     /// Tells all masters that nothing can be locked yet, so that they vote at once instead of after
     /// the restart guard's longest TTL. It is for the first use of a new set of masters.
     ///
@@ -119,6 +213,49 @@ impl Locker {
     /// The future's errors are [`BootstrapError`](crate::BootstrapError)'s.
     pub fn bootstrap(&self) -> Bootstrap {
         Bootstrap::new(self.handle.clone())
+    }
+
+    /// Asks all masters what they have of a lock: whether it is held or free, on how many masters
+    /// and for how long, and what each master says. It changes nothing.
+    ///
+    /// It is for people, for tests and for metrics. To do something that needs the lock, take it:
+    /// what this returns may be over when it is read.
+    ///
+    /// A key with the token of a guard of this locker or its clones is called ours
+    /// ([`Inspection::is_ours`](crate::Inspection::is_ours)); [`Inspecting::token`] adds another
+    /// token. Tokens are never returned: holders are told apart by letters and fingerprints. The
+    /// request waits until each master has answered, or cannot within the configuration's
+    /// timeouts; it never waits for a holder. Keys that any other client sets are seen as well.
+    ///
+    /// ```
+    /// # async fn look(locker: quorlock_core::front::Locker) -> Result<(), quorlock_core::InspectError> {
+    /// let seen = locker.inspect("invoice:42").await?;
+    /// println!("{}: {seen}", seen.resource());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The future's errors are [`InspectError`](crate::InspectError)'s. That masters do not answer
+    /// is none of them.
+    pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Inspecting {
+        Inspecting::new(self.handle.clone(), self.config.resource(resource))
+    }
+
+    /// Deletes a lock's keys on all masters, whoever holds it: for a lock whose holder is known to
+    /// be dead and whose TTL is long.
+    ///
+    /// The holder is not told. It learns of the loss with its next extension, and may go on until
+    /// then as if it held the lock, while another client holds it already. Only
+    /// [fencing](Request::fenced) keeps it out of what the lock protects.
+    ///
+    /// Each master names the holder of the key first, and then deletes that holder's key. So a
+    /// request that is executed late deletes nothing of a later holder. A key that is no string is
+    /// no lock, and is never deleted. Fencing counters stay.
+    ///
+    /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s: `Ok` means that a
+    /// quorum of masters has no key any more.
+    pub fn force_release(&self, resource: impl AsRef<[u8]>) -> ForceReleasing {
+        ForceReleasing::new(self.handle.clone(), self.config.resource(resource))
     }
 
     /// Runs any future on the calling thread, in the transport's way of waiting, and returns its
@@ -141,8 +278,8 @@ impl Locker {
 
     /// Returns the state of each master, in the order of the configuration.
     pub fn masters(&self) -> Vec<(Endpoint, MasterState)> {
-        let running = self.handle.0.engine.look();
-        self.config.masters.iter().cloned().zip(running.machine.masters().map(|(_, state)| state)).collect()
+        let engine = self.handle.0.engine();
+        self.config.masters.iter().cloned().zip(engine.machine.masters().map(|(_, state)| state)).collect()
     }
 
     /// Returns what this locker and its clones have done since it was opened, in numbers, and the
@@ -152,8 +289,8 @@ impl Locker {
     /// holds up other callers while it is copied.
     pub fn report(&self) -> Report {
         let shared = &self.handle.0;
-        let running = shared.engine.look();
-        running.figures.report(&self.config, &running.machine, shared.host.now())
+        let engine = shared.engine();
+        engine.figures.report(&self.config, &engine.machine, shared.host.now())
     }
 
     /// Returns the configuration.

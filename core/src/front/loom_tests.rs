@@ -15,11 +15,9 @@ use loom::thread;
 
 use super::mailbox::{Demand, Mailbox};
 use super::observe::Subject;
-use super::outbox::queue::Queue;
-use super::outbox::{Outbox, Outputs};
+use super::outbox::{Outbox, Outputs, Queue};
 use super::slot::Slot;
-use super::sync::lock;
-use super::wake::Woken;
+use super::sync::{Woken, lock};
 use crate::protocol::{LossCause, MasterId};
 use crate::time::Instant;
 

@@ -4,8 +4,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use super::sync::{AtomicUsize, Mutex, Ordering, lock};
-use super::wake::Woken;
+use super::sync::{AtomicUsize, Mutex, Ordering, Woken, lock};
 use crate::protocol::MasterId;
 use crate::time::Instant;
 
@@ -39,13 +38,13 @@ pub enum Demand {
 /// and its sleep.
 #[derive(Default)]
 pub(super) struct Mailbox {
-    state: Mutex<State>,
+    contents: Mutex<Contents>,
     /// Lockers, guards and futures; without any the driver ends.
     users: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct Contents {
     demands: VecDeque<Demand>,
     /// When the machine wants to be woken.
     deadline: Option<Instant>,
@@ -68,12 +67,12 @@ impl Mailbox {
         became_full: bool,
         woken: &mut Woken,
     ) {
-        let mut state = lock(&self.state);
-        state.deadline = deadline;
-        let sooner = deadline.is_some_and(|at| state.armed.is_none_or(|armed| at < armed));
+        let mut contents = lock(&self.contents);
+        contents.deadline = deadline;
+        let sooner = deadline.is_some_and(|at| contents.armed.is_none_or(|armed| at < armed));
         if became_full || sooner || !demands.is_empty() {
-            state.demands.extend(demands.drain(..));
-            woken.push(state.waker.take());
+            contents.demands.extend(demands.drain(..));
+            woken.extend(contents.waker.take());
         }
     }
 
@@ -85,7 +84,7 @@ impl Mailbox {
     pub(super) fn remove_user(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut woken = Woken::default();
-            woken.push(lock(&self.state).waker.take());
+            woken.extend(lock(&self.contents).waker.take());
             woken.wake();
         }
     }
@@ -94,26 +93,26 @@ impl Mailbox {
 
     /// Begins a turn.
     pub(super) fn register(&self, waker: &Waker, now: Instant) {
-        let mut state = lock(&self.state);
-        state.turn_began = now;
-        if state.waker.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
+        let mut contents = lock(&self.contents);
+        contents.turn_began = now;
+        if contents.waker.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
             return;
         }
-        let replaced = state.waker.replace(waker.clone());
-        drop(state);
+        let replaced = contents.waker.replace(waker.clone());
+        drop(contents);
         // Not under the mutex: a waker may be the last thing that keeps a task, and the task a
         // locker.
         drop(replaced);
     }
 
     pub(super) fn turn_began(&self) -> Instant {
-        lock(&self.state).turn_began
+        lock(&self.contents).turn_began
     }
 
     /// Whether the machine wanted to be woken by the beginning of this turn.
     pub(super) fn is_due(&self) -> bool {
-        let state = lock(&self.state);
-        state.deadline.is_some_and(|at| at <= state.turn_began)
+        let contents = lock(&self.contents);
+        contents.deadline.is_some_and(|at| at <= contents.turn_began)
     }
 
     pub(super) fn has_users(&self) -> bool {
@@ -121,7 +120,7 @@ impl Mailbox {
     }
 
     pub(super) fn next_demand(&self) -> Option<Demand> {
-        lock(&self.state).demands.pop_front()
+        lock(&self.contents).demands.pop_front()
     }
 
     /// When the driver is to look again: now if there are demands, else at the machine's deadline,
@@ -132,9 +131,9 @@ impl Mailbox {
     /// a wake-up for each request, whose deadline would be sooner than that of the lock which was
     /// granted last.
     pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
-        let mut state = lock(&self.state);
-        let ahead = state.armed.filter(|armed| *armed > now);
-        state.armed = state.deadline.into_iter().chain(ahead).min();
-        if state.demands.is_empty() { state.armed } else { Some(now) }
+        let mut contents = lock(&self.contents);
+        let ahead = contents.armed.filter(|armed| *armed > now);
+        contents.armed = contents.deadline.into_iter().chain(ahead).min();
+        if contents.demands.is_empty() { contents.armed } else { Some(now) }
     }
 }

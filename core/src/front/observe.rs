@@ -13,20 +13,21 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, event, info_span};
 
 use super::host::Host;
-use super::wake::contain;
+use super::sync::contain;
 use crate::connection::Warning;
 use crate::endpoint::{Address, Endpoint};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::protocol::{
-    Acquire, AcquireError, Cause, Config, Entropy, Event, LockId, LossCause, MasterId, ReleaseOutcome,
-    Resource,
+    Acquire, AcquireError, Cause, Config, Entropy, Event, LossCause, MasterId, Quorum, ReleaseOutcome,
+    Targets,
 };
 use crate::time::Instant;
 
 const TARGET: &str = "quorlock";
 
 /// What a lock's events are about.
-pub(super) struct Subject(Option<Resource>);
+pub(super) struct Subject(Option<Targets>);
 
 impl Subject {
     /// The first use of the masters, of which nothing is told.
@@ -34,8 +35,8 @@ impl Subject {
         Self(None)
     }
 
-    pub(super) fn of(resource: &Resource) -> Self {
-        Self(Some(resource.clone()))
+    pub(super) fn of(targets: &Targets) -> Self {
+        Self(Some(targets.clone()))
     }
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Acquisition {
 }
 
 /// What the span says of a grant.
-pub(super) struct Grant {
+pub(super) struct GrantFields {
     attempts: u32,
     votes: usize,
     needed: usize,
@@ -54,12 +55,11 @@ pub(super) struct Grant {
     validity: Duration,
 }
 
-impl Grant {
-    pub(super) fn of<E: Entropy>(machine: &Machine<E>, id: LockId, validity: Duration) -> Self {
-        let quorum = machine.config().quorum;
+impl GrantFields {
+    pub(super) fn of(lock: &Lock, quorum: Quorum, validity: Duration) -> Self {
         Self {
-            attempts: machine.attempts(id),
-            votes: machine.votes_granted(id),
+            attempts: lock.attempts(),
+            votes: lock.votes_granted(),
             needed: quorum.needed(),
             masters: quorum.masters(),
             validity,
@@ -75,7 +75,7 @@ impl Acquisition {
             otel.kind = "client",
             db.system.name = "redis",
             db.operation.name = if wanted.resumption.is_some() { "resume" } else { "lock" },
-            quorlock.resource = %wanted.resource,
+            quorlock.resource = %wanted.targets,
             quorlock.outcome = Empty,
             quorlock.attempts = Empty,
             quorlock.votes.granted = Empty,
@@ -88,7 +88,7 @@ impl Acquisition {
         Self { span, is_settled: false }
     }
 
-    pub(super) fn granted(&mut self, grant: &Grant) {
+    pub(super) fn granted(&mut self, grant: &GrantFields) {
         self.is_settled = true;
         self.span.record("quorlock.outcome", "granted");
         self.span.record("quorlock.attempts", grant.attempts);
@@ -96,6 +96,12 @@ impl Acquisition {
         self.span.record("quorlock.votes.needed", grant.needed);
         self.span.record("quorlock.masters", grant.masters);
         self.span.record("quorlock.validity_ms", millis(grant.validity));
+    }
+
+    /// The owner holds the lock already.
+    pub(super) fn reentered(&mut self) {
+        self.is_settled = true;
+        self.span.record("quorlock.outcome", "reentered");
     }
 
     pub(super) fn refused(&mut self, error: &AcquireError) {
@@ -128,10 +134,10 @@ pub(super) struct Notices {
 }
 
 enum Notice {
-    Renewed { resource: Resource, valid_until: Instant },
-    Extended { resource: Resource, valid_until: Option<Instant> },
-    Lost { resource: Resource, cause: LossCause },
-    Released { resource: Resource, outcome: &'static str },
+    Renewed { resource: Targets, valid_until: Instant },
+    Extended { resource: Targets, valid_until: Option<Instant> },
+    Lost { resource: Targets, cause: LossCause },
+    Released { resource: Targets, outcome: &'static str },
     Master { config: Arc<Config>, master: MasterId, change: Change },
 }
 
@@ -153,12 +159,12 @@ impl Told {
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Standing {
-    place: Place,
+    health: Health,
     quarantined_until: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum Health {
     #[default]
     Opening,
     Ready,
@@ -169,11 +175,13 @@ enum Place {
 /// Each answer of a master tells the end of its quarantine to the millisecond, and comes at some time after it was given.
 const SAME_QUARANTINE: Duration = Duration::from_secs(1);
 
-impl Notices {
-    pub(super) fn gather() -> Self {
+impl Default for Notices {
+    fn default() -> Self {
         Self { notices: Vec::new(), level: LevelFilter::current() }
     }
+}
 
+impl Notices {
     pub(super) fn event(&mut self, subject: &Subject, event: &Event) {
         let Some(resource) = subject.0.as_ref().filter(|_| self.level >= Level::WARN) else { return };
         let resource = || resource.clone();
@@ -195,7 +203,9 @@ impl Notices {
                 Notice::Released { resource: resource(), outcome }
             }
             // These the span tells.
-            Event::Granted { .. } | Event::NotAcquired { .. } | Event::Bootstrapped { .. } => return,
+            Event::Granted { .. } | Event::NotAcquired { .. } => return,
+            // Of these nothing is told.
+            Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => return,
         };
         self.notices.push(notice);
     }
@@ -207,12 +217,12 @@ impl Notices {
         told.0.resize(machine.config().masters.len(), Standing::default());
         for ((master, connection), told) in machine.connections().zip(&mut told.0) {
             let quarantined_until = connection.quarantined_until();
-            let place = match (connection.is_ready(), connection.fault()) {
-                (true, _) => Place::Ready,
-                (false, Some(cause)) => Place::Down(discriminant(&cause)),
-                (false, None) => Place::Opening,
+            let health = match (connection.is_ready(), connection.fault()) {
+                (true, _) => Health::Ready,
+                (false, Some(cause)) => Health::Down(discriminant(&cause)),
+                (false, None) => Health::Opening,
             };
-            let before = std::mem::replace(told, Standing { place, quarantined_until });
+            let before = std::mem::replace(told, Standing { health, quarantined_until });
             if *told == before {
                 continue;
             }
@@ -220,7 +230,7 @@ impl Notices {
             let mut push = |change| {
                 self.notices.push(Notice::Master { config: Arc::clone(config), master, change });
             };
-            if place != before.place {
+            if health != before.health {
                 push(match connection.fault() {
                     _ if connection.is_ready() => Change::Up { warnings: connection.warnings().to_vec() },
                     Some(cause) => Change::Down(cause),

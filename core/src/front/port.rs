@@ -13,7 +13,7 @@ use super::mailbox::Demand;
 use super::shared::{Handle, Shared};
 use crate::protocol::{Cause, Config, MasterId};
 #[cfg(feature = "internals")]
-use crate::protocol::{LockId, Resource, Resumption};
+use crate::protocol::{LockId, Resumption, Targets};
 use crate::time::Instant;
 
 /// A sleep while a lock is held is no longer than this. Timers of most systems stand still while
@@ -62,17 +62,17 @@ impl Port {
     /// The connection that a demand asked for is open. `sink` writes to it without waiting.
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         self.shared.outbox.open(master, generation, Box::new(sink), &*self.shared);
-        self.shared.engine.change(|running, now| {
-            running.figures.opened(master);
-            running.machine.connected(master, generation, now);
+        self.shared.change(|engine, now| {
+            engine.figures.opened(master);
+            engine.machine.connected(master, generation, now);
         });
-        self.shared.flush_now();
+        self.shared.outbox.flush_now(&*self.shared);
     }
 
     /// Bytes came in. What follows from them is carried out by [`Port::tick`], or by a caller that
     /// flushes before.
     pub fn received(&self, master: MasterId, generation: u32, bytes: &[u8]) {
-        self.shared.engine.change(|running, now| running.machine.received(master, generation, bytes, now));
+        self.shared.change(|engine, now| engine.machine.received(master, generation, bytes, now));
     }
 
     /// A connection ended, or could not be opened.
@@ -82,7 +82,7 @@ impl Port {
     /// brought demands.
     pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
         self.shared.outbox.close(master, generation, &*self.shared);
-        self.shared.engine.change(|running, now| running.machine.closed(master, generation, cause, now));
+        self.shared.change(|engine, now| engine.machine.closed(master, generation, cause, now));
         self.shared.outbox.changed_in_turn();
     }
 
@@ -96,8 +96,8 @@ impl Port {
     /// Whether the last connection to this master came to be used for requests. If not, another
     /// address of its name may do better: [`Addresses::avoid_last`](super::Addresses::avoid_last).
     pub fn has_served(&self, master: MasterId) -> bool {
-        let running = self.shared.engine.look();
-        running.machine.connections().any(|(id, connection)| id == master && connection.has_served())
+        let engine = self.shared.engine();
+        engine.machine.connections().any(|(id, connection)| id == master && connection.has_served())
     }
 
     /// Tells the machine the time, and carries out everything that is due since the last turn.
@@ -108,7 +108,7 @@ impl Port {
     /// that it has woken lets them run first.
     pub fn tick(&self) -> bool {
         let looked = self.shared.mailbox.turn_began();
-        self.shared.engine.change(|running, now| running.machine.time_passed_since_look(looked, now));
+        self.shared.change(|engine, now| engine.machine.time_passed_since_look(looked, now));
         self.shared.outbox.begin_gathering(&*self.shared)
     }
 
@@ -143,7 +143,7 @@ impl Port {
     /// The time, and until when to sleep at most: [`Port::sleep`] in instants.
     pub(super) fn wake_at(&self) -> (Instant, Option<Instant>) {
         self.end_turn();
-        let holding = self.shared.engine.look().machine.holds_locks();
+        let holding = self.shared.engine().machine.holds_locks();
         let now = self.shared.host.now();
         let deadline = self.shared.mailbox.arm(now);
         let longest = holding.then(|| now + LONGEST_SLEEP_WHILE_HOLDING);
@@ -152,8 +152,8 @@ impl Port {
 
     /// Shows every lock that its holder's guard may call valid, with the end of that.
     #[cfg(feature = "internals")]
-    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
-        self.shared.engine.look().each_guard(&mut look);
+    pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
+        self.shared.engine().each_guard(&mut look);
     }
 
     /// Whether this process is a forked child of the one that opened the locker. A driver that
@@ -171,8 +171,8 @@ impl Port {
         }
         let now = self.shared.host.now();
         let since = *self.finishing_since.get_or_insert(now);
-        let running = self.shared.engine.look();
-        running.machine.is_idle() || now >= since + running.machine.config().request_timeout
+        let engine = self.shared.engine();
+        engine.machine.is_idle() || now >= since + engine.machine.config().request_timeout
     }
 }
 

@@ -6,12 +6,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
+use crate::machine::KeepError;
 use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, ReleaseOutcome, TooManyLocks};
 
-/// The future of [`Guard::release`](super::Guard::release) and [`Locker::release`](super::Locker::release).
+/// The future of [`Guard::release`](super::Guard::release),
+/// [`Guard::release_after`](super::Guard::release_after) and
+/// [`Locker::release`](super::Locker::release).
 ///
 /// # Cancel safety
 /// The release was sent before this future existed. Dropping it only forgoes the outcome.
@@ -19,11 +23,14 @@ use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, Rele
 pub struct Release {
     handle: Handle,
     state: State,
+    keeps_for: Option<Duration>,
 }
 
 enum State {
     /// Nothing was sent.
     Refused(ReleaseError),
+    /// So many other handles keep the lock. Nothing was sent.
+    Kept(usize),
     Sent {
         id: LockId,
         slot: Arc<Slot>,
@@ -36,12 +43,34 @@ enum State {
 impl Release {
     /// A release that has been sent; `loss` is how the lock was lost before.
     pub(super) fn new(handle: Handle, slot: Arc<Slot>, id: LockId, loss: Option<LossCause>) -> Self {
-        Self { handle, state: State::Sent { id, slot, loss } }
+        Self { handle, state: State::Sent { id, slot, loss }, keeps_for: None }
+    }
+
+    /// The release of a handle that was not the last one; `loss` is how the lock was lost before.
+    pub(super) fn kept(handle: Handle, others: usize, loss: Option<LossCause>) -> Self {
+        let state = match loss {
+            None => State::Kept(others),
+            Some(_) => State::Refused(ReleaseError::NotOurs(loss)),
+        };
+        Self { handle, state, keeps_for: None }
     }
 
     /// A release that could not be sent.
     pub(super) fn refused(handle: Handle, error: ReleaseError) -> Self {
-        Self { handle, state: State::Refused(error) }
+        Self { handle, state: State::Refused(error), keeps_for: None }
+    }
+
+    /// The same, of keys that stay for this long.
+    pub(super) fn keeping(mut self, keeps_for: Option<Duration>) -> Self {
+        self.keeps_for = keeps_for;
+        self
+    }
+
+    /// Returns for how long the keys stay, from when the release was sent, if it is one of
+    /// [`Guard::release_after`](super::Guard::release_after) whose time was not over. `None` is an
+    /// ordinary release.
+    pub fn keeps_for(&self) -> Option<Duration> {
+        self.keeps_for
     }
 
     /// Blocks the calling thread until the masters have answered.
@@ -52,14 +81,14 @@ impl Release {
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
     #[track_caller]
-    pub fn wait(self) -> Result<(), ReleaseError> {
+    pub fn wait(self) -> Result<Released, ReleaseError> {
         let handle = self.handle.clone();
         handle.wait(self).unwrap_or(Err(ReleaseError::DriverEnded))
     }
 }
 
 impl Future for Release {
-    type Output = Result<(), ReleaseError>;
+    type Output = Result<Released, ReleaseError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -68,9 +97,10 @@ impl Future for Release {
         }
         let result = match &this.state {
             State::Refused(error) => Err(error.clone()),
+            State::Kept(others) => Ok(Released::Kept { others: *others }),
             State::Sent { slot, loss, .. } => match slot.poll_released(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(ReleaseOutcome::StillOurs)) => Ok(()),
+                Poll::Ready(Some(ReleaseOutcome::StillOurs)) => Ok(Released::Freed),
                 Poll::Ready(Some(ReleaseOutcome::NotOurs)) => Err(ReleaseError::NotOurs(*loss)),
                 Poll::Ready(Some(ReleaseOutcome::Unknown(ballot))) => Err(ReleaseError::Unknown(ballot)),
                 Poll::Ready(None) => Err(ReleaseError::DriverEnded),
@@ -85,10 +115,10 @@ impl Future for Release {
 impl Drop for Release {
     fn drop(&mut self) {
         if let (State::Sent { id, slot, .. }, false) = (&self.state, self.handle.0.is_forked()) {
-            self.handle.0.engine.look().forget(*id);
+            self.handle.0.engine().forget(*id);
             slot.forget(Waiter::Holder);
             // The process may end with this.
-            self.handle.0.flush_now();
+            self.handle.0.outbox.flush_now(&*self.handle.0);
         }
     }
 }
@@ -99,18 +129,39 @@ impl fmt::Debug for Release {
     }
 }
 
+/// What a release did. The guard is given up in every case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Released {
+    /// No handle is left. A quorum of masters held the lock for us until now. It is free, unless
+    /// [`Release::keeps_for`] tells that its keys stay for a while.
+    Freed,
+    /// Other handles keep the lock, and the last of them releases it. Nothing was sent, and the
+    /// lock was valid when this handle was given up.
+    Kept {
+        /// How many other handles there were.
+        others: usize,
+    },
+}
+
 /// Why a release cannot say that the lock was ours until now. A guard is given up in every case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The
-    /// cause is how it was lost, if that was known before the release.
+    /// cause is how it was lost, if that was known before the release. A handle that is not the
+    /// last one tells the cause without asking a master.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),
-    /// The resource given to [`Locker::release`](super::Locker::release) is invalid. Nothing was
-    /// sent.
+    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the time
+    /// given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
+    /// live. Nothing was sent.
     Invalid(ConfigError),
+    /// [`Guard::release_after`](super::Guard::release_after) cannot keep the keys of this lock: it
+    /// is of several or shared resources, or it has waited for those that share its resource.
+    /// Nothing was sent, and the keys end with the TTL.
+    CannotKeep,
     /// As many locks are held or waited for as the configuration allows, so
     /// [`Locker::release`](super::Locker::release) sent nothing.
     TooManyLocks {
@@ -139,6 +190,7 @@ impl ReleaseError {
             Self::NotOurs(_) => "not_ours",
             Self::Unknown(_) => "unknown",
             Self::Invalid(_) => "invalid",
+            Self::CannotKeep => "cannot_keep",
             Self::TooManyLocks { .. } => "too_many_locks",
             Self::DriverEnded => "driver_ended",
             Self::Forked => "forked",
@@ -159,6 +211,7 @@ impl fmt::Display for ReleaseError {
                 ballot.resource()
             ),
             Self::Invalid(error) => write!(f, "not released: {error}"),
+            Self::CannotKeep => write!(f, "not released, but left to its TTL: {}", KeepError::Unsupported),
             Self::TooManyLocks { limit } => write!(f, "not released: {}", TooManyLocks { limit: *limit }),
             Self::DriverEnded => f.write_str(DRIVER_ENDED),
             Self::Forked => LossCause::Forked.fmt(f),
@@ -179,6 +232,15 @@ impl Error for ReleaseError {
 impl From<ConfigError> for ReleaseError {
     fn from(error: ConfigError) -> Self {
         Self::Invalid(error)
+    }
+}
+
+impl From<KeepError> for ReleaseError {
+    fn from(error: KeepError) -> Self {
+        match error {
+            KeepError::Invalid(error) => Self::Invalid(error),
+            KeepError::Unsupported => Self::CannotKeep,
+        }
     }
 }
 

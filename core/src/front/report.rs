@@ -38,6 +38,9 @@ pub struct Report {
 pub struct Acquisitions {
     /// Requests that were granted.
     pub granted: u64,
+    /// Requests of an [`Owner`](super::Owner) that found another handle of a lock which it held or
+    /// acquired meanwhile.
+    pub reentered: u64,
     /// Requests that ended with an error, by its kind.
     pub refused: Refusals,
     /// Requests whose future was dropped before it was ready.
@@ -62,6 +65,12 @@ pub struct Refusals {
     pub too_late: u64,
     /// [`AcquireError::NotHeld`].
     pub not_held: u64,
+    /// [`AcquireError::Lost`].
+    pub lost: u64,
+    /// [`AcquireError::HeldWithout`].
+    pub held_without: u64,
+    /// [`AcquireError::NotExtended`].
+    pub not_extended: u64,
     /// [`AcquireError::Invalid`].
     pub invalid: u64,
     /// [`AcquireError::TooManyLocks`].
@@ -83,6 +92,9 @@ impl Refusals {
             ("misconfigured", self.misconfigured),
             ("too_late", self.too_late),
             ("not_held", self.not_held),
+            ("lost", self.lost),
+            ("held_without", self.held_without),
+            ("not_extended", self.not_extended),
             ("invalid", self.invalid),
             ("too_many_locks", self.too_many_locks),
             ("no_entropy", self.no_entropy),
@@ -103,6 +115,9 @@ impl Refusals {
             AcquireError::Misconfigured(_) => &mut self.misconfigured,
             AcquireError::TooLate(_) => &mut self.too_late,
             AcquireError::NotHeld(_) => &mut self.not_held,
+            AcquireError::Lost(_) => &mut self.lost,
+            AcquireError::HeldWithout { .. } => &mut self.held_without,
+            AcquireError::NotExtended(_) => &mut self.not_extended,
             AcquireError::Invalid(_) => &mut self.invalid,
             AcquireError::TooManyLocks { .. } => &mut self.too_many_locks,
             AcquireError::NoEntropy => &mut self.no_entropy,

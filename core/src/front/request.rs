@@ -2,18 +2,21 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::engine::Taken;
 use super::figures::Figures;
 use super::guard::Guard;
+use super::joining::{Joining, Set};
+use super::joint::Joint;
 use super::observe::{Acquisition, Subject};
-use super::shared::{Handle, Shared};
+use super::shared::{Handle, Shared, Taken};
+use super::sharing::Granted;
 use super::slot::Slot;
-use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resource, Resumption, Ttl};
+use crate::protocol::{Acquire, AcquireError, Config, ConfigError, LockId, Resumption, Targets, Ttl};
 use crate::time::Instant;
 
 /// A request for a lock. Await it for a [`Guard`], or call [`Request::wait`] in code that is not
@@ -25,9 +28,9 @@ use crate::time::Instant;
 /// # Cancel safety
 /// See [`Acquiring`], the future that it becomes.
 #[must_use = "a request does nothing until it is awaited or waited for"]
-pub struct Request {
+pub struct Request<G = Guard> {
     handle: Handle,
-    resource: Result<Resource, ConfigError>,
+    targets: Result<Targets, ConfigError>,
     ttl: Result<Ttl, ConfigError>,
     timeout: Option<Duration>,
     attempts: Option<u32>,
@@ -36,18 +39,22 @@ pub struct Request {
     fenced: bool,
     healing: bool,
     resumption: Option<Resumption>,
+    set: Set,
+    /// What the owner of this request holds, if it has one.
+    joint: Option<Arc<Joint>>,
+    granted: PhantomData<fn() -> G>,
 }
 
-impl Request {
+impl<G> Request<G> {
     pub(super) fn new(
         handle: Handle,
         config: &Config,
-        resource: Result<Resource, ConfigError>,
+        targets: Result<Targets, ConfigError>,
         resumption: Option<Resumption>,
     ) -> Self {
         Self {
             handle,
-            resource,
+            targets,
             ttl: Ok(config.ttl),
             timeout: config.timeout,
             attempts: None,
@@ -56,12 +63,47 @@ impl Request {
             fenced: false,
             healing: false,
             resumption,
+            set: Set::default(),
+            joint: None,
+            granted: PhantomData,
         }
     }
 
+    /// The same request, for a guard of the plain type.
+    pub(super) fn plain(self) -> Request {
+        let Self { handle, targets, ttl, timeout, attempts, renew_for, longest_hold, .. } = self;
+        let Self { fenced, healing, resumption, set, joint, .. } = self;
+        let granted = PhantomData;
+        Request {
+            handle,
+            targets,
+            ttl,
+            timeout,
+            attempts,
+            renew_for,
+            longest_hold,
+            fenced,
+            healing,
+            resumption,
+            set,
+            joint,
+            granted,
+        }
+    }
+
+    /// Makes it a request of an owner.
+    pub(super) fn owned_by(mut self, joint: &Arc<Joint>) -> Self {
+        self.joint = Some(Arc::clone(joint));
+        self
+    }
+
     /// Sets how long the keys live, in whole milliseconds. The configuration's TTL unless set.
+    ///
+    /// Where an [`Owner`](super::Owner) holds the lock already, a TTL that is longer than the
+    /// lock's extends it, and a shorter one changes nothing.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Ttl::new(ttl);
+        self.set.ttl = true;
         self
     }
 
@@ -89,6 +131,7 @@ impl Request {
     /// hold.
     pub fn renew(mut self) -> Self {
         self.renew_for = Some(self.longest_hold);
+        self.set.longest_hold = false;
         self
     }
 
@@ -96,6 +139,7 @@ impl Request {
     /// Then its validity runs out.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
+        self.set.longest_hold = true;
         self
     }
 
@@ -105,8 +149,8 @@ impl Request {
     /// It takes one round trip if the masters agree on the number, and two if not. Holders whose
     /// request is not fenced exclude and are excluded all the same.
     ///
-    /// Each master counts the grants of a resource under [`Resource::counter_key`], in a key that
-    /// never expires. Numbers stay in order as long as a majority of the masters keeps its
+    /// Each master counts the grants of a resource under
+    /// [`Resource::counter_key`](crate::Resource::counter_key), in a key that never expires. Numbers stay in order as long as a majority of the masters keeps its
     /// counters: use persistence, and with memory limits `noeviction` or a policy that evicts only
     /// keys with a TTL (`volatile-…`). With the restart guard, counters that were lost start above
     /// all that were issued before, if the masters' clocks differ by no more than its longest TTL.
@@ -126,6 +170,16 @@ impl Request {
         self
     }
 
+    /// Goes on with a lock that was handed over, instead of acquiring a new one: as
+    /// [`Locker::resume`](super::Locker::resume) does for a lock of one resource.
+    ///
+    /// The targets must be those of the lock that was handed over, shared in the same way, or the
+    /// request ends with [`ConfigError::ResumedAsAnother`].
+    pub fn resuming(mut self, lock: Resumption) -> Self {
+        self.resumption = Some(lock);
+        self
+    }
+
     /// Requests the lock and blocks the calling thread until it is granted, or cannot be.
     ///
     /// # Errors
@@ -134,7 +188,10 @@ impl Request {
     /// # Panics
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
     #[track_caller]
-    pub fn wait(self) -> Result<Guard, AcquireError> {
+    pub fn wait(self) -> Result<G, AcquireError>
+    where
+        G: Granted,
+    {
         let handle = self.handle.clone();
         handle.wait(self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
     }
@@ -145,27 +202,31 @@ impl Request {
     }
 }
 
-impl IntoFuture for Request {
-    type Output = Result<Guard, AcquireError>;
-    type IntoFuture = Acquiring;
+impl<G: Granted> IntoFuture for Request<G> {
+    type Output = Result<G, AcquireError>;
+    type IntoFuture = Acquiring<G>;
 
-    fn into_future(self) -> Acquiring {
-        let Self { handle, resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption, .. } =
-            self;
-        let wanted = match (resource, ttl) {
-            (Ok(resource), Ok(ttl)) => {
-                Ok(Acquire { resource, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
+    fn into_future(self) -> Acquiring<G> {
+        let Self { handle, targets, ttl, timeout, attempts, renew_for, .. } = self;
+        let Self { fenced, healing, resumption, set, joint, .. } = self;
+        let wanted = match (targets, ttl) {
+            (Ok(targets), Ok(ttl)) => {
+                Ok(Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
             }
             (Err(error), _) | (_, Err(error)) => Err(error.into()),
         };
-        Acquiring { handle, state: State::Start(wanted) }
+        let state = match (wanted, joint) {
+            (Ok(wanted), Some(joint)) => State::Joining(Box::new(Joining::new(joint, wanted, set))),
+            (wanted, _) => State::Start(wanted),
+        };
+        Acquiring { handle, state, granted: PhantomData }
     }
 }
 
-impl fmt::Debug for Request {
+impl<G> fmt::Debug for Request<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
-            .field("resource", &self.resource)
+            .field("targets", &self.targets)
             .field("ttl", &self.ttl)
             .field("timeout", &self.timeout)
             .field("attempts", &self.attempts)
@@ -176,29 +237,45 @@ impl fmt::Debug for Request {
     }
 }
 
-/// The future of a [`Request`]. It returns a [`Guard`].
+/// The future of a [`Request`]. It returns a [`Guard`], or a [`ReadGuard`](super::ReadGuard).
 ///
 /// # Cancel safety
 /// Nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up
 /// and releases the lock on every master that may have granted it, including those whose answers
-/// are still on their way.
+/// are still on their way. If other requests of the same [`Owner`](super::Owner) wait for the lock,
+/// the attempt goes on for them.
 #[must_use = "futures do nothing until they are polled"]
-pub struct Acquiring {
+pub struct Acquiring<G = Guard> {
     handle: Handle,
     state: State,
+    granted: PhantomData<fn() -> G>,
 }
 
 enum State {
     Start(Result<Acquire, AcquireError>),
-    Seeking { id: LockId, slot: Arc<Slot>, resource: Resource, since: Instant, seen: Acquisition },
+    /// The request of an owner.
+    Joining(Box<Joining>),
+    Seeking {
+        id: LockId,
+        slot: Arc<Slot>,
+        targets: Targets,
+        since: Instant,
+        seen: Acquisition,
+    },
     Done,
 }
 
-impl Future for Acquiring {
-    type Output = Result<Guard, AcquireError>;
+impl<G: Granted> Future for Acquiring<G> {
+    type Output = Result<G, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
+        self.poll_guard(cx).map_ok(G::of)
+    }
+}
+
+impl<G> Acquiring<G> {
+    fn poll_guard(&mut self, cx: &mut Context<'_>) -> Poll<Result<Guard, AcquireError>> {
+        let this = self;
         if this.handle.0.is_forked() {
             return Poll::Ready(Err(AcquireError::Forked));
         }
@@ -207,14 +284,16 @@ impl Future for Acquiring {
             {
                 Ok(seeking) => this.state = seeking,
                 Err(error) => {
-                    this.handle.0.engine.look().figures.refused_at_once(&error);
+                    this.handle.0.engine().figures.refused_at_once(&error);
                     this.state = State::Done;
                     return Poll::Ready(Err(error));
                 }
             }
         }
-        let State::Seeking { id, slot, resource, since, seen } = &mut this.state else {
-            return Poll::Pending;
+        let (id, slot, targets, since, seen) = match &mut this.state {
+            State::Seeking { id, slot, targets, since, seen } => (id, slot, targets, since, seen),
+            State::Joining(joining) => return joining.poll(&this.handle, cx),
+            State::Start(_) | State::Done => return Poll::Pending,
         };
         loop {
             match slot.poll_acquired(cx) {
@@ -230,17 +309,18 @@ impl Future for Acquiring {
                 Poll::Ready(Ok(())) => {}
             }
             // Validity is looked at once more now that the caller takes the lock.
-            let taken = this.handle.0.engine.change(|running, now| {
+            let taken = this.handle.0.change(|engine, now| {
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                running.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
+                engine.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
             });
-            if let Some(Taken { proof, grant, .. }) = taken {
+            if let Some(Taken { proof, grant, seat, .. }) = taken {
                 seen.granted(&grant);
-                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), resource.clone(), proof);
+                let targets = seat.map_or_else(|| targets.clone(), |seat| targets.at_seat(seat));
+                let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), targets, proof);
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));
             }
-            this.handle.0.flush();
+            this.handle.0.outbox.flush(&*this.handle.0);
         }
     }
 }
@@ -250,24 +330,29 @@ impl State {
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
         let mut seen = Acquisition::begin(wanted);
         let mut since = Instant::ORIGIN;
-        let started = shared.begin(Subject::of(&wanted.resource), |running, now| {
+        let started = shared.begin(Subject::of(&wanted.targets), |engine, now| {
             since = now;
-            running.acquire(wanted, now)
+            engine.acquire(wanted, now)
         });
         let (id, slot) = started.inspect_err(|error| seen.refused(error))?;
-        Ok(Self::Seeking { id, slot, resource: wanted.resource.clone(), since, seen })
+        if wanted.resumption.is_some() {
+            slot.handles.note_resumed();
+        }
+        Ok(Self::Seeking { id, slot, targets: wanted.targets.clone(), since, seen })
     }
 }
 
-impl Drop for Acquiring {
+impl<G> Drop for Acquiring<G> {
     fn drop(&mut self) {
-        if let State::Seeking { id, .. } = &self.state {
-            self.handle.0.cancel(*id, Figures::abandoned);
+        match &mut self.state {
+            State::Seeking { id, .. } => self.handle.0.cancel(*id, Figures::abandoned),
+            State::Joining(joining) => joining.leave(&self.handle),
+            State::Start(_) | State::Done => {}
         }
     }
 }
 
-impl fmt::Debug for Acquiring {
+impl<G> fmt::Debug for Acquiring<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquiring").finish_non_exhaustive()
     }

@@ -8,9 +8,9 @@ use std::task::Poll;
 
 use super::guard::Watch;
 use super::request::Request;
-use crate::protocol::{AcquireError, LossCause};
+use crate::protocol::{AcquireError, ConfigError, LossCause};
 
-impl Request {
+impl<G> Request<G> {
     /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
     /// `body` returns.
     ///
@@ -22,6 +22,7 @@ impl Request {
     /// under a valid lock.
     ///
     /// # Errors
+    /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended. `body`'s future was dropped at
     ///   the await point at which it was; if it ended at the same time, its result is dropped.
@@ -34,7 +35,7 @@ impl Request {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let guard = self.renewed().await.map_err(RunError::NotAcquired)?;
+        let guard = self.plain().renewed().await.map_err(RunError::of_acquiring)?;
         let mut lost = guard.lost();
         let mut body = pin!(body(guard.watch()));
         // The loss comes first: a body that would go on after it must not.
@@ -58,6 +59,7 @@ impl Request {
     /// releases the lock.
     ///
     /// # Errors
+    /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended, and its result is dropped.
     /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was
@@ -68,7 +70,7 @@ impl Request {
     /// call this in `spawn_blocking`.
     #[track_caller]
     pub fn run_wait<T, E>(self, body: impl FnOnce(Watch) -> Result<T, E>) -> Result<T, RunError<E>> {
-        let guard = self.renewed().wait().map_err(RunError::NotAcquired)?;
+        let guard = self.plain().renewed().wait().map_err(RunError::of_acquiring)?;
         let result = body(guard.watch());
         guard.check().map_err(RunError::Lost)?;
         let _ = guard.release().wait();
@@ -80,7 +82,10 @@ impl Request {
 /// body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError<E> {
-    /// The lock was not acquired, and the body was not called.
+    /// The resource or the TTL is invalid. Nothing was sent, and the body was not called.
+    Invalid(ConfigError),
+    /// The lock was not acquired, and the body was not called. It is never
+    /// [`AcquireError::Invalid`], for which there is [`RunError::Invalid`].
     NotAcquired(AcquireError),
     /// The lock was lost before the body ended.
     Lost(LossCause),
@@ -89,10 +94,18 @@ pub enum RunError<E> {
 }
 
 impl<E> RunError<E> {
+    fn of_acquiring(error: AcquireError) -> Self {
+        match error {
+            AcquireError::Invalid(error) => Self::Invalid(error),
+            error => Self::NotAcquired(error),
+        }
+    }
+
     /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
     /// version.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Invalid(_) => "invalid",
             Self::NotAcquired(_) => "not_acquired",
             Self::Lost(_) => "lost",
             Self::Body(_) => "body",
@@ -116,6 +129,7 @@ impl<E> RunError<E> {
         E: From<AcquireError> + From<LossCause>,
     {
         match self {
+            Self::Invalid(error) => AcquireError::Invalid(error).into(),
             Self::NotAcquired(error) => error.into(),
             Self::Lost(cause) => cause.into(),
             Self::Body(error) => error,
@@ -126,6 +140,7 @@ impl<E> RunError<E> {
 impl<E: fmt::Display> fmt::Display for RunError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Invalid(error) => write!(f, "{error}"),
             Self::NotAcquired(error) => write!(f, "{error}"),
             Self::Lost(cause) => write!(f, "stopped: {cause}"),
             Self::Body(error) => write!(f, "{error}"),
@@ -136,6 +151,7 @@ impl<E: fmt::Display> fmt::Display for RunError<E> {
 impl<E: Error + 'static> Error for RunError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(match self {
+            Self::Invalid(error) => error,
             Self::NotAcquired(error) => error,
             Self::Lost(cause) => cause,
             Self::Body(error) => error,

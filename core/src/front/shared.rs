@@ -1,35 +1,37 @@
-//! What all handles of a locker and its driver share: the engine, the outbox and the mailbox, and
-//! the flush between them.
+//! What all handles of a locker and its driver share: the engine behind its mutex, the outbox and
+//! the mailbox, and the way from one to the next.
 
+use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::engine::{Engine, Running};
 use super::figures::Figures;
-use super::host::{Host, HostEntropy};
+use super::host::Host;
 use super::mailbox::{Demand, Mailbox};
-use super::observe::{Notices, Subject};
-use super::outbox::queue::Queue;
-use super::outbox::{Outbox, Outputs};
+use super::observe::{GrantFields, Notices, Subject, Told};
+use super::outbox::{Outbox, Outputs, Queue};
 use super::slot::Slot;
-use super::wake::Woken;
-use crate::machine::Machine;
-use crate::protocol::{Config, LockId, Resumption};
+use super::sync::{Mutex, MutexGuard, Woken, lock};
+use crate::machine::{Machine, Output};
+#[cfg(feature = "internals")]
+use crate::protocol::Targets;
+use crate::protocol::{Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, LockId, Resumption};
 use crate::time::Instant;
 
 /// The parts of the front. Commands change the engine; the outbox carries out what that brought
 /// about, and tells the mailbox what only the driver can do.
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
-    pub(super) engine: Engine,
+    engine: Mutex<Engine>,
     pub(super) outbox: Outbox,
     pub(super) mailbox: Mailbox,
 }
 
 /// What remains of the machine's outputs once they are collected: code of others is called under no
 /// mutex.
+#[derive(Default)]
 pub(super) struct Rest {
     demands: Vec<Demand>,
     deadline: Option<Instant>,
@@ -38,28 +40,22 @@ pub(super) struct Rest {
     notices: Notices,
 }
 
-impl Default for Rest {
-    fn default() -> Self {
-        Self {
-            demands: Vec::new(),
-            deadline: None,
-            woken: Woken::default(),
-            has_woken_callers: false,
-            notices: Notices::gather(),
-        }
-    }
-}
-
 impl Shared {
     pub(super) fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Arc<Self> {
         let masters = config.masters.len();
         let shared = Arc::new(Self {
-            engine: Engine::new(config, Arc::clone(&host)),
+            engine: Mutex::new(Engine {
+                machine: Machine::new(config, HostEntropy(Arc::clone(&host)), host.now()),
+                figures: Figures::new(masters),
+                slots: Vec::new(),
+                told: Told::nothing(),
+                driver_ended: false,
+            }),
             host,
             outbox: Outbox::new(masters),
             mailbox: Mailbox::default(),
         });
-        shared.flush_now();
+        shared.outbox.flush_now(&*shared);
         shared
     }
 
@@ -68,28 +64,52 @@ impl Shared {
         self.host.is_forked()
     }
 
+    /// The engine, to be looked at, or changed where that brings about no outputs.
+    pub(super) fn engine(&self) -> MutexGuard<'_, Engine> {
+        lock(&self.engine)
+    }
+
+    /// Changes the engine at this instant. What that brings about waits in it for a flush of the
+    /// outbox.
+    #[inline]
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Engine, Instant) -> R) -> R {
+        let mut engine = lock(&self.engine);
+        let now = self.host.now();
+        change(&mut engine, now)
+    }
+
     // Commands.
 
     /// Starts what ends with an event.
     pub(super) fn begin<E>(
         &self,
         subject: Subject,
-        start: impl FnOnce(&mut Running, Instant) -> Result<LockId, E>,
+        start: impl FnOnce(&mut Engine, Instant) -> Result<LockId, E>,
+    ) -> Result<(LockId, Arc<Slot>), E> {
+        let begun = self.begin_unflushed(subject, start)?;
+        self.outbox.flush(self);
+        Ok(begun)
+    }
+
+    /// Starts what ends with an event. The caller flushes.
+    pub(super) fn begin_unflushed<E>(
+        &self,
+        subject: Subject,
+        start: impl FnOnce(&mut Engine, Instant) -> Result<LockId, E>,
     ) -> Result<(LockId, Arc<Slot>), E> {
         let slot = Arc::new(Slot::new(subject));
-        let id = self.engine.change(|running, now| {
-            let id = start(running, now)?;
-            running.insert(id, &slot);
+        let id = self.change(|engine, now| {
+            let id = start(engine, now)?;
+            engine.insert(id, &slot);
             Ok(id)
         })?;
-        self.flush();
         Ok((id, slot))
     }
 
-    /// Changes the machine, then carries out what that brought about.
-    pub(super) fn command<R>(&self, change: impl FnOnce(&mut Machine<HostEntropy>, Instant) -> R) -> R {
-        let result = self.engine.change(|running, now| change(&mut running.machine, now));
-        self.flush();
+    /// Changes the engine, then carries out what that brought about.
+    pub(super) fn command<R>(&self, change: impl FnOnce(&mut Engine, Instant) -> R) -> R {
+        let result = self.change(change);
+        self.outbox.flush(self);
         result
     }
 
@@ -99,47 +119,59 @@ impl Shared {
         if self.is_forked() {
             return;
         }
-        self.engine.change(|running, now| running.cancel(id, count, now));
+        self.change(|engine, now| {
+            engine.machine.cancel(id, now);
+            if engine.forget(id) {
+                count(&mut engine.figures);
+            }
+        });
         // The process may end with this.
-        self.flush_now();
+        self.outbox.flush_now(self);
     }
 
-    /// Leaves a lock to the process that is given its token.
-    pub(super) fn hand_over(&self, id: LockId) -> Option<Resumption> {
-        let handed = self.engine.change(|running, now| running.hand_over(id, now));
-        self.flush();
-        handed
+    /// Ends a lock without touching its keys.
+    pub(super) fn leave_keys(&self, id: LockId) {
+        self.command(|engine, now| {
+            engine.machine.hand_over(id, now);
+            engine.forget(id);
+        });
     }
 
     /// The driver is gone: nothing is read any more, so all that wait are told.
     pub(super) fn driver_ended(&self) {
         self.outbox.end_gathering(self);
         let mut woken = Woken::default();
-        self.engine.look().driver_ends(&mut woken);
+        self.engine().driver_ends(&mut woken);
         woken.wake();
-    }
-
-    // Flushing.
-
-    /// See [`Outbox::flush`].
-    pub(super) fn flush(&self) {
-        self.outbox.flush(self);
-    }
-
-    /// See [`Outbox::flush_now`].
-    pub(super) fn flush_now(&self) -> bool {
-        self.outbox.flush_now(self)
     }
 }
 
 impl Outputs for Shared {
     type Rest = Rest;
 
+    /// Bytes go to the queue, events to the slots of their callers, demands to the driver.
     fn collect(&self, queue: &mut Queue, rest: &mut Rest) {
-        let Rest { demands, deadline, woken, has_woken_callers, notices } = rest;
-        let before = woken.len();
-        *deadline = self.engine.collect(queue, demands, woken, notices);
-        *has_woken_callers |= woken.len() > before;
+        let woken = rest.woken.len();
+        self.change(|engine, now| {
+            rest.notices.masters(&engine.machine, &mut engine.told);
+            engine.machine.writes_begin(now);
+            rest.deadline = loop {
+                match engine.machine.poll_output() {
+                    Output::Write { master, generation, bytes } => queue.append(master, generation, bytes),
+                    Output::Connect { master, generation } => {
+                        rest.demands.push(Demand::Connect { master, generation });
+                        engine.figures.opening(master);
+                    }
+                    Output::Close { master, generation } => {
+                        queue.close(master, generation);
+                        rest.demands.push(Demand::Close { master, generation });
+                    }
+                    Output::Event(event) => engine.deliver(event, rest),
+                    Output::Wake(wake) => break wake.map(|wake| wake.at),
+                }
+            };
+        });
+        rest.has_woken_callers |= rest.woken.len() > woken;
     }
 
     fn written(&self, became_full: bool, rest: &mut Rest) {
@@ -150,6 +182,129 @@ impl Outputs for Shared {
         rest.notices.tell(&*self.host);
         rest.woken.wake();
         rest.has_woken_callers
+    }
+}
+
+/// The machine, with the slots of the callers that wait for its events, and the counts for reports.
+///
+/// While its mutex is held no system call is made but the one for random bytes, and no code of
+/// others runs.
+pub(super) struct Engine {
+    pub(super) machine: Machine<HostEntropy>,
+    pub(super) figures: Figures,
+    /// By [`LockId::index`], with the id, as an index is used again.
+    slots: Vec<Option<(LockId, Arc<Slot>)>>,
+    /// What has been told of the masters.
+    told: Told,
+    driver_ended: bool,
+}
+
+/// A granted lock that its caller has taken.
+pub(super) struct Taken {
+    pub(super) valid_until: Instant,
+    pub(super) proof: Resumption,
+    pub(super) grant: GrantFields,
+    /// Of a permit.
+    pub(super) seat: Option<u16>,
+}
+
+impl Engine {
+    /// Starts to seek a lock.
+    pub(super) fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
+        if self.driver_ended {
+            return Err(AcquireError::DriverEnded);
+        }
+        let id = self.machine.acquire(wanted, now)?;
+        self.figures.sought();
+        Ok(id)
+    }
+
+    /// The caller takes a granted lock, if it is still valid and the driver watches it.
+    pub(super) fn take(&mut self, id: LockId, since: Instant, now: Instant) -> Option<Taken> {
+        if self.driver_ended {
+            return None;
+        }
+        let valid_until = self.machine.take(id, now)?;
+        let lock = self.machine.lock(id)?;
+        self.figures.granted(lock.attempts(), now.since(since));
+        let grant = GrantFields::of(lock, self.machine.config().quorum, valid_until.since(now));
+        Some(Taken { valid_until, proof: lock.resumption()?, grant, seat: lock.seat() })
+    }
+
+    /// Leaves a lock to the process that is given its token.
+    pub(super) fn hand_over(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
+        let handed = self.machine.hand_over(id, now)?;
+        self.forget(id);
+        self.figures.handed_over();
+        Some(handed)
+    }
+
+    /// Has a slot told what becomes of a lock.
+    fn insert(&mut self, id: LockId, slot: &Arc<Slot>) {
+        if self.driver_ended {
+            slot.driver_ended(&mut Woken::default());
+        }
+        if self.slots.len() <= id.index() {
+            if self.slots.capacity() <= id.index() {
+                // By a quarter: what tens of thousands of locks leave unused would be theirs to
+                // pay.
+                self.slots.reserve_exact(16 + self.slots.len() / 4);
+            }
+            self.slots.resize(id.index() + 1, None);
+        }
+        if let Some(place) = self.slots.get_mut(id.index()) {
+            *place = Some((id, Arc::clone(slot)));
+        }
+    }
+
+    /// From now on no slot is told of this lock. Returns whether one was to be told.
+    pub(super) fn forget(&mut self, id: LockId) -> bool {
+        let place = self.slots.get_mut(id.index());
+        place.is_some_and(|place| place.take_if(|(other, _)| *other == id).is_some())
+    }
+
+    fn deliver(&mut self, event: Event, rest: &mut Rest) {
+        let (lock, is_last) = (event.lock(), event.is_last());
+        let place = self.slots.get_mut(lock.index());
+        let place = place.filter(|place| place.as_ref().is_some_and(|(id, _)| *id == lock));
+        self.figures.count(&event, place.is_some());
+        let Some(place) = place else { return };
+        if let Some((_, slot)) = place {
+            rest.notices.event(&slot.subject, &event);
+            slot.deliver(event, &mut rest.woken);
+        }
+        if is_last {
+            *place = None;
+        }
+    }
+
+    fn driver_ends(&mut self, woken: &mut Woken) {
+        self.driver_ended = true;
+        for (_, slot) in self.slots.iter().flatten() {
+            slot.driver_ended(woken);
+        }
+    }
+
+    #[cfg(feature = "internals")]
+    pub(super) fn each_guard(&self, look: &mut dyn FnMut(LockId, &Targets, Resumption, Instant)) {
+        for (id, slot) in self.slots.iter().flatten() {
+            let valid_until = slot.valid_until();
+            if valid_until > Instant::ORIGIN {
+                if let Some((targets, proof)) = self.machine.claim(*id) {
+                    look(*id, targets, proof, valid_until);
+                }
+            }
+        }
+    }
+}
+
+/// A host as the machine's source of tokens.
+#[derive(Clone)]
+pub(super) struct HostEntropy(Arc<dyn Host>);
+
+impl Entropy for HostEntropy {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        self.0.fill_random(bytes)
     }
 }
 

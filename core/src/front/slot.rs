@@ -2,11 +2,12 @@
 
 use std::task::{Context, Poll, Waker};
 
+use super::handles::Handles;
 use super::observe::Subject;
-use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
-use super::wake::Woken;
+use super::sync::{AtomicU64, Mutex, Ordering, Woken, lock};
 use crate::protocol::{
-    AcquireError, BootstrapError, Event, ExtendError, ExtensionId, LossCause, ReleaseOutcome,
+    AcquireError, BootstrapError, Event, ExtendError, ExtensionId, ForceReleased, Inspection, LossCause,
+    ReleaseOutcome,
 };
 use crate::time::Instant;
 
@@ -16,6 +17,8 @@ pub(super) struct Slot {
     /// with one reading of the clock.
     valid_until: AtomicU64,
     inner: Mutex<Inner>,
+    /// The guards of the lock.
+    pub(super) handles: Handles,
     /// What it is about, for whoever observes.
     pub(super) subject: Subject,
 }
@@ -28,12 +31,12 @@ struct Inner {
     /// Who waits for any of these: nearly always one, who seeks the lock or releases it.
     holder: Option<Waker>,
     /// Nothing for most locks.
-    rest: Option<Box<Rest>>,
+    others: Option<Box<Others>>,
 }
 
 /// What belongs to those who extend a lock and who watch it.
 #[derive(Default)]
-struct Rest {
+struct Others {
     /// Extensions that somebody waits for, with what came of them.
     extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     waiting: Vec<(Waiter, Waker)>,
@@ -46,6 +49,8 @@ enum Outcome {
     Acquired(Result<(), Box<AcquireError>>),
     Released(ReleaseOutcome),
     Bootstrapped(Result<(), Box<BootstrapError>>),
+    Inspected(Box<Inspection>),
+    ForceReleased(Box<ForceReleased>),
 }
 
 /// One future that waits. A future that is dropped takes its waker back, or those of a long hold would pile up.
@@ -59,8 +64,8 @@ pub(super) enum Waiter {
 
 impl Inner {
     fn wake_all(&mut self, woken: &mut Woken) {
-        woken.push(self.holder.take());
-        let waiting = self.rest.as_mut().map(|rest| rest.waiting.drain(..));
+        woken.extend(self.holder.take());
+        let waiting = self.others.as_mut().map(|others| others.waiting.drain(..));
         woken.extend(waiting.into_iter().flatten().map(|(_, waker)| waker));
     }
 
@@ -68,13 +73,13 @@ impl Inner {
         if waiter == Waiter::Holder {
             return self.holder.take();
         }
-        let waiting = &mut self.rest.as_mut()?.waiting;
+        let waiting = &mut self.others.as_mut()?.waiting;
         let place = waiting.iter().position(|(other, _)| *other == waiter)?;
         Some(waiting.swap_remove(place).1)
     }
 
-    fn rest(&mut self) -> &mut Rest {
-        self.rest.get_or_insert_default()
+    fn others(&mut self) -> &mut Others {
+        self.others.get_or_insert_default()
     }
 
     /// Has this waker called for him; the one that it replaces is handed back.
@@ -83,7 +88,7 @@ impl Inner {
             let is_there = self.holder.as_ref().is_some_and(|there| there.will_wake(waker));
             return if is_there { None } else { self.holder.replace(waker.clone()) };
         }
-        let waiting = &mut self.rest().waiting;
+        let waiting = &mut self.others().waiting;
         match waiting.iter_mut().find(|(other, _)| *other == waiter) {
             Some((_, there)) if there.will_wake(waker) => None,
             Some((_, there)) => Some(std::mem::replace(there, waker.clone())),
@@ -97,11 +102,7 @@ impl Inner {
 
 impl Slot {
     pub(super) fn new(subject: Subject) -> Self {
-        Self { valid_until: AtomicU64::new(0), inner: Mutex::default(), subject }
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        lock(&self.inner)
+        Self { valid_until: AtomicU64::new(0), inner: Mutex::default(), handles: Handles::one(), subject }
     }
 
     pub(super) fn valid_until(&self) -> Instant {
@@ -114,7 +115,7 @@ impl Slot {
 
     /// Keeps an event for whom it concerns, and hands over who is to be woken.
     pub(super) fn deliver(&self, event: Event, woken: &mut Woken) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         match event {
             Event::Granted { .. } => inner.outcome = Some(Outcome::Acquired(Ok(()))),
             Event::NotAcquired { error, .. } => {
@@ -131,7 +132,7 @@ impl Slot {
                 if let (Ok(valid_until), None) = (&result, inner.loss) {
                     self.set_valid_until(*valid_until);
                 }
-                let extended = inner.rest.iter_mut().flat_map(|rest| &mut rest.extended);
+                let extended = inner.others.iter_mut().flat_map(|others| &mut others.extended);
                 if let Some((_, outcome)) = extended.into_iter().find(|(other, _)| *other == extension) {
                     *outcome = Some(result);
                 }
@@ -145,19 +146,21 @@ impl Slot {
             Event::Bootstrapped { result, .. } => {
                 inner.outcome = Some(Outcome::Bootstrapped(result.map_err(Box::new)));
             }
+            Event::Inspected { inspection, .. } => inner.outcome = Some(Outcome::Inspected(inspection)),
+            Event::ForceReleased { outcome, .. } => inner.outcome = Some(Outcome::ForceReleased(outcome)),
         }
         inner.wake_all(woken);
     }
 
     /// Nobody drives any more: what is awaited will not come, and what is held is lost, as nobody watches it.
     pub(super) fn driver_ended(&self, woken: &mut Woken) {
-        self.inner().driver_ended = true;
+        lock(&self.inner).driver_ended = true;
         self.end(LossCause::DriverEnded, woken);
     }
 
     /// Validity ends, and watchers learn it. What ended it first remains the cause.
     pub(super) fn end(&self, cause: LossCause, woken: &mut Woken) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         self.set_valid_until(Instant::ORIGIN);
         inner.loss.get_or_insert(cause);
         inner.wake_all(woken);
@@ -168,6 +171,21 @@ impl Slot {
             Some(Outcome::Acquired(result)) => Some(result.map_err(|error| *error)),
             _ => inner.driver_ended.then_some(Err(AcquireError::DriverEnded)),
         })
+    }
+
+    /// For another caller that would share the grant: takes the news of it and returns `true`, or
+    /// returns `false` once there will be none. An error is left for the caller that it belongs to.
+    pub(super) fn poll_granted(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<bool> {
+        self.poll(watcher, cx, |inner| match inner.outcome {
+            Some(Outcome::Acquired(Ok(()))) => inner.outcome.take().map(|_| true),
+            Some(Outcome::Acquired(Err(_))) => Some(false),
+            _ => inner.driver_ended.then_some(false),
+        })
+    }
+
+    /// Wakes all waiters, so that they look at what has changed beside this slot.
+    pub(super) fn wake_all(&self, woken: &mut Woken) {
+        lock(&self.inner).wake_all(woken);
     }
 
     pub(super) fn poll_released(&self, cx: &Context<'_>) -> Poll<Option<ReleaseOutcome>> {
@@ -184,12 +202,28 @@ impl Slot {
         })
     }
 
+    /// `None` if the driver has ended.
+    pub(super) fn poll_inspected(&self, cx: &Context<'_>) -> Poll<Option<Box<Inspection>>> {
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::Inspected(inspection)) => Some(Some(inspection)),
+            _ => inner.driver_ended.then_some(None),
+        })
+    }
+
+    /// `None` if the driver has ended.
+    pub(super) fn poll_force_released(&self, cx: &Context<'_>) -> Poll<Option<Box<ForceReleased>>> {
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::ForceReleased(outcome)) => Some(Some(outcome)),
+            _ => inner.driver_ended.then_some(None),
+        })
+    }
+
     /// A number for somebody who is going to [`Slot::poll_lost`], until [`Slot::forget`].
     pub(super) fn new_watcher(&self) -> Waiter {
-        let mut inner = self.inner();
-        let rest = inner.rest();
-        rest.watchers += 1;
-        Waiter::Watcher(rest.watchers)
+        let mut inner = lock(&self.inner);
+        let others = inner.others();
+        others.watchers += 1;
+        Waiter::Watcher(others.watchers)
     }
 
     pub(super) fn poll_lost(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<LossCause> {
@@ -202,7 +236,7 @@ impl Slot {
         cx: &Context<'_>,
     ) -> Poll<Result<Instant, ExtendError>> {
         self.poll(Waiter::Extension(id), cx, |inner| {
-            let extended = &mut inner.rest().extended;
+            let extended = &mut inner.others().extended;
             let place = extended.iter().position(|(other, result)| *other == id && result.is_some());
             place
                 .and_then(|place| extended.swap_remove(place).1)
@@ -211,23 +245,23 @@ impl Slot {
     }
 
     pub(super) fn loss(&self) -> Option<LossCause> {
-        self.inner().loss
+        lock(&self.inner).loss
     }
 
     /// Somebody waits for this extension.
     pub(super) fn expect_extension(&self, id: ExtensionId) {
-        self.inner().rest().extended.push((id, None));
+        lock(&self.inner).others().extended.push((id, None));
     }
 
     /// Forgets an extension that nobody waits for any more.
     pub(super) fn forget_extension(&self, id: ExtensionId) {
-        self.inner().rest().extended.retain(|(other, _)| *other != id);
+        lock(&self.inner).others().extended.retain(|(other, _)| *other != id);
         self.forget(Waiter::Extension(id));
     }
 
     /// Somebody waits no more.
     pub(super) fn forget(&self, waiter: Waiter) {
-        let forgotten = self.inner().stop_waiting(waiter);
+        let forgotten = lock(&self.inner).stop_waiting(waiter);
         // Not under the mutex: a waker may be the last thing that keeps a task, and the task a guard.
         drop(forgotten);
     }
@@ -238,7 +272,7 @@ impl Slot {
         cx: &Context<'_>,
         look: impl FnOnce(&mut Inner) -> Option<T>,
     ) -> Poll<T> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         if let Some(outcome) = look(&mut inner) {
             return Poll::Ready(outcome);
         }
@@ -285,7 +319,7 @@ mod tests {
                 slot.forget(watcher);
             }
         }
-        assert_eq!(slot.inner().rest().waiting.len(), 1);
+        assert_eq!(lock(&slot.inner).others().waiting.len(), 1);
 
         let mut woken = Woken::default();
         slot.end(LossCause::Released, &mut woken);

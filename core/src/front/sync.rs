@@ -1,6 +1,9 @@
-//! Mutexes and atomics of the front: the standard library's, or loom's where loom checks what is built on them.
+//! What the front's threads share: mutexes and atomics (the standard library's, or loom's where
+//! loom checks what is built on them), and how wakers are called, which belong to others.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
+use std::task::Waker;
 
 #[cfg(all(test, loom))]
 pub(super) use self::explored::TryMutex;
@@ -18,6 +21,36 @@ pub(super) use std::sync::{Mutex, MutexGuard};
 /// Locks a mutex, poisoned or not: what runs under the front's mutexes leaves them valid at every point.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakers to be called once no mutex is held.
+#[derive(Default)]
+#[must_use = "no waiter is woken until `wake` is called"]
+pub(super) struct Woken(Vec<Waker>);
+
+impl Woken {
+    pub(super) fn extend(&mut self, wakers: impl IntoIterator<Item = Waker>) {
+        self.0.extend(wakers);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn wake(self) {
+        for waker in self.0 {
+            contain(|| waker.wake());
+        }
+    }
+}
+
+/// Calls code of others, a waker or a subscriber, and ends its panic here. The calling thread
+/// carries out for many callers, who must not pay for it; the panic hook has reported it by then.
+pub(super) fn contain(call: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        // Dropping the payload would be one more call of that code.
+        std::mem::forget(payload);
+    }
 }
 
 #[cfg(not(all(test, loom)))]

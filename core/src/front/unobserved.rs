@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::host::Host;
+use crate::lock::Lock;
 use crate::machine::Machine;
-use crate::protocol::{Acquire, AcquireError, Event, LockId, Resource};
+use crate::protocol::{Acquire, AcquireError, Event, Quorum, Targets};
 
 pub(super) struct Subject;
 
@@ -13,7 +14,7 @@ impl Subject {
         Self
     }
 
-    pub(super) fn of(_: &Resource) -> Self {
+    pub(super) fn of(_: &Targets) -> Self {
         Self
     }
 }
@@ -25,15 +26,17 @@ impl Acquisition {
         Self
     }
 
-    pub(super) fn granted(&mut self, _: &Grant) {}
+    pub(super) fn granted(&mut self, _: &GrantFields) {}
+
+    pub(super) fn reentered(&mut self) {}
 
     pub(super) fn refused(&mut self, _: &AcquireError) {}
 }
 
-pub(super) struct Grant;
+pub(super) struct GrantFields;
 
-impl Grant {
-    pub(super) fn of<E>(_: &Machine<E>, _: LockId, _: Duration) -> Self {
+impl GrantFields {
+    pub(super) fn of(_: &Lock, _: Quorum, _: Duration) -> Self {
         Self
     }
 }
@@ -46,13 +49,10 @@ impl Told {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Notices;
 
 impl Notices {
-    pub(super) fn gather() -> Self {
-        Self
-    }
-
     pub(super) fn event(&mut self, _: &Subject, _: &Event) {}
 
     pub(super) fn masters<E>(&mut self, _: &Machine<E>, _: &mut Told) {}

@@ -14,16 +14,17 @@ mod sought;
 pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::lock::Order;
-pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Ticket};
-use crate::protocol::{ConfigBuilder, LockId, Resource, Resumption};
+pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
+use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets};
 use crate::time::Instant;
 pub use crate::wire::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+    ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
+    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE,
+    RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
 };
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.
-pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Resource, Resumption, Instant)) {
+pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
     port.each_guard(look);
 }
 

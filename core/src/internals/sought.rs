@@ -114,6 +114,11 @@ impl Sought {
         self.lock.extend(ExtensionId::numbered(number), ttl, &mut around.effects(now))
     }
 
+    /// The caller shares with readers from now on what it locks exclusively: whether it is held.
+    pub fn downgrade<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> bool {
+        self.lock.downgrade(&mut around.effects(now))
+    }
+
     /// The caller releases it.
     pub fn release<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) {
         self.lock.release(&mut around.effects(now));

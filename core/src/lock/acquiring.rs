@@ -8,6 +8,10 @@ use super::{NOTICE, Next};
 use crate::protocol::{Action, Answer, Cause, Decision, MasterId, MasterSet, Request, Vote, Votes};
 use crate::time::Instant;
 
+/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A shorter one (larger n) is below some round trips: the
+/// others are asked too early and split the votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
+pub(crate) const HEAD_START: u32 = 16;
+
 /// How an attempt is made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attempt {
@@ -20,6 +24,10 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed: its votes were split, and that is
     /// being settled.
     pub(crate) settles: bool,
+    /// Whether what is to be written is shared, so that a mark is to keep new readers out.
+    pub(crate) wishes: bool,
+    /// Whether what is to be read is read although somebody waits to write it.
+    pub(crate) insists: bool,
 }
 
 /// A round of acquisitions whose decision is open.
@@ -38,6 +46,8 @@ pub(super) struct Trying {
     yields: bool,
     /// Whether a refusal is to say who holds the key.
     watches: bool,
+    /// Whether those that wait to write are passed over.
+    insists: bool,
 }
 
 impl Trying {
@@ -53,17 +63,27 @@ impl Trying {
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             yields: attempt.settles || cx.base.may_try_again(),
             watches: attempt.is_wary && cx.base.may_try_again(),
+            insists: attempt.insists,
         };
-        trying.ask(cx.keys.reached, cx);
+        match attempt.first {
+            Some((first, _)) if cx.keys.seating.is_some() => {
+                cx.take_seat(first, trying.round, trying.watches)
+            }
+            _ => trying.ask(cx.keys.reached, cx),
+        }
         trying
     }
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
-        cx.effects.order(masters, Request { watch: self.watches, ..request });
+        let request = Request { watch: self.watches, insists: self.insists, ..request };
+        cx.effects.order(masters, request);
     }
 
     fn ask_the_rest(&mut self, cx: &mut Context<'_, '_>) {
+        if cx.keys.seating.as_ref().is_some_and(|seating| seating.chosen().is_none()) {
+            return self.ask_another_to_assign(cx);
+        }
         self.rest_at = None;
         let mut rest = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(self.votes.len()).zip(self.votes.iter()) {
@@ -75,7 +95,22 @@ impl Trying {
         self.ask(rest, cx);
     }
 
+    /// No seat is chosen yet: the next master assigns one.
+    fn ask_another_to_assign(&mut self, cx: &mut Context<'_, '_>) {
+        let now = cx.effects.now;
+        let mut masters = cx.effects.first_masters(&cx.base.targets);
+        let fresh = |master: &MasterId| {
+            !cx.keys.reached.contains(*master) && self.votes.get(master.index()) == Some(&Vote::Outstanding)
+        };
+        let next = masters.find(fresh).or_else(|| MasterId::all(self.votes.len()).find(fresh));
+        self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
+        if let Some(master) = next {
+            cx.take_seat(master, self.round, self.watches);
+        }
+    }
+
     pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
+        let Some(answer) = cx.seated(master, self.round, answer, self.watches) else { return Next::Stay };
         // Of a master that has counted it is the answer to a raise, which sets no key.
         let has_counted = self.numbers.has_counted(master);
         if !has_counted {
@@ -97,7 +132,9 @@ impl Trying {
             return Next::RoundLost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
-            if vote.is_refusal() && self.yields {
+            // Another master that was to assign a permit may yet do so: that is to be taken back.
+            let is_alone = cx.keys.reached.without(MasterSet::only(master)).is_empty();
+            if vote.is_refusal() && self.yields && is_alone {
                 return Next::Refused(Refused {
                     round: self.round,
                     since: self.since,
@@ -158,6 +195,7 @@ impl Trying {
     /// `last` is the answer that decided it.
     fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
         let votes = self.votes.take();
+        cx.base.skip_seat(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
         // A master that has said who holds the key has not set ours, and has nothing more to say.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
             if matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {

@@ -49,6 +49,20 @@ impl Lock {
         }
     }
 
+    /// Shares with readers what is locked exclusively, from now on: whether it is held.
+    ///
+    /// Masters keep writers out by the token as by the entry that it becomes, so that the lock is as valid as it was, whatever they answer. It
+    /// must be local first: masters that have shared it already admit readers.
+    pub(crate) fn downgrade(&mut self, effects: &mut Effects<'_>) -> bool {
+        let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return false };
+        if !base.targets.is_shared() {
+            base.targets = base.targets.downgraded();
+            keys.change_form(base);
+            held.extend_anew(&mut Context { base, keys, effects });
+        }
+        true
+    }
+
     /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None` if it is not held any more.
     pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
         let resumption = self.resumption();

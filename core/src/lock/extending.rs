@@ -204,6 +204,20 @@ impl Held {
         }
     }
 
+    /// The claim has another form: what masters say of the earlier one means nothing any more. Extensions that callers wait for are asked
+    /// for again, or else one as in renewal.
+    pub(super) fn extend_anew(&mut self, cx: &mut Context<'_, '_>) {
+        let under_way = std::mem::take(&mut self.extensions).into_iter();
+        for extension in under_way.filter(|extension| extension.stage == Stage::Open) {
+            if extension.caller.is_some() {
+                self.start_extension(extension.caller, extension.ttl, cx);
+            }
+        }
+        if self.extensions.is_empty() {
+            self.start_extension(None, cx.base.ttl, cx);
+        }
+    }
+
     /// Tells callers that still wait for an extension that there is nothing left to extend.
     pub(super) fn end_extensions(&self, cause: LossCause, cx: &mut Context<'_, '_>) {
         let open = self.extensions.iter().filter(|extension| extension.stage == Stage::Open);

@@ -15,7 +15,7 @@ pub(super) struct Held {
     round: u32,
     /// The round in which keys are put back.
     pub(super) healing_round: u32,
-    since: Instant,
+    pub(super) since: Instant,
     /// What the masters said in that round; nothing any more once it has been extended and nobody can ask for it.
     pub(super) votes: Vec<Vote>,
     /// Masters that have granted it, by what they said in that round.
@@ -91,6 +91,7 @@ impl Held {
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
+        let Some(answer) = cx.seated(master, self.round, answer, false) else { return };
         let vote = answer.vote();
         if let Some(place) = self.votes.get_mut(master.index()) {
             *place = vote;

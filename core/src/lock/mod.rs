@@ -28,15 +28,17 @@ mod extending;
 mod fencing;
 mod healing;
 mod holding;
+mod keeping;
 mod releasing;
 mod resuming;
+mod seating;
 mod seeking;
 mod shared;
 
 use std::time::Duration;
 
-pub(crate) use self::acquiring::Attempt;
 use self::acquiring::Trying;
+pub(crate) use self::acquiring::{Attempt, HEAD_START};
 use self::clearing::Clearing;
 pub(crate) use self::clearing::{LostRound, Refused};
 pub(crate) use self::effects::Effects;
@@ -47,8 +49,8 @@ use self::resuming::Resuming;
 pub(crate) use self::shared::Grant;
 use self::shared::{Base, Context, Keys};
 use crate::protocol::{
-    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resource, Resumption,
-    Token,
+    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resumption, Targets,
+    Token, Ttl,
 };
 use crate::time::Instant;
 
@@ -158,20 +160,37 @@ impl Lock {
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
-    /// Releases a lock that another locker was granted.
-    pub(crate) fn released(id: LockId, resource: &Resource, token: Token, effects: &mut Effects<'_>) -> Self {
+    /// Releases a lock that another locker was granted. With a life its keys stay for that long.
+    pub(crate) fn released(
+        id: LockId,
+        targets: &Targets,
+        token: Token,
+        life: Option<Ttl>,
+        effects: &mut Effects<'_>,
+    ) -> Self {
         // Its keys may have been given any life.
-        let mut base = Base::of_token(id, resource, effects.config.longest_ttl());
+        let mut base = Base::of_token(id, targets, effects.config.longest_ttl());
         let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
         let mut cx = Context { base: &mut base, keys: &mut keys, effects };
-        let releasing = Releasing::begin(Vec::new(), &mut cx);
+        let releasing = match life {
+            Some(life) => Releasing::keeping(life, Vec::new(), &mut cx),
+            None => Releasing::begin(Vec::new(), &mut cx),
+        };
         Self { base, stage: Stage::Asked(keys, Phase::Releasing(releasing)) }
     }
 
     // Getters.
 
-    pub(crate) fn resource(&self) -> &Resource {
-        &self.base.resource
+    /// Which seat of a semaphore it has, once one is chosen.
+    pub(crate) fn seat(&self) -> Option<u16> {
+        match &self.stage {
+            Stage::Asked(keys, _) => keys.seating.as_ref()?.chosen(),
+            Stage::Queued | Stage::Told | Stage::Over => None,
+        }
+    }
+
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.base.targets
     }
 
     /// How it stands with the lock, as far as others need to know.
@@ -201,7 +220,12 @@ impl Lock {
         if let Phase::Held(held) = phase {
             held.unsettled.iter().for_each(|master| uncounted.insert(master));
         }
-        Some(Resumption { token: keys.token, fencing_token: keys.fence, uncounted })
+        Some(Resumption {
+            token: keys.token,
+            fencing_token: keys.fence,
+            uncounted,
+            of: self.base.targets.digest(),
+        })
     }
 
     pub(crate) fn attempts(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::Next;
 use super::shared::Context;
-use crate::protocol::{Action, Answer, MasterId, ReleaseOutcome, Vote, Votes};
+use crate::protocol::{Action, Answer, MasterId, ReleaseOutcome, Ttl, Vote, Votes};
 
 /// A round of releases whose answers the caller waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -16,7 +16,16 @@ impl Releasing {
     pub(super) fn begin(buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
-        cx.order(cx.keys.reached, round, Action::Release, cx.base.longest_ttl);
+        cx.order_back(cx.keys.reached, cx.request(Some(round), Action::Release, cx.base.longest_ttl));
+        Self { round, votes }
+    }
+
+    /// Lets go of the keys, which live on for this long.
+    pub(super) fn keeping(life: Ttl, buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
+        debug_assert!(cx.keys.can_keep(), "no script keeps several or shared resources");
+        let round = cx.base.next_round();
+        let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
+        cx.order(cx.keys.reached, round, Action::Keep, life);
         Self { round, votes }
     }
 

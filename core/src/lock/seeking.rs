@@ -1,8 +1,8 @@
 //! What a lock is told by the one that decides whether and when it asks: attempts, what comes behind a lost one, and the end without it.
 
-use super::acquiring::{Attempt, Trying};
+use super::acquiring::{Attempt, HEAD_START, Trying};
 use super::clearing::Clearing;
-use super::shared::{Context, Keys};
+use super::shared::{Base, Context, Keys};
 use super::{Effects, Lock, Phase, Stage, State};
 use crate::protocol::{AcquireError, Action, Ballot, EntropyFailed, Event, MasterSet, Request, Vote};
 
@@ -16,14 +16,24 @@ impl Lock {
         debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
         let base = &mut self.base;
+        if attempt.wishes && base.wish.is_none() && !base.targets.is_shared() {
+            base.wish = Some(effects.fresh_wish()?);
+        }
         if !attempt.is_repeated {
             base.attempts = base.attempts.saturating_add(1);
         }
         let all = MasterSet::all(effects.config.masters.len());
+        let attempt =
+            if base.targets.as_permit().is_some() { assigned(attempt, base, effects) } else { attempt };
         let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
         let trying = Trying::begin(attempt, &mut Context { base, keys: &mut keys, effects });
         self.stage = Stage::Asked(keys, Phase::Trying(trying));
         Ok(())
+    }
+
+    /// Whether its attempts mark what it waits to write.
+    pub(crate) fn has_wished(&self) -> bool {
+        self.base.wish.is_some()
     }
 
     /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
@@ -97,10 +107,19 @@ impl Lock {
     }
 }
 
+/// An attempt at a permit has one master assign the seat, also where no others are known.
+fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
+    let first = attempt.first.or_else(|| {
+        let first = effects.first_master(&base.targets)?;
+        Some((first, effects.now + effects.config.request_timeout / HEAD_START))
+    });
+    Attempt { first, ..attempt }
+}
+
 impl Context<'_, '_> {
     /// Has these masters delete the token, or say who holds the key.
     fn undo(&mut self, masters: MasterSet, round: u32, watch: bool) {
         let request = self.request(Some(round), Action::Undo, self.base.longest_ttl);
-        self.effects.order(masters, Request { watch, ..request });
+        self.order_back(masters, Request { watch, ..request });
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Effects;
+use super::seating::Seating;
 use crate::protocol::{
     Acquire, Action, Answer, Ballot, Claim, Fate, FencingToken, LockId, MasterId, MasterSet, Quorum, Request,
-    Resource, Ticket, Token, Ttl, Vote,
+    Targets, Ticket, Token, Ttl, Vote, Wish,
 };
 use crate::time::Instant;
 
@@ -14,7 +15,11 @@ use crate::time::Instant;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Base {
     pub(super) id: LockId,
-    pub(super) resource: Resource,
+    pub(super) targets: Targets,
+    /// The seat of a semaphore that the next attempt asks for first.
+    pub(super) seat_from: u16,
+    /// The name of the wait, once it has met those that share what it wants to write.
+    pub(super) wish: Option<Wish>,
     pub(super) ttl: Ttl,
     /// The longest life that any of its keys may have been given: a release that could not be sent is owed for that long.
     pub(super) longest_ttl: Ttl,
@@ -48,15 +53,17 @@ impl Base {
             renew_for: wanted.renew_for,
             is_fenced,
             heals: wanted.healing,
-            ..Self::of_token(id, &wanted.resource, wanted.ttl)
+            ..Self::of_token(id, &wanted.targets, wanted.ttl)
         }
     }
 
     /// Of a lock that is only released.
-    pub(super) fn of_token(id: LockId, resource: &Resource, ttl: Ttl) -> Self {
+    pub(super) fn of_token(id: LockId, targets: &Targets, ttl: Ttl) -> Self {
         Self {
             id,
-            resource: resource.clone(),
+            targets: targets.clone(),
+            seat_from: 0,
+            wish: None,
             ttl,
             longest_ttl: ttl,
             give_up_at: None,
@@ -81,7 +88,7 @@ impl Base {
 
     pub(super) fn ballot(&self, votes: Vec<Vote>, effects: &Effects<'_>) -> Ballot {
         Ballot {
-            resource: self.resource.clone(),
+            targets: self.targets.clone(),
             masters: Arc::clone(&effects.config.masters),
             votes,
             attempts: self.attempts,
@@ -95,6 +102,8 @@ impl Base {
 pub(super) struct Keys {
     pub(super) token: Token,
     claim: Claim,
+    /// Of a permit.
+    pub(super) seating: Option<Box<Seating>>,
     /// Masters that may hold the token, now or later.
     pub(super) reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
@@ -107,9 +116,19 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
+        let seating = base
+            .targets
+            .as_permit()
+            .map(|(name, of)| Box::new(Seating::new(name, of, base.seat_from, token, base.is_fenced)));
+        let claim = match &seating {
+            // None of its seats is chosen yet.
+            Some(_) => Claim::none(),
+            None => Claim::new(&base.targets, token, base.is_fenced, base.wish),
+        };
         Self {
             token,
-            claim: Claim::new(&base.resource, token, base.is_fenced),
+            claim,
+            seating,
             reached,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
@@ -117,10 +136,25 @@ impl Keys {
         }
     }
 
+    /// The seat is chosen.
+    pub(super) fn choose(&mut self, seat: Targets, fenced: bool) {
+        self.claim = Claim::new(&seat, self.token, fenced, None);
+    }
+
+    /// The same token claims something else.
+    pub(super) fn change_form(&mut self, base: &Base) {
+        self.claim = Claim::new(&base.targets, self.token, base.is_fenced, None);
+    }
+
     /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
     /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
+    }
+
+    /// Whether the claim is one that a release can keep for a while.
+    pub(super) fn can_keep(&self) -> bool {
+        self.claim.as_all().is_none()
     }
 
     /// Keeps account of where the token may be, and of where it must not be counted.
@@ -148,7 +182,15 @@ impl Context<'_, '_> {
     /// A request in this round; `None` for one whose answer nobody waits for.
     pub(super) fn request(&self, round: Option<u32>, action: Action, ttl: Ttl) -> Request {
         let ticket = round.map(|round| Ticket { lock: self.base.id, round });
-        Request { ticket, action, claim: self.keys.claim.clone(), ttl, fence: None, watch: false }
+        Request {
+            ticket,
+            action,
+            claim: self.keys.claim.clone(),
+            ttl,
+            fence: None,
+            watch: false,
+            insists: false,
+        }
     }
 
     pub(super) fn order(&mut self, to: MasterSet, round: u32, action: Action, ttl: Ttl) {
@@ -172,7 +214,7 @@ impl Context<'_, '_> {
     /// Releases the token everywhere, without waiting for what the masters say.
     pub(super) fn clear_all(&mut self) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
-        self.effects.order(self.keys.reached, request);
+        self.order_back(self.keys.reached, request);
     }
 
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {

@@ -5,11 +5,11 @@ use super::slot::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
-    Acquire, AcquireError, BootstrapError, Entropy, ExtendError, ExtensionId, LockId, LossCause, Resource,
-    Resumption, Token, TooManyLocks, Ttl,
+    Acquire, AcquireError, BootstrapError, ConfigError, Entropy, ExtendError, ExtensionId, LockId, LossCause,
+    Resumption, Targets, Token, TooManyLocks, Ttl,
 };
 use crate::time::Instant;
-use crate::waiting::Entry;
+use crate::waiting::{Bid, Entry};
 
 impl<E: Entropy> Machine<E> {
     /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired).
@@ -22,6 +22,13 @@ impl<E: Entropy> Machine<E> {
     /// Nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
+        // A permit is resumed as its seat.
+        let is_as_handed = |resumption: Resumption| {
+            resumption.of == wanted.targets.digest() && wanted.targets.as_permit().is_none()
+        };
+        if wanted.resumption.is_some_and(|resumption| !is_as_handed(resumption)) {
+            return Err(ConfigError::ResumedAsAnother.into());
+        }
         self.check_room()?;
         let id = self.locks.next_id();
         let (lock, place) = self.enter(id, wanted, now)?;
@@ -41,6 +48,7 @@ impl<E: Entropy> Machine<E> {
         let locks = &self.locks;
         let is_held = |id| locks.get(id).is_some_and(Slot::is_held);
         let entry = self.contenders.enter(wanted, id, is_held, &mut self.jitter, now);
+        let lets_pass = self.contenders.lets_pass(&wanted.targets);
         let effects = &mut effects!(self, now);
         let place = match entry {
             Entry::Outside => {
@@ -48,18 +56,18 @@ impl<E: Entropy> Machine<E> {
                 Place::Outside(None)
             }
             Entry::Front(start) => {
-                let bid = (!start.is_plain()).then(|| self.contenders.bid_mut(&wanted.resource)).flatten();
-                let (begun, next_attempt) = match bid {
-                    Some(bid) => (bid.begin(start, &mut lock, effects), bid.next_attempt()),
-                    None => (lock.attempt(Attempt::default(), effects), None),
+                let mut bid = Bid::for_start(start, lets_pass, now);
+                let begun = match &mut bid {
+                    Some(bid) => bid.begin(start, &mut lock, effects),
+                    None => lock.attempt(Attempt::default(), effects),
                 };
                 if let Err(error) = begun {
-                    self.contenders.leave_front(&wanted.resource);
+                    self.contenders.leave_front(&wanted.targets, id);
                     return Err(error.into());
                 }
-                Place::Front { next_attempt }
+                Place::Front(bid)
             }
-            Entry::Behind(place) => Place::Behind(place),
+            Entry::Behind(places) => Place::Behind(places),
             Entry::Refused { others } => {
                 lock.give_up_behind(others, effects);
                 Place::Gone
@@ -117,6 +125,20 @@ impl<E: Entropy> Machine<E> {
         self.settle(now);
     }
 
+    /// Shares with readers what a held lock locks exclusively, from now on: whether it is held. Its token and number stay, and it is extended
+    /// by its TTL.
+    pub fn downgrade(&mut self, lock: LockId, now: Instant) -> bool {
+        let done = self.with_lock(lock, now, |lock, effects| {
+            lock.look_at_clock(effects);
+            lock.downgrade(effects)
+        });
+        if done == Some(true) {
+            self.shares(lock, now);
+        }
+        self.settle(now);
+        done == Some(true)
+    }
+
     /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
     /// is not held any more.
     pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
@@ -135,13 +157,13 @@ impl<E: Entropy> Machine<E> {
     /// [`TooManyLocks`], and nothing was sent.
     pub fn release_token(
         &mut self,
-        resource: &Resource,
+        targets: &Targets,
         token: Token,
         now: Instant,
     ) -> Result<LockId, TooManyLocks> {
         self.check_room()?;
         let id = self.locks.next_id();
-        let lock = Lock::released(id, resource, token, &mut effects!(self, now));
+        let lock = Lock::released(id, targets, token, None, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
         self.changed(id, false);
         self.settle(now);
@@ -166,7 +188,7 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    fn check_room(&self) -> Result<(), TooManyLocks> {
+    pub(super) fn check_room(&self) -> Result<(), TooManyLocks> {
         let limit = self.config.max_locks;
         if self.locks.len() >= limit { Err(TooManyLocks { limit }) } else { Ok(()) }
     }

@@ -1,26 +1,31 @@
 //! What a lock is told, and what its contender makes of how the lock answers.
 
-use super::Machine;
-use super::slab::Slab;
-use super::slot::{Place, Slot, Task};
-use crate::connection::News;
-use crate::lock::{Attempt, Effects, Grant, Lock, Report, State};
-use crate::protocol::{Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Resource, Tally, Vote};
-use crate::time::Instant;
-use crate::waiting::{self, Begin, Bid, Contenders};
+use std::cell::RefCell;
 
-/// A lock in front of its queue has let go.
-#[derive(Clone, Debug)]
-pub(super) struct LetGo {
-    resource: Resource,
-    /// Of what, if it was granted.
-    grant: Option<Grant>,
-}
+use super::Machine;
+use super::slot::{Place, Slot, Task};
+use super::table::Slab;
+use crate::connection::News;
+use crate::lock::{Attempt, Effects, Lock, Report, State};
+use crate::protocol::{
+    Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Mode, Resource, Tally, Targets, Vote,
+};
+use crate::time::Instant;
+use crate::waiting::{self, Begin, Bid, Contenders, Front, LetGo, Next};
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
-        if let Some(Slot { task: Task::Bootstrap(bootstrap), .. }) = self.locks.get_mut(id) {
-            return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+        match self.locks.get_mut(id).map(|slot| &mut slot.task) {
+            Some(Task::Lock(_)) | None => {}
+            Some(Task::Bootstrap(bootstrap)) => {
+                return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+            }
+            Some(Task::Inquiry(inquiry)) => {
+                return inquiry.answer(master, answer, &mut effects!(self, now));
+            }
+            Some(Task::Clearance(clearance)) => {
+                return clearance.answer(master, answer, &mut effects!(self, now));
+            }
         }
         self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }
@@ -52,10 +57,8 @@ impl<E: Entropy> Machine<E> {
         let effects = &mut effects!(self, now);
         let report = input(lock, effects);
         if !matches!(report, Report::Nothing) {
-            if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
+            if let Some(bid) = bid_of(place, &self.contenders, lock.targets()) {
                 bid.hear(report, lock, effects);
-                let next = bid.next_attempt();
-                plan(place, next);
             }
         }
         self.changed(id, was_held);
@@ -70,10 +73,8 @@ impl<E: Entropy> Machine<E> {
     ) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let was_held = lock.state() == State::Held;
-        if let Some(bid) = bid_of(place, &mut self.contenders, lock.resource()) {
+        if let Some(bid) = bid_of(place, &self.contenders, lock.targets()) {
             change(bid, lock, &mut effects!(self, now));
-            let next = bid.next_attempt();
-            plan(place, next);
         }
         self.changed(id, was_held);
     }
@@ -88,8 +89,8 @@ impl<E: Entropy> Machine<E> {
             (true, false) => self.held -= 1,
             _ => {}
         }
-        let has_left = match slot.place {
-            Place::Front { .. } | Place::Outside(_) => state >= State::LetGo,
+        let has_left = match &slot.place {
+            Place::Front(_) | Place::Outside(_) => state >= State::LetGo,
             Place::Behind(_) => state != State::Queued,
             Place::Gone => state == State::Over,
         };
@@ -103,12 +104,18 @@ impl<E: Entropy> Machine<E> {
     /// A lock wants nothing more from its contender, nor from the timers.
     fn leave(&mut self, id: LockId) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
-        let (resource, is_over) = (lock.resource().clone(), lock.state() == State::Over);
+        let (targets, is_over) = (lock.targets().clone(), lock.state() == State::Over);
         match std::mem::replace(place, Place::Gone) {
-            Place::Front { .. } => self.freed.push_back(LetGo { resource, grant: lock.grant() }),
-            Place::Behind(place) => {
+            Place::Front(bid) => {
+                let grant = lock.grant();
+                self.freed.push_back(LetGo { id, targets, grant, bid });
+            }
+            Place::Behind(places) => {
                 let locks = &mut self.locks;
-                self.contenders.leave(&resource, place, |id, place| move_to(locks, id, place));
+                let moved = |resource: &Resource, id, place| move_to(locks, resource, id, Some(place));
+                if self.contenders.leave(&targets, &places, moved) {
+                    self.freed.push_back(LetGo { id, targets, grant: None, bid: None });
+                }
             }
             Place::Outside(_) | Place::Gone => {}
         }
@@ -128,45 +135,105 @@ impl<E: Entropy> Machine<E> {
     pub(super) fn fired(&mut self, id: LockId, now: Instant) {
         let Some(slot) = self.locks.get(id) else { return };
         let is_due = slot.deadline().is_some_and(|deadline| deadline <= now);
-        match slot.place {
-            Place::Behind(place) if is_due => self.give_up_behind(id, place, now),
+        match &slot.place {
+            Place::Behind(_) if is_due => self.give_up_behind(id, now),
             _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(effects)),
-            _ => self.changed(id, slot.is_held()),
+            _ => {
+                let is_held = slot.is_held();
+                self.changed(id, is_held);
+            }
         }
     }
 
-    /// The lock in front has let go: the next one comes there.
-    pub(super) fn advance(&mut self, freed: &LetGo, now: Instant) {
-        let locks = &mut self.locks;
-        let moved = |id, place| move_to(locks, id, place);
-        let next = self.contenders.advance(&freed.resource, freed.grant, moved, &mut self.jitter, now);
-        let Some((id, begin)) = next else { return };
-        if let Some(slot) = self.locks.get_mut(id) {
-            slot.place = Place::Front { next_attempt: None };
+    /// A lock has let go: those behind it come to the front.
+    pub(super) fn advance(&mut self, mut let_go: LetGo, now: Instant) {
+        let targets = let_go.targets.clone();
+        for (resource, _) in targets.queues() {
+            self.contenders.let_go(resource, &let_go, now);
+            self.admit(resource, &mut let_go, now);
         }
-        match begin {
-            Begin::GoOn => self.contend(id, now, |bid, lock, effects| bid.plan_next_attempt(lock, effects)),
-            Begin::Start(start) if start.is_plain() => {
-                self.with_lock(id, now, |lock, effects| {
-                    let begun = lock.attempt(Attempt::default(), effects);
-                    tell_failure(begun, lock, effects);
-                });
+    }
+
+    /// Those that there is room for come to the front of a resource.
+    fn admit(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) {
+        while let Some(next) = self.next(resource, let_go, now) {
+            if self.comes_to_front(resource, next.id) {
+                self.begin(next.id, next.begin, now);
             }
-            Begin::Start(start) => self.contend(id, now, |bid, lock, effects| {
+            if !next.may_follow {
+                break;
+            }
+        }
+    }
+
+    /// A lock in front shares its resources from now on.
+    pub(super) fn shares(&mut self, id: LockId, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), place: Place::Front(_), .. }) = self.locks.get(id) else {
+            return;
+        };
+        let targets = lock.targets().clone();
+        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
+        for (resource, _) in targets.queues() {
+            self.contenders.share(resource, id);
+            self.admit(resource, &mut nothing, now);
+        }
+    }
+
+    fn next(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) -> Option<Next> {
+        let locks = RefCell::new(&mut self.locks);
+        let is = |id| mode_of(&locks.borrow(), resource, id);
+        let moved = |id, place| move_to(&mut locks.borrow_mut(), resource, id, Some(place));
+        self.contenders.next(resource, let_go, is, moved, &mut self.jitter, now)
+    }
+
+    /// A lock is in front for one of its targets: whether it is for all of them.
+    fn comes_to_front(&mut self, resource: &Resource, id: LockId) -> bool {
+        move_to(&mut self.locks, resource, id, None);
+        let Some(slot) = self.locks.get_mut(id) else { return false };
+        let is_behind = matches!(&slot.place, Place::Behind(places) if places.is_behind());
+        if !is_behind {
+            slot.place = Place::Front(None);
+        }
+        !is_behind
+    }
+
+    /// A lock has come to the front of all its queues.
+    fn begin(&mut self, id: LockId, begin: Begin, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
+        let targets = lock.targets();
+        let start = match begin {
+            Begin::GoOn(bid) => {
+                *place = Place::Front(Some(bid));
+                return self.contend(id, now, |bid, lock, effects| bid.plan_next_attempt(lock, effects));
+            }
+            Begin::Start(start) if targets.only().is_some() => start,
+            Begin::Start(_) => self.contenders.start(targets, now),
+        };
+        *place = Place::Front(Bid::for_start(start, self.contenders.lets_pass(targets), now));
+        if start.is_plain() {
+            self.with_lock(id, now, |lock, effects| {
+                let begun = lock.attempt(Attempt::default(), effects);
+                tell_failure(begun, lock, effects);
+            });
+        } else {
+            self.contend(id, now, |bid, lock, effects| {
                 let begun = bid.begin(start, lock, effects);
                 tell_failure(begun, lock, effects);
-            }),
+            });
         }
     }
 
     /// A lock behind others has waited for as long as its caller wants.
-    fn give_up_behind(&mut self, id: LockId, place: waiting::Place, now: Instant) {
-        let Some(resource) = self.lock(id).map(Lock::resource) else { return };
-        let others = self.contenders.ahead_of(resource, place);
-        let front = self.contenders.front(resource.key()).and_then(|front| self.lock(front));
-        let bid = self.contenders.bid(resource.key());
-        let votes =
-            bid.filter(|_| front.is_none_or(|front| front.state() != State::Held)).and_then(Bid::last_votes);
+    fn give_up_behind(&mut self, id: LockId, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places), .. }) = self.locks.get(id)
+        else {
+            return;
+        };
+        let others = self.contenders.ahead_of(lock.targets(), places);
+        let resource = self.contenders.behind_at(lock.targets(), places);
+        let front = resource.and_then(|resource| self.contenders.front(resource.key()));
+        let front = front.and_then(|front| self.locks.get(front.locks().next()?));
+        let votes = front.filter(|front| !front.is_held()).and_then(Slot::bid).and_then(Bid::last_votes);
         // What one master said alone decides nothing.
         let quorum = self.config.quorum;
         let is_decided = |votes: &&[Vote]| {
@@ -180,21 +247,35 @@ impl<E: Entropy> Machine<E> {
         });
     }
 
-    /// News of a key goes to the contender that it concerns.
+    /// News of a key goes to the bids that it concerns.
     pub(super) fn tell(&mut self, master: MasterId, news: &News, now: Instant) {
         match news {
             News::Changed(key) | News::ChangedByUs(key) => {
                 let by_us = matches!(news, News::ChangedByUs(_));
-                if self.contenders.bid(key).is_some() {
-                    if let Some(front) = self.contenders.front(key) {
-                        self.contend(front, now, |bid, lock, effects| {
-                            bid.changed(master, by_us, lock, effects);
-                        });
+                let seats = Resource::seats_of(key);
+                let key = seats.as_deref().or_else(|| Resource::of_want_key(key)).unwrap_or(key);
+                let change = |bid: &mut Bid, lock: &mut Lock, effects: &mut Effects<'_>| {
+                    bid.changed(master, by_us, lock, effects);
+                };
+                match self.contenders.front(key) {
+                    Some(&Front::One(id)) if self.has_bid(id) => self.contend(id, now, change),
+                    Some(front @ Front::Sharers(_)) => {
+                        let sharers: Vec<_> = front.locks().filter(|id| self.has_bid(*id)).collect();
+                        sharers.into_iter().for_each(|id| self.contend(id, now, change));
                     }
+                    _ => {}
                 }
             }
             News::AllChanged | News::Deaf => {
-                for id in self.contenders.bidders() {
+                // Each once: a lock of several targets is found with the first of them.
+                let is_first = |resource: &Resource, id| {
+                    let first = self.lock(id).and_then(|lock| lock.targets().queues().next());
+                    first.is_some_and(|(first, _)| first == resource)
+                };
+                let all = self.contenders.all_in_front();
+                let bidders = all.filter(|(resource, id)| is_first(resource, *id) && self.has_bid(*id));
+                let bidders: Vec<_> = bidders.map(|(_, id)| id).collect();
+                for id in bidders {
                     self.contend(id, now, |bid, lock, effects| match news {
                         News::Deaf => bid.deaf(master, lock, effects),
                         _ => bid.changed(master, false, lock, effects),
@@ -203,27 +284,23 @@ impl<E: Entropy> Machine<E> {
             }
         }
     }
+
+    fn has_bid(&self, id: LockId) -> bool {
+        self.locks.get(id).is_some_and(|slot| slot.bid().is_some())
+    }
 }
 
 /// The bid for a lock, which begins with this if there was none.
-fn bid_of<'a>(
-    place: &'a mut Place,
-    contenders: &'a mut Contenders,
-    resource: &Resource,
-) -> Option<&'a mut Bid> {
+fn bid_of<'a>(place: &'a mut Place, contenders: &Contenders, targets: &Targets) -> Option<&'a mut Bid> {
     match place {
         Place::Outside(bid) => Some(bid.get_or_insert_default()),
-        Place::Front { .. } => contenders.bid_mut(resource),
+        Place::Front(bid) => {
+            Some(bid.get_or_insert_with(|| Box::new(Bid::of_asking(contenders.lets_pass(targets)))))
+        }
         Place::Behind(_) | Place::Gone => {
             debug_assert!(false, "a lock that nobody asked for anything reports");
             None
         }
-    }
-}
-
-fn plan(place: &mut Place, at: Option<Instant>) {
-    if let Place::Front { next_attempt } = place {
-        *next_attempt = at;
     }
 }
 
@@ -233,9 +310,18 @@ fn tell_failure(begun: Result<(), EntropyFailed>, lock: &mut Lock, effects: &mut
     }
 }
 
-/// The queue has given a waiter another place.
-fn move_to(locks: &mut Slab<Slot>, id: LockId, place: waiting::Place) {
-    if let Some(slot) = locks.get_mut(id) {
-        slot.place = Place::Behind(place);
+/// How a lock wants a resource.
+fn mode_of(locks: &Slab<Slot>, resource: &Resource, id: LockId) -> Mode {
+    let lock = locks.get(id).and_then(|slot| slot.task.as_lock());
+    let mode = lock.and_then(|lock| lock.targets().queues().find(|(queue, _)| *queue == resource));
+    mode.map_or(Mode::Exclusive, |(_, mode)| mode.clone())
+}
+
+/// The queue for one of its targets has given a waiter another place; `None` if it is in front there.
+fn move_to(locks: &mut Slab<Slot>, resource: &Resource, id: LockId, to: Option<waiting::Place>) {
+    if let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places), .. }) = locks.get_mut(id) {
+        if let Some(target) = lock.targets().queues().position(|(queue, _)| queue == resource) {
+            places.set(target, to);
+        }
     }
 }

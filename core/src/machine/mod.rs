@@ -20,13 +20,14 @@ macro_rules! effects {
     };
 }
 
+mod asking;
 mod commands;
+mod keeping;
 mod locks;
 mod output;
 mod routing;
-mod slab;
 mod slot;
-mod timers;
+mod table;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -34,20 +35,20 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+pub use keeping::KeepError;
+pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
-use self::locks::LetGo;
-use self::slab::Slab;
 use self::slot::Slot;
-use self::timers::Timers;
+use self::table::{Slab, Timers};
 use crate::connection::{Answers, Connection, Wording};
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "internals")]
-use crate::protocol::Resource;
+use crate::protocol::Targets;
 use crate::protocol::{Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
 use crate::time::Instant;
-use crate::waiting::Contenders;
+use crate::waiting::{Contenders, LetGo};
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.
 ///
@@ -56,8 +57,10 @@ use crate::waiting::Contenders;
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
 ///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
-///   [`release`](Self::release), [`release_token`](Self::release_token), [`cancel`](Self::cancel),
-///   [`bootstrap`](Self::bootstrap).
+///   [`release`](Self::release), [`release_after`](Self::release_after),
+///   [`release_token`](Self::release_token), [`cancel`](Self::cancel),
+///   [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
+///   [`force_release`](Self::force_release).
 /// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
@@ -88,6 +91,8 @@ pub struct Machine<E> {
     ranks: Vec<Option<u64>>,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
+    /// When the driver last began to write, if it tells that.
+    written_at: Option<Instant>,
     /// The bytes that the last [`Output::Write`] showed.
     shown: BytesMut,
 }
@@ -140,6 +145,7 @@ impl<E: Entropy> Machine<E> {
             freed: VecDeque::new(),
             ranks: vec![None; masters],
             busy: VecDeque::new(),
+            written_at: None,
             shown: BytesMut::new(),
         };
         for master in MasterId::all(machine.connections.len()) {
@@ -183,11 +189,7 @@ impl<E: Entropy> Machine<E> {
     /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may come to it long after the commands says
     /// so, since answers are awaited from then on.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
-        for master in &self.busy {
-            let Some(link) = self.connections.get_mut(master.index()) else { continue };
-            link.connection.leaves(now);
-            link.deadline = link.connection.deadline();
-        }
+        self.written_at = Some(now);
     }
 
     /// The time is `now`, and everything has been received that sockets had at the instant `looked`: no later silence counts.
@@ -230,13 +232,19 @@ impl<E: Entropy> Machine<E> {
         &self.config
     }
 
-    fn lock(&self, id: LockId) -> Option<&Lock> {
+    /// A lock that is sought or held, or whose last event has yet to be taken.
+    pub(crate) fn lock(&self, id: LockId) -> Option<&Lock> {
         self.locks.get(id).and_then(|slot| slot.task.as_lock())
     }
 
     /// The token of a lock's present attempt, which is what its keys hold once it is granted; `None` before the first.
     pub fn token(&self, lock: LockId) -> Option<Token> {
         self.lock(lock).and_then(Lock::token)
+    }
+
+    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen.
+    pub fn seat(&self, lock: LockId) -> Option<u16> {
+        self.lock(lock).and_then(Lock::seat)
     }
 
     /// What others need to go on with a lock: its token, and its number if it was granted one.
@@ -246,8 +254,8 @@ impl<E: Entropy> Machine<E> {
 
     /// What a lock locks, with which token and number.
     #[cfg(feature = "internals")]
-    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Resource, Resumption)> {
-        self.lock(lock).and_then(|lock| Some((lock.resource(), lock.resumption()?)))
+    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Targets, Resumption)> {
+        self.lock(lock).and_then(|lock| Some((lock.targets(), lock.resumption()?)))
     }
 
     /// How each master stands, in the order of the configuration.
@@ -258,17 +266,6 @@ impl<E: Entropy> Machine<E> {
     /// Each master's connection, in the order of the configuration.
     pub(crate) fn connections(&self) -> impl Iterator<Item = (MasterId, &Connection)> {
         MasterId::all(self.connections.len()).zip(self.connections.iter().map(|link| &link.connection))
-    }
-
-    /// Attempts at a lock that have been made.
-    pub(crate) fn attempts(&self, lock: LockId) -> u32 {
-        self.lock(lock).map_or(0, Lock::attempts)
-    }
-
-    /// Votes for a lock that have come in the attempt that was granted.
-    #[cfg(feature = "tracing")]
-    pub(crate) fn votes_granted(&self, lock: LockId) -> usize {
-        self.lock(lock).map_or(0, Lock::votes_granted)
     }
 
     /// How many locks are held.

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::Machine;
-use crate::connection::{Connection, Task, Warning};
-use crate::protocol::{Cause, Entropy, Event, LockId, MasterId};
+use crate::connection::{Connection, Warning};
+use crate::protocol::{Cause, Event, LockId, MasterId};
 use crate::time::Instant;
 
 /// One thing that a driver is to do or to pass on.
 pub enum Output<'a> {
-    /// Open a connection to a master, then call [`Machine::connected`] or [`Machine::closed`] with the same generation.
+    /// Open a connection to a master, then call [`Machine::connected`](super::Machine::connected)
+    /// or [`Machine::closed`](super::Machine::closed) with the same generation.
     Connect {
         /// Whom to; its address is in the configuration.
         master: MasterId,
@@ -34,7 +34,8 @@ pub enum Output<'a> {
     },
     /// Something that a caller waits for.
     Event(Event),
-    /// That is all for now: call [`Machine::time_passed`] at this instant, if anything, unless something else comes first.
+    /// That is all for now: call [`Machine::time_passed`](super::Machine::time_passed) at this
+    /// instant, if anything, unless something else comes first.
     Wake(Option<Wake>),
 }
 
@@ -93,59 +94,5 @@ impl MasterState {
             (false, Some(cause)) => Self::Down(cause),
             (false, None) => Self::Opening,
         }
-    }
-}
-
-impl<E: Entropy> Machine<E> {
-    /// The next output. Drain it after every command and input, until it says [`Output::Wake`].
-    pub fn poll_output(&mut self) -> Output<'_> {
-        while let Some(&master) = self.busy.front() {
-            let link = self.connections.get_mut(master.index());
-            match link.and_then(|link| link.connection.next_task(&mut self.shown)) {
-                Some(Task::Write { generation }) => {
-                    return Output::Write { master, generation, bytes: &self.shown };
-                }
-                Some(Task::Close { generation }) => return Output::Close { master, generation },
-                Some(Task::Open { generation }) => return Output::Connect { master, generation },
-                None => {
-                    self.busy.pop_front();
-                    if let Some(link) = self.connections.get_mut(master.index()) {
-                        link.is_busy = false;
-                    }
-                }
-            }
-        }
-        let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
-        if event.is_last() {
-            self.forget(event.lock());
-        }
-        Output::Event(event)
-    }
-
-    fn next_wake(&mut self) -> Option<Wake> {
-        let masters = MasterId::all(self.connections.len()).zip(&self.connections);
-        let masters = masters.filter_map(|(master, link)| Some((link.deadline?, WakeReason::Master(master))));
-        let master = masters.min_by_key(|(at, _)| *at);
-        let lock = self.next_lock().map(|(at, lock)| (at, WakeReason::Lock(lock)));
-        let (at, reason) = master.into_iter().chain(lock).min_by_key(|(at, _)| *at)?;
-        Some(Wake { at, reason })
-    }
-
-    /// Looks past the entries whose locks have gone or have moved their deadlines.
-    fn next_lock(&mut self) -> Option<(Instant, LockId)> {
-        while let Some((at, lock)) = self.timers.first() {
-            let Some(slot) = self.locks.get_mut(lock).filter(|slot| slot.armed == Some(at)) else {
-                self.timers.drop_first();
-                continue;
-            };
-            let deadline = slot.deadline();
-            if deadline == Some(at) {
-                return Some((at, lock));
-            }
-            slot.armed = None;
-            self.timers.drop_first();
-            self.timers.arm(lock, deadline, &mut slot.armed);
-        }
-        None
     }
 }

@@ -1,8 +1,8 @@
-//! Orders down, answers up, and the deadlines of both.
+//! Orders down, answers up, what comes out at both ends, and the next deadline.
 
-use super::Machine;
-use crate::connection::{Answers, Connection, RunId, Upward};
-use crate::protocol::{Cause, Entropy, MasterId};
+use super::{Machine, Output, Wake, WakeReason};
+use crate::connection::{Answers, Connection, DriverTask, RunId, Upward};
+use crate::protocol::{Cause, Entropy, LockId, MasterId};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
@@ -23,12 +23,13 @@ impl<E: Entropy> Machine<E> {
                 }
             } else if let Some(freed) = self.freed.pop_front() {
                 // Before any answer: what the next one asks goes into the same write as what the last one released.
-                self.advance(&freed, now);
+                self.advance(freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {
                     Upward::Answer(ticket, answer) => {
                         self.answer(master, ticket.lock, ticket.round, answer, now);
                     }
+                    Upward::Told(ticket, said) => self.told(master, ticket.lock, said, now),
                     Upward::News(news) => self.tell(master, &news, now),
                 }
             } else {
@@ -78,9 +79,64 @@ impl<E: Entropy> Machine<E> {
         });
         if let Some(other) = other {
             self.with_connection(master, now, |connection, answers| {
-                connection.reject(Cause::SameServer { other }, now, answers);
+                connection.lose(Cause::SameServer { other }, now, answers);
             });
         }
+    }
+
+    // Outputs.
+
+    /// The next output. Drain it after every command and input, until it says [`Output::Wake`].
+    pub fn poll_output(&mut self) -> Output<'_> {
+        while let Some(&master) = self.busy.front() {
+            let Some(link) = self.connections.get_mut(master.index()) else { break };
+            match link.connection.next_task(&mut self.shown, self.written_at) {
+                Some(DriverTask::Write { generation }) => {
+                    if self.written_at.is_some() {
+                        link.deadline = link.connection.deadline();
+                    }
+                    return Output::Write { master, generation, bytes: &self.shown };
+                }
+                Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
+                Some(DriverTask::Open { generation }) => return Output::Connect { master, generation },
+                None => {
+                    link.is_busy = false;
+                    self.busy.pop_front();
+                }
+            }
+        }
+        let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
+        if event.is_last() {
+            self.forget(event.lock());
+        }
+        Output::Event(event)
+    }
+
+    fn next_wake(&mut self) -> Option<Wake> {
+        let masters = MasterId::all(self.connections.len()).zip(&self.connections);
+        let masters = masters.filter_map(|(master, link)| Some((link.deadline?, WakeReason::Master(master))));
+        let master = masters.min_by_key(|(at, _)| *at);
+        let lock = self.next_lock().map(|(at, lock)| (at, WakeReason::Lock(lock)));
+        let (at, reason) = master.into_iter().chain(lock).min_by_key(|(at, _)| *at)?;
+        Some(Wake { at, reason })
+    }
+
+    /// Looks past the entries whose locks have gone or have moved their deadlines.
+    fn next_lock(&mut self) -> Option<(Instant, LockId)> {
+        while let Some((at, lock)) = self.timers.first() {
+            let Some(slot) = self.locks.get_mut(lock).filter(|slot| slot.armed == Some(at)) else {
+                self.timers.drop_first();
+                continue;
+            };
+            let deadline = slot.deadline();
+            if deadline == Some(at) {
+                return Some((at, lock));
+            }
+            slot.armed = None;
+            self.timers.drop_first();
+            self.timers.arm(lock, deadline, &mut slot.armed);
+        }
+        None
     }
 }
 

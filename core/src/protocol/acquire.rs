@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{FencingToken, MasterSet, Resource, Token, Ttl};
+use super::{FencingToken, MasterSet, Targets, Token, Ttl};
 
 /// A request for a lock: the argument of [`Machine::acquire`](crate::Machine::acquire).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquire {
     /// What to lock.
-    pub resource: Resource,
+    pub targets: Targets,
     /// How long its keys live.
     pub ttl: Ttl,
     /// How long to wait for the lock; `None` for as long as it takes. Zero is a single try: the
@@ -31,9 +31,9 @@ pub struct Acquire {
 impl Acquire {
     /// Creates a request without a timeout, a limit of attempts, renewal, a fencing token and
     /// healing.
-    pub const fn new(resource: Resource, ttl: Ttl) -> Self {
+    pub fn new(targets: impl Into<Targets>, ttl: Ttl) -> Self {
         Self {
-            resource,
+            targets: targets.into(),
             ttl,
             timeout: None,
             attempts: None,
@@ -70,13 +70,15 @@ pub struct Resumption {
     /// Its fencing token, if it was granted one.
     pub fencing_token: Option<FencingToken>,
     pub(crate) uncounted: MasterSet,
+    /// What it locks, in short: zero for one resource that is locked exclusively.
+    pub(crate) of: u32,
 }
 
 impl Resumption {
     /// Creates a resumption from a token, and a fencing token if the lock has one, where nothing
     /// else is known.
     pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
-        Self { token, fencing_token, uncounted: MasterSet::EMPTY }
+        Self { token, fencing_token, uncounted: MasterSet::EMPTY, of: 0 }
     }
 
     /// Returns whether every master may be counted as a holder.
@@ -85,19 +87,24 @@ impl Resumption {
     }
 
     /// Returns everything but the fencing token as text, to give it to another process: the token's
-    /// 40 digits, and behind a hyphen which masters must not be counted, if any. Keep it out of
-    /// logs.
+    /// 40 digits, behind a hyphen which masters must not be counted, if any, and behind another one
+    /// what it locks, unless that is one resource exclusively. Keep it out of logs.
     pub fn expose(self) -> String {
         let token = self.token.expose();
-        if self.uncounted.is_empty() { token } else { format!("{token}-{:x}", self.uncounted.bits()) }
+        match (self.uncounted.bits(), self.of) {
+            (0, 0) => token,
+            (uncounted, 0) => format!("{token}-{uncounted:x}"),
+            (uncounted, of) => format!("{token}-{uncounted:x}-{of:x}"),
+        }
     }
 
     /// Reads what [`Resumption::expose`] wrote. Returns `None` if the text is anything else.
     pub fn from_text(text: &str, fencing_token: Option<FencingToken>) -> Option<Self> {
-        let (token, uncounted) = match text.split_once('-') {
-            Some((token, bits)) => (token, MasterSet::from_bits(u64::from_str_radix(bits, 16).ok()?)),
-            None => (text, MasterSet::EMPTY),
-        };
-        Some(Self { token: Token::from_hex(token)?, fencing_token, uncounted })
+        let mut parts = text.split('-');
+        let token = Token::from_hex(parts.next()?)?;
+        let uncounted = parts.next().map_or(Ok(0), |bits| u64::from_str_radix(bits, 16)).ok()?;
+        let of = parts.next().map_or(Ok(0), |digits| u32::from_str_radix(digits, 16)).ok()?;
+        let uncounted = MasterSet::from_bits(uncounted);
+        parts.next().is_none().then_some(Self { token, fencing_token, uncounted, of })
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::units::Span;
 use super::vote::Tally;
-use super::{Quorum, Resource, Vote};
+use super::{Quorum, Resource, Targets, Vote};
 use crate::endpoint::Endpoint;
 
 /// What every master said in the round that settled a command.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ballot {
-    pub(crate) resource: Resource,
+    pub(crate) targets: Targets,
     pub(crate) masters: Arc<[Endpoint]>,
     pub(crate) votes: Vec<Vote>,
     pub(crate) attempts: u32,
@@ -20,8 +20,13 @@ pub struct Ballot {
 
 impl Ballot {
     /// Returns what was to be locked.
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// Returns what was to be locked; of several resources the first, in the order of their keys.
     pub fn resource(&self) -> &Resource {
-        &self.resource
+        self.targets.first()
     }
 
     /// Returns each master with its vote, in the order of the configuration.
@@ -80,7 +85,7 @@ impl fmt::Display for Ballot {
 
 impl fmt::Debug for Ballot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ballot({}: {self}, attempt {})", self.resource, self.attempts)
+        write!(f, "Ballot({}: {self}, attempt {})", self.targets, self.attempts)
     }
 }
 
@@ -92,7 +97,7 @@ mod tests {
     fn a_ballot_tells_each_vote_and_how_many_were_needed() {
         let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
         let ballot = Ballot {
-            resource: Resource::new("job").unwrap(),
+            targets: Resource::new("job").unwrap().into(),
             masters: masters.into(),
             votes: vec![Vote::Granted, Vote::NotHeld, Vote::Outstanding],
             attempts: 3,

@@ -1,6 +1,9 @@
 //! What a caller is told.
 
-use super::{AcquireError, BootstrapError, ExtendError, ExtensionId, LockId, LossCause, ReleaseOutcome};
+use super::{
+    AcquireError, BootstrapError, ExtendError, ExtensionId, ForceReleased, Inspection, LockId, LossCause,
+    ReleaseOutcome,
+};
 use crate::time::Instant;
 
 /// Something that a caller waits for.
@@ -58,6 +61,20 @@ pub enum Event {
         /// Whether all masters vote from now on.
         result: Result<(), BootstrapError>,
     },
+    /// All masters were asked about a lock.
+    Inspected {
+        /// Which request.
+        lock: LockId,
+        /// What they said.
+        inspection: Box<Inspection>,
+    },
+    /// All masters were asked to delete a lock's key.
+    ForceReleased {
+        /// Which request.
+        lock: LockId,
+        /// What became of the keys.
+        outcome: Box<ForceReleased>,
+    },
 }
 
 impl Event {
@@ -70,12 +87,21 @@ impl Event {
             | Self::Extended { lock, .. }
             | Self::Lost { lock, .. }
             | Self::Released { lock, .. }
-            | Self::Bootstrapped { lock, .. } => *lock,
+            | Self::Bootstrapped { lock, .. }
+            | Self::Inspected { lock, .. }
+            | Self::ForceReleased { lock, .. } => *lock,
         }
     }
 
     /// Whether it is the last one: what it is about is over.
     pub const fn is_last(&self) -> bool {
-        matches!(self, Self::NotAcquired { .. } | Self::Released { .. } | Self::Bootstrapped { .. })
+        matches!(
+            self,
+            Self::NotAcquired { .. }
+                | Self::Released { .. }
+                | Self::Bootstrapped { .. }
+                | Self::Inspected { .. }
+                | Self::ForceReleased { .. }
+        )
     }
 }

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::vote::Tally;
-use super::{Ballot, ConfigError, EntropyFailed, Quorum};
+use super::{Ballot, ConfigError, EntropyFailed, Missing, Quorum, Resource};
 
 /// Why a lock was not acquired.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +29,20 @@ pub enum AcquireError {
     /// The request was to resume a lock, and so many masters do not have its token that a quorum is
     /// impossible.
     NotHeld(Box<Ballot>),
+    /// An [`Owner`](crate::front::Owner) requested what it had acquired before, and that lock was
+    /// lost while a handle of it lives. Nothing was sent.
+    Lost(LossCause),
+    /// An [`Owner`](crate::front::Owner) requested what it holds, and the lock does not have what
+    /// the request asked for. Nothing was sent.
+    HeldWithout {
+        /// What the owner holds.
+        resource: Resource,
+        /// What the lock does not have.
+        missing: Missing,
+    },
+    /// An [`Owner`](crate::front::Owner) requested what it holds, with a longer TTL, and the lock
+    /// could not be extended to that. It is as valid as it was.
+    NotExtended(Box<ExtendError>),
     /// The resource or the TTL is invalid. Nothing was sent.
     Invalid(ConfigError),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
@@ -54,7 +68,10 @@ impl AcquireError {
             | Self::Misconfigured(ballot)
             | Self::TooLate(ballot)
             | Self::NotHeld(ballot) => Some(ballot),
-            Self::Invalid(_)
+            Self::NotExtended(error) => error.ballot(),
+            Self::Lost(_)
+            | Self::HeldWithout { .. }
+            | Self::Invalid(_)
             | Self::TooManyLocks { .. }
             | Self::NoEntropy
             | Self::Forked
@@ -71,6 +88,9 @@ impl AcquireError {
             Self::Misconfigured(_) => "misconfigured",
             Self::TooLate(_) => "too_late",
             Self::NotHeld(_) => "not_held",
+            Self::Lost(_) => "lost",
+            Self::HeldWithout { .. } => "held_without",
+            Self::NotExtended(_) => "not_extended",
             Self::Invalid(_) => "invalid",
             Self::TooManyLocks { .. } => "too_many_locks",
             Self::NoEntropy => "no_entropy",
@@ -101,17 +121,27 @@ impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HeldByAnother(ballot) | Self::NoQuorum(ballot) | Self::Misconfigured(ballot) => {
-                write!(f, "{} not acquired: {ballot}", ballot.resource)
+                write!(f, "{} not acquired: {ballot}", ballot.targets)
             }
             Self::NotHeld(ballot) => {
-                write!(f, "{} not resumed: it is not held by this token: {ballot}", ballot.resource)
+                write!(f, "{} not resumed: it is not held by this token: {ballot}", ballot.targets)
             }
             Self::TooLate(ballot) => {
                 write!(
                     f,
                     "{} not acquired: the votes came after its validity had run out: {ballot}",
-                    ballot.resource
+                    ballot.targets
                 )
+            }
+            Self::Lost(cause) => {
+                write!(f, "not acquired again by its owner, whose lock was lost: {cause}")
+            }
+            Self::HeldWithout { resource, missing } => write!(
+                f,
+                "{resource} not acquired again: its owner holds it {missing}, so the outermost request must ask for that"
+            ),
+            Self::NotExtended(error) => {
+                write!(f, "not acquired again by its owner with a longer TTL: {error}")
             }
             Self::Invalid(error) => write!(f, "{error}"),
             Self::TooManyLocks { limit } => write!(f, "{}", TooManyLocks { limit: *limit }),
@@ -125,6 +155,8 @@ impl fmt::Display for AcquireError {
 impl Error for AcquireError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Lost(cause) => Some(cause),
+            Self::NotExtended(error) => Some(error),
             Self::Invalid(error) => Some(error),
             _ => None,
         }
@@ -258,7 +290,7 @@ impl fmt::Display for ExtendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost(cause) => write!(f, "not extended: {cause}"),
-            Self::NoQuorum(ballot) => write!(f, "{} not extended: {ballot}", ballot.resource),
+            Self::NoQuorum(ballot) => write!(f, "{} not extended: {ballot}", ballot.targets),
             Self::Invalid(error) => write!(f, "not extended: {error}"),
             Self::TooManyExtensions => {
                 f.write_str("not extended: too many extensions of this lock are under way")
@@ -296,101 +328,4 @@ pub enum ReleaseOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Cause, MasterId, Resource, Vote};
-    use super::*;
-
-    fn ballot(votes: [Vote; 3]) -> Ballot {
-        let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
-        let resource = Resource::new("job").unwrap();
-        Ballot { resource, masters: masters.into(), votes: votes.to_vec(), attempts: 3, callers_ahead: 0 }
-    }
-
-    #[test]
-    fn contention_in_this_process_tells_how_many_callers_are_ahead() {
-        for (callers_ahead, said) in [
-            (1, "job not acquired: another caller in this process holds it or asked for it first"),
-            (3, "job not acquired: 3 other callers in this process hold it or asked for it first"),
-        ] {
-            let ballot = Ballot { callers_ahead, ..ballot([Vote::Outstanding; 3]) };
-            assert_eq!(AcquireError::HeldByAnother(Box::new(ballot)).to_string(), said);
-        }
-    }
-
-    #[test]
-    fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
-        let held = Vote::HeldByAnother { remaining: None, holder: None };
-        let closed = Vote::Failed(Cause::Closed);
-        let duplicate = Vote::Failed(Cause::SameServer { other: MasterId::all(1).next().unwrap() });
-        let error = |votes| AcquireError::from_ballot(ballot(votes), Quorum::of(3).unwrap());
-        assert!(matches!(error([Vote::Granted, Vote::Granted, held]), AcquireError::TooLate(_)));
-        assert!(matches!(error([Vote::Granted, held, closed]), AcquireError::HeldByAnother(_)));
-        assert!(matches!(error([duplicate, duplicate, held]), AcquireError::Misconfigured(_)));
-        let no_quorum = error([held, closed, closed]);
-        assert!(matches!(no_quorum, AcquireError::NoQuorum(_)));
-        assert_eq!(no_quorum.ballot().map(Ballot::granted), Some(0));
-        assert_eq!(AcquireError::DriverEnded.ballot(), None);
-    }
-
-    #[test]
-    fn errors_say_what_happened_and_to_which_lock() {
-        let boxed = || Box::new(ballot([Vote::Granted; 3]));
-        let votes = boxed().to_string();
-        let limit = "5 locks are alive or being sought already; release some, or raise the limit";
-        let zero = ConfigError::ZeroTtl;
-        for (error, said) in [
-            (AcquireError::NoQuorum(boxed()).to_string(), format!("job not acquired: {votes}")),
-            (
-                AcquireError::TooLate(boxed()).to_string(),
-                format!("job not acquired: the votes came after its validity had run out: {votes}"),
-            ),
-            (AcquireError::from(TooManyLocks { limit: 5 }).to_string(), limit.to_owned()),
-            (AcquireError::from(zero.clone()).to_string(), zero.to_string()),
-            (AcquireError::DriverEnded.to_string(), "the I/O loop of this locker has ended".to_owned()),
-            (
-                ExtendError::Lost(LossCause::NotHeld).to_string(),
-                "not extended: a quorum of masters no longer holds the lock".to_owned(),
-            ),
-            (ExtendError::NoQuorum(boxed()).to_string(), format!("job not extended: {votes}")),
-            (ExtendError::from(zero.clone()).to_string(), format!("not extended: {zero}")),
-            (LossCause::Expired.to_string(), "the lock's validity ran out".to_owned()),
-        ] {
-            assert_eq!(error, said);
-        }
-    }
-
-    #[test]
-    fn an_error_inside_of_another_is_its_source() {
-        fn source(error: &dyn Error) -> Option<String> {
-            error.source().map(ToString::to_string)
-        }
-        let boxed = || Box::new(ballot([Vote::Granted; 3]));
-        let zero = ConfigError::ZeroTtl;
-        assert_eq!(source(&AcquireError::Invalid(zero.clone())), Some(zero.to_string()));
-        assert_eq!(source(&AcquireError::NoQuorum(boxed())), None);
-        assert_eq!(source(&ExtendError::Invalid(zero.clone())), Some(zero.to_string()));
-        assert_eq!(source(&ExtendError::NoQuorum(boxed())), None);
-        let lost = LossCause::Released;
-        assert_eq!(source(&ExtendError::Lost(lost)), Some(lost.to_string()));
-    }
-
-    #[test]
-    fn each_kind_of_error_has_a_word_of_its_own() {
-        let boxed = || Box::new(ballot([Vote::Granted; 3]));
-        let kinds = [
-            AcquireError::HeldByAnother(boxed()),
-            AcquireError::NoQuorum(boxed()),
-            AcquireError::Misconfigured(boxed()),
-            AcquireError::TooLate(boxed()),
-            AcquireError::NotHeld(boxed()),
-            AcquireError::Invalid(ConfigError::ZeroTtl),
-            AcquireError::TooManyLocks { limit: 5 },
-            AcquireError::NoEntropy,
-            AcquireError::Forked,
-            AcquireError::DriverEnded,
-        ]
-        .map(|error| error.kind());
-        let words = "held_by_another no_quorum misconfigured too_late not_held invalid too_many_locks no_entropy forked driver_ended";
-        assert_eq!(kinds.join(" "), words);
-    }
-}
+mod tests;

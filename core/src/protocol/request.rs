@@ -19,6 +19,12 @@ pub enum Action {
     Release,
     /// Compare the token and delete; if another holds the key, say who and for how long.
     Undo,
+    /// Compare the token and let go of the key, which lives on for a while.
+    Keep,
+    /// Say what is at the key, and how the server is.
+    Inspect,
+    /// Delete the key of the holder with this fingerprint; say who holds it otherwise.
+    ForceRelease,
     /// Say whether the master votes.
     Attend,
     /// Have it vote: nobody has locked anything yet.
@@ -31,14 +37,15 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it takes the key away; such requests are kept for a master that cannot be reached.
+    /// Whether it takes the key away, at once or in a while; such requests are kept for a master
+    /// that cannot be reached.
     pub fn clears(self) -> bool {
-        matches!(self, Self::Release | Self::Undo)
+        matches!(self, Self::Release | Self::Undo | Self::Keep)
     }
 
     /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same connection must read it again.
     pub(crate) fn changes_held_key(self) -> bool {
-        matches!(self, Self::Extend | Self::Heal | Self::Release)
+        matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
     }
 
     /// Whether it may set the key, so that a release must follow it.
@@ -71,6 +78,8 @@ pub struct Request {
     pub fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub watch: bool,
+    /// Whether an acquisition of what is read looks past those that wait to write.
+    pub insists: bool,
 }
 
 /// What a master said to a request.
@@ -80,6 +89,13 @@ pub enum Answer {
     Yes,
     /// The token stands there, and the counter is at this number (acquire fenced, raise).
     Counted(FencingToken),
+    /// A seat of a window was set (acquire).
+    Seat {
+        /// Its place in the window, from zero.
+        place: u16,
+        /// Its number, if grants are numbered.
+        number: Option<FencingToken>,
+    },
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
     No,
     /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
@@ -106,7 +122,7 @@ impl Answer {
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {
-            Self::Yes | Self::Counted(_) => Vote::Granted,
+            Self::Yes | Self::Counted(_) | Self::Seat { .. } => Vote::Granted,
             Self::No => Vote::HeldByAnother { remaining: None, holder: None },
             Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
             Self::Failed { cause, .. } => Vote::Failed(cause),
@@ -117,7 +133,9 @@ impl Answer {
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
-            Self::Yes | Self::Counted(_) | Self::No | Self::Holder { .. } => Vote::NotHeld,
+            Self::Yes | Self::Counted(_) | Self::Seat { .. } | Self::No | Self::Holder { .. } => {
+                Vote::NotHeld
+            }
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }

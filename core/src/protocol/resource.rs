@@ -14,7 +14,7 @@ use super::{ConfigError, Fleet};
 /// ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and guards show the name.
 ///
 /// Any bytes are allowed, from 1 to [`Resource::MAX_BYTES`] of them, except names that begin with
-/// those of fencing counters and of the restart guard's marker. The key is a plain Redis string, so
+/// those of the keys that Quorlock needs itself. The key is a plain Redis string, so
 /// that every client that follows the Redis distributed-locks page, section "Correct implementation
 /// with a single instance", excludes and is excluded by this one.
 #[derive(Clone)]
@@ -32,8 +32,9 @@ impl Resource {
     /// The longest prefix that is accepted, in bytes.
     pub(crate) const MAX_PREFIX_BYTES: usize = 1024;
 
-    /// What the names of fencing counters and of the restart guard's marker begin with.
-    pub(crate) const RESERVED: &str = "quorlock:fence or quorlock:restart-guard";
+    /// What the names of keys begin with that Quorlock needs itself, for messages.
+    pub(crate) const RESERVED: &str = "quorlock:fence, quorlock:restart-guard, quorlock:shared, quorlock:want, \
+         quorlock:seat, quorlock:ticket, quorlock:queue or quorlock:place";
 
     /// Creates a resource with this name, whose key has no prefix. For one with the prefix of a
     /// configuration see [`Config::resource`](crate::Config::resource).
@@ -97,8 +98,63 @@ impl Resource {
     /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. That is
     /// impossible only for a name with a closing brace and no tag.
     pub fn counter_key(&self) -> Vec<u8> {
+        self.key_of(COUNTER)
+    }
+
+    /// Returns the key under which every master keeps those who share this resource: a sorted set
+    /// of tokens, each with the end of its life in milliseconds of the server's clock since 1970.
+    ///
+    /// An entry named `lost` stands for those that the master has forgotten. The set is void while
+    /// the resource's own key holds no sentinel. Its name has the resource's hash tag, as that of
+    /// [`Resource::counter_key`] has.
+    pub fn shared_key(&self) -> Vec<u8> {
+        self.key_of(SHARED)
+    }
+
+    /// Returns the key of the mark that a waiting writer leaves on every master, and that keeps new
+    /// readers out for a second. Its name has the resource's hash tag.
+    pub fn want_key(&self) -> Vec<u8> {
+        self.key_of(WANT)
+    }
+
+    /// Returns the resource's key, if this is the key of its mark.
+    pub(crate) fn of_want_key(key: &[u8]) -> Option<&[u8]> {
+        let rest = key.strip_prefix(WANT)?;
+        rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))
+    }
+
+    /// Returns the key of one seat of the semaphore with this name: a lock like any other. Its name
+    /// has the resource's hash tag, so that all seats are kept in one place.
+    pub fn seat_key(&self, index: u32) -> Vec<u8> {
+        self.key_of(format!("{SEAT}:{index}").as_bytes())
+    }
+
+    /// One seat of the semaphore with this name, as the resource that it is.
+    pub(crate) fn seat(&self, index: u32) -> Self {
+        Self::of(b"", &self.seat_key(index))
+    }
+
+    /// All seats of the semaphore with this name, as one name to wait for.
+    pub(crate) fn seats(&self) -> Self {
+        Self::of(b"", &self.key_of(SEAT.as_bytes()))
+    }
+
+    /// The key of [`Resource::seats`], if this is the key of a seat.
+    pub(crate) fn seats_of(key: &[u8]) -> Option<Vec<u8>> {
+        let rest = key.strip_prefix(SEAT.as_bytes())?.strip_prefix(b":")?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (digits > 0).then(|| [SEAT.as_bytes(), rest.get(digits..).unwrap_or_default()].concat())
+    }
+
+    /// Whether this is the key of a seat.
+    pub(crate) fn is_seat(key: &[u8]) -> bool {
+        key.starts_with(SEAT.as_bytes())
+    }
+
+    /// A key of ours beside that of the resource, with its hash tag.
+    fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
-        [COUNTER, open, self.key(), close].concat()
+        [kind, open, self.key(), close].concat()
     }
 
     /// Returns the name, as it was given.
@@ -116,11 +172,26 @@ impl Resource {
 /// The bytes of a prefix's length.
 const HEADER: usize = size_of::<u16>();
 
-/// What no key of a lock begins with.
-const RESERVED: [&[u8]; 2] = [COUNTER, Fleet::MARKER.as_bytes()];
+/// What no key of a lock begins with. The last three are kept for queues.
+const RESERVED: [&[u8]; 8] = [
+    COUNTER,
+    Fleet::MARKER.as_bytes(),
+    SHARED,
+    WANT,
+    SEAT.as_bytes(),
+    b"quorlock:ticket",
+    b"quorlock:queue",
+    b"quorlock:place",
+];
 
 /// What the names of counters begin with.
 const COUNTER: &[u8] = b"quorlock:fence";
+/// What the names of the sets of those who share a resource begin with.
+const SHARED: &[u8] = b"quorlock:shared";
+/// What the names of waiting writers' marks begin with.
+const WANT: &[u8] = b"quorlock:want";
+/// What the names of seats begin with.
+const SEAT: &str = "quorlock:seat";
 
 /// Whether only a part of the key decides where it is kept: what stands between its first opening
 /// brace and the next closing one, if that is anything (Redis cluster specification, "Hash tags").
@@ -192,14 +263,38 @@ mod tests {
     }
 
     #[test]
-    fn names_of_counters_and_markers_are_refused() {
-        let any = Resource::new("job").unwrap().counter_key();
-        for name in
-            [any.as_slice(), b"quorlock:fence:a", b"quorlock:restart-guard", b"quorlock:restart-guard:2"]
-        {
+    fn names_of_keys_that_are_needed_here_are_refused() {
+        let job = Resource::new("job").unwrap();
+        for name in [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)] {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
         }
+        for name in
+            ["fence:a", "restart-guard", "restart-guard:2", "ticket/{job}", "queue/{job}", "place/{job}:1"]
+        {
+            let name = format!("quorlock:{name}");
+            assert_eq!(Resource::new(&name), Err(ConfigError::ReservedResource), "{name}");
+        }
         assert!(Resource::new("quorlock:job").is_ok());
+    }
+
+    #[test]
+    fn messages_name_everything_that_is_reserved() {
+        for reserved in RESERVED {
+            assert!(Resource::RESERVED.contains(std::str::from_utf8(reserved).unwrap()));
+        }
+    }
+
+    #[test]
+    fn keys_beside_a_lock_are_kept_where_the_lock_is() {
+        for (name, ours) in [
+            ("doc", ["quorlock:shared/{doc}", "quorlock:want/{doc}", "quorlock:seat:10/{doc}"]),
+            ("{a}:b", ["quorlock:shared:{a}:b", "quorlock:want:{a}:b", "quorlock:seat:10:{a}:b"]),
+        ] {
+            let resource = Resource::new(name).unwrap();
+            let keys = [resource.shared_key(), resource.want_key(), resource.seat_key(10)];
+            assert_eq!(keys.each_ref().map(Vec::as_slice), ours.map(str::as_bytes));
+            assert!(keys.iter().all(|key| tag(key) == tag(name.as_bytes())), "{name}");
+        }
     }
 
     #[test]

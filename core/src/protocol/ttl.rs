@@ -17,6 +17,9 @@ impl Ttl {
     /// overflows.
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
+    /// One millisecond, the shortest TTL.
+    pub(crate) const SHORTEST: Self = Self { millis: 1 };
+
     /// [`Ttl::MAX`] as a TTL.
     pub(crate) const LONGEST: Self = Self { millis: Self::MAX.as_secs() * 1000 };
 

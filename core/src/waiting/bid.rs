@@ -8,13 +8,9 @@ use super::pace::{LETS_PASS, Start};
 use super::settling::Settling;
 use std::time::Duration;
 
-use crate::lock::{Attempt, Effects, Grant, Lock, Report};
+use crate::lock::{Attempt, Effects, Grant, HEAD_START, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
-
-/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A shorter one (larger n) is below some round trips: the
-/// others are asked too early and split the votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
-const HEAD_START: u32 = 16;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {
@@ -35,6 +31,10 @@ pub(crate) struct Bid {
     /// The holder when it was last refused, and how many others have held it before.
     pub(super) holder: Option<u64>,
     pub(super) passed_over: u32,
+    /// Since when the wish of others to write has kept it out, if that alone does.
+    pub(super) kept_out_since: Option<Instant>,
+    /// When it last asked masters for the lock.
+    pub(super) asked_at: Instant,
     /// When all masters are to be asked, whatever the first one says.
     pub(super) all_at: Option<Instant>,
     /// While a split of the votes of its last attempt is being settled.
@@ -89,6 +89,8 @@ impl Default for Bid {
             met_others: None,
             holder: None,
             passed_over: 0,
+            kept_out_since: None,
+            asked_at: Instant::ORIGIN,
             all_at: None,
             settling: None,
             repeated: MasterSet::EMPTY,
@@ -100,8 +102,13 @@ impl Default for Bid {
 }
 
 impl Bid {
+    /// Of a lock that comes to the front now, and begins like this; none where it asks at once, and expects no others.
+    pub(crate) fn for_start(start: Start, lets_pass: u32, now: Instant) -> Option<Box<Self>> {
+        (!start.is_plain()).then(|| Box::new(Self::starting(start, lets_pass, now)))
+    }
+
     /// Of a lock that has asked already.
-    pub(super) fn of_asking(lets_pass: u32) -> Self {
+    pub(crate) fn of_asking(lets_pass: u32) -> Self {
         Self { lets_pass, ..Self::default() }
     }
 
@@ -212,11 +219,14 @@ impl Bid {
         let first = self.first_to_ask(lock, effects);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
         self.plan = Plan::Asking { first_leads };
+        self.asked_at = now;
         let attempt = Attempt {
             first: first.map(|first| (first, now + effects.config.request_timeout / HEAD_START)),
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
+            wishes: self.meets_sharers(lock),
+            insists: self.insists(),
         };
         lock.attempt(attempt, effects)
     }

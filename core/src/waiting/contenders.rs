@@ -1,23 +1,24 @@
-//! All resources that this process wants: for each the lock in front, those that wait behind it, and what is known of others that want it.
+//! All resources that this process wants: for each the locks in front, those that wait behind them, and what is known of others that want it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::bid::Bid;
-use super::pace::{Pace, Start};
+use super::front::Front;
+use super::pace::{LETS_PASS, Pace, Start};
 use super::queue::{Place, Queue};
 use crate::jitter::Jitter;
 use crate::lock::Grant;
-use crate::protocol::{Acquire, LockId, Resource};
+use crate::protocol::{Acquire, LockId, Mode, Resource, Targets};
 use crate::time::Instant;
 
 /// How many resources are kept, wanted or not, before those are looked for that nobody wants any more. More keeps memory, fewer looks more often.
 const KEPT: usize = 1024;
 
 /// One resource. Small, since every lock that is held has one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Contender {
-    front: Option<LockId>,
+    front: Front,
     /// Nothing before the first release, and as long as nobody else wants the lock.
     known: Option<Box<Known>>,
 }
@@ -26,36 +27,93 @@ struct Contender {
 struct Known {
     queue: Queue,
     pace: Pace,
-    /// Of the lock in front; nothing where that began at once, among no others that are known, and has lost no round.
-    bid: Option<Box<Bid>>,
 }
 
-impl Known {
-    /// A lock comes to the front.
-    fn start(&mut self, start: Start, now: Instant) {
-        self.bid = (!start.is_plain()).then(|| Box::new(Bid::starting(start, self.pace.lets_pass(), now)));
+impl Contender {
+    /// How many wait behind those in front.
+    fn waiting(&self) -> usize {
+        self.known.as_ref().map_or(0, |known| known.queue.len())
+    }
+
+    fn has_room_for(&self, mode: &Mode) -> bool {
+        self.front.has_room_for(mode) && self.waiting() == 0
     }
 }
 
 /// What becomes of a lock that is requested.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Entry {
     /// It is in front.
     Front(Start),
     /// It waits behind others.
-    Behind(Place),
+    Behind(Places),
     /// It has a single try. Nobody waits, and what the masters say about the holder is worth more than what is known here.
     Outside,
     /// It has a single try, and these callers came before it.
     Refused { others: usize },
 }
 
+/// Where a lock waits that is not in front everywhere: a place in the queue of each target, in the order of the targets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Places {
+    One(Place),
+    /// `None`: it is in front there.
+    Several(Box<[Option<Place>]>),
+}
+
+impl Places {
+    fn iter(&self) -> impl Iterator<Item = Option<Place>> {
+        let (one, several): (_, &[Option<Place>]) = match self {
+            Self::One(place) => (Some(Some(*place)), &[]),
+            Self::Several(several) => (None, several),
+        };
+        one.into_iter().chain(several.iter().copied())
+    }
+
+    /// Its place in the queue of this target; `None` if it is in front there.
+    pub(crate) fn set(&mut self, target: usize, place: Option<Place>) {
+        match (self, place) {
+            (Self::One(only), Some(place)) => *only = place,
+            (Self::One(_), None) => {}
+            (Self::Several(several), place) => {
+                if let Some(at) = several.get_mut(target) {
+                    *at = place;
+                }
+            }
+        }
+    }
+
+    /// Whether it has still to wait. One that waited for a single target comes to the front with that.
+    pub(crate) fn is_behind(&self) -> bool {
+        matches!(self, Self::Several(several) if several.iter().any(Option::is_some))
+    }
+}
+
+/// A lock has let go of its targets.
+#[derive(Clone, Debug)]
+pub(crate) struct LetGo {
+    pub(crate) id: LockId,
+    pub(crate) targets: Targets,
+    /// Of what, if it was granted.
+    pub(crate) grant: Option<Grant>,
+    pub(crate) bid: Option<Box<Bid>>,
+}
+
+/// A lock that has come to the front of a queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Next {
+    pub(crate) id: LockId,
+    pub(crate) begin: Begin,
+    /// Whether more may come to the front together with it.
+    pub(crate) may_follow: bool,
+}
+
 /// How a lock that has come to the front begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Begin {
     Start(Start),
     /// It waits where the one before it left.
-    GoOn,
+    GoOn(Box<Bid>),
 }
 
 /// Every resource that a lock of this process wants, or wanted a short while ago.
@@ -73,71 +131,150 @@ impl Contenders {
         Self { by_resource: BTreeMap::new(), tidy_at: KEPT, longest_patience }
     }
 
-    /// The lock in front, if there is one.
-    pub(crate) fn front(&self, resource: &[u8]) -> Option<LockId> {
-        self.by_resource.get(resource)?.front
+    /// Those in front.
+    pub(crate) fn front(&self, resource: &[u8]) -> Option<&Front> {
+        Some(&self.by_resource.get(resource)?.front)
     }
 
-    /// All locks in front that have a bid.
-    pub(crate) fn bidders(&self) -> Vec<LockId> {
-        let bids = |contender: &&Contender| contender.known.as_ref().is_some_and(|known| known.bid.is_some());
-        self.by_resource.values().filter(bids).filter_map(|contender| contender.front).collect()
+    /// Each lock in front of a resource.
+    pub(crate) fn all_in_front(&self) -> impl Iterator<Item = (&Resource, LockId)> {
+        let fronts = self.by_resource.iter();
+        fronts.flat_map(|(resource, contender)| contender.front.locks().map(move |id| (resource, id)))
     }
 
-    /// The bid of the lock in front, if it has one.
-    pub(crate) fn bid(&self, resource: &[u8]) -> Option<&Bid> {
-        self.by_resource.get(resource)?.known.as_ref()?.bid.as_deref()
+    /// After how many other holders a lock in front insists.
+    pub(crate) fn lets_pass(&self, targets: &Targets) -> u32 {
+        let known = targets.queues().next().and_then(|(resource, _)| self.known(resource));
+        known.map_or(LETS_PASS, |known| known.pace.lets_pass())
     }
 
-    /// The bid of the lock in front, which begins with this if it had none.
-    pub(crate) fn bid_mut(&mut self, resource: &Resource) -> Option<&mut Bid> {
-        let known = self.by_resource.get_mut(resource)?.known.get_or_insert_default();
-        let lets_pass = known.pace.lets_pass();
-        Some(known.bid.get_or_insert_with(|| Box::new(Bid::of_asking(lets_pass))))
+    /// How many callers are ahead of a waiter: those in front, and those that came before it.
+    pub(crate) fn ahead_of(&self, targets: &Targets, places: &Places) -> usize {
+        let ahead = |((resource, _), place): ((&Resource, &Mode), Option<Place>)| {
+            let contender = self.by_resource.get(resource)?;
+            let before = contender.known.as_ref()?.queue.ahead_of(place?);
+            Some(contender.front.len() + before)
+        };
+        targets.queues().zip(places.iter()).filter_map(ahead).max().unwrap_or(1)
     }
 
-    /// How many callers are ahead of a waiter: the one in front, and those that came before it.
-    pub(crate) fn ahead_of(&self, resource: &Resource, place: Place) -> usize {
-        1 + self.queue(resource).map_or(0, |queue| queue.ahead_of(place))
+    /// A resource for which it waits behind others.
+    pub(crate) fn behind_at<'a>(&self, targets: &'a Targets, places: &Places) -> Option<&'a Resource> {
+        targets
+            .resources()
+            .zip(places.iter())
+            .find(|(_, place)| place.is_some())
+            .map(|(resource, _)| resource)
     }
 
-    fn queue(&self, resource: &Resource) -> Option<&Queue> {
-        self.by_resource.get(resource)?.known.as_ref().map(|known| &known.queue)
+    fn known(&self, resource: &Resource) -> Option<&Known> {
+        self.by_resource.get(resource)?.known.as_deref()
     }
+
+    // Coming.
 
     /// A lock is requested: it comes to the front of a queue in which nobody is, or behind the others.
     pub(crate) fn enter(
         &mut self,
         wanted: &Acquire,
         id: LockId,
-        is_held: impl FnOnce(LockId) -> bool,
+        is_held: impl Fn(LockId) -> bool,
         jitter: &mut Jitter,
         now: Instant,
     ) -> Entry {
-        let Some(contender) = self.by_resource.get_mut(&wanted.resource) else {
+        let Some((resource, mode)) = wanted.targets.only() else {
+            return self.enter_all(wanted, id, is_held, now);
+        };
+        let Some(contender) = self.by_resource.get_mut(resource) else {
             self.tidy(now);
-            self.by_resource.insert(wanted.resource.clone(), Contender { front: Some(id), known: None });
+            let mut contender = Contender::default();
+            contender.front.add(id, mode);
+            self.by_resource.insert(resource.clone(), contender);
             return Entry::Front(Start::default());
         };
-        let Some(front) = contender.front else {
-            contender.front = Some(id);
+        if contender.has_room_for(mode) {
+            contender.front.add(id, mode);
+            // A lock that does not wait has no patience either, and those that share take turns with nobody.
+            let is_plain = wanted.is_single_try() || matches!(mode, Mode::Shared(_));
             let known = contender.known.get_or_insert_default();
-            // A lock that does not wait has no patience either.
-            let start = if wanted.is_single_try() { Start::default() } else { known.pace.come(jitter, now) };
-            known.start(start, now);
-            return Entry::Front(start);
-        };
-        if !wanted.is_single_try() {
-            return Entry::Behind(contender.known.get_or_insert_default().queue.push(id));
+            return Entry::Front(if is_plain { Start::default() } else { known.pace.come(jitter, now) });
         }
-        let waiting = contender.known.as_ref().map_or(0, |known| known.queue.len());
-        if waiting == 0 && is_held(front) { Entry::Outside } else { Entry::Refused { others: waiting + 1 } }
+        if !wanted.is_single_try() {
+            return Entry::Behind(Places::One(contender.known.get_or_insert_default().queue.push(id)));
+        }
+        let waiting = contender.waiting();
+        if waiting == 0 && contender.front.locks().all(is_held) {
+            Entry::Outside
+        } else {
+            Entry::Refused { others: waiting + contender.front.len() }
+        }
+    }
+
+    /// A lock of several targets stands in all their queues at once. All do so in one order, that of their coming, so that none waits
+    /// for another in a circle.
+    fn enter_all(
+        &mut self,
+        wanted: &Acquire,
+        id: LockId,
+        is_held: impl Fn(LockId) -> bool,
+        now: Instant,
+    ) -> Entry {
+        if wanted.is_single_try() {
+            let contenders = wanted.targets.queues();
+            let full = contenders
+                .filter_map(|(resource, mode)| Some((self.by_resource.get(resource)?, mode)))
+                .filter(|(contender, mode)| !contender.has_room_for(mode));
+            let (mut others, mut all_held) = (0, true);
+            for (contender, _) in full {
+                others = others.max(contender.waiting() + contender.front.len());
+                all_held &= contender.waiting() == 0 && contender.front.locks().all(&is_held);
+            }
+            match others {
+                0 => {}
+                _ if all_held => return Entry::Outside,
+                others => return Entry::Refused { others },
+            }
+        }
+        let places: Box<[_]> =
+            wanted.targets.queues().map(|(resource, mode)| self.join(resource, mode, id, now)).collect();
+        if places.iter().any(Option::is_some) {
+            return Entry::Behind(Places::Several(places));
+        }
+        let start = if wanted.is_single_try() { Start::default() } else { self.start(&wanted.targets, now) };
+        Entry::Front(start)
+    }
+
+    /// Its place in this queue; `None` if it is in front.
+    fn join(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) -> Option<Place> {
+        if !self.by_resource.contains_key(resource) {
+            self.tidy(now);
+        }
+        let contender = self.by_resource.entry(resource.clone()).or_default();
+        if contender.has_room_for(mode) {
+            contender.front.add(id, mode);
+            return None;
+        }
+        Some(contender.known.get_or_insert_default().queue.push(id))
+    }
+
+    /// How a lock begins that is in front for all its targets. Those that share take turns with nobody.
+    pub(crate) fn start(&mut self, targets: &Targets, now: Instant) -> Start {
+        let mut start = Start::default();
+        if !targets.is_shared() {
+            for (resource, _) in targets.queues() {
+                let known = self.by_resource.get_mut(resource).and_then(|contender| contender.known.as_mut());
+                if let Some(known) = known {
+                    start = start.and(known.pace.come_anew(now));
+                }
+            }
+        }
+        start
     }
 
     fn tidy(&mut self, now: Instant) {
         if self.by_resource.len() >= self.tidy_at {
             let is_forgotten = |contender: &Contender| {
-                contender.front.is_none()
+                contender.front.is_empty()
                     && contender.known.as_ref().is_none_or(|known| known.pace.is_forgotten(now))
             };
             self.by_resource.retain(|_, contender| !is_forgotten(contender));
@@ -145,63 +282,109 @@ impl Contenders {
         }
     }
 
-    /// A lock that waited behind others has left. `moved` is told of each that has another place in the queue now.
-    pub(crate) fn leave(&mut self, resource: &Resource, place: Place, moved: impl FnMut(LockId, Place)) {
-        let known = self.by_resource.get_mut(resource).and_then(|contender| contender.known.as_mut());
-        debug_assert!(known.is_some(), "a waiter that leaves is in a queue");
-        if let Some(known) = known {
-            known.queue.leave(place, moved);
-        }
-    }
+    // Leaving.
 
-    /// No lock is in front after all.
-    pub(crate) fn leave_front(&mut self, resource: &Resource) {
-        if let Some(contender) = self.by_resource.get_mut(resource) {
-            contender.front = None;
-        }
-    }
-
-    /// The lock in front has let go of what it was granted, if it was. Returns the one that comes to the front, and how it begins. `moved` is told
-    /// of each that has another place in the queue now.
-    pub(crate) fn advance(
+    /// A lock that waited behind others has left. `moved` is told of each that has another place in the queue now. Returns whether others may come
+    /// to the front for it.
+    pub(crate) fn leave(
         &mut self,
-        resource: &Resource,
-        grant: Option<Grant>,
-        moved: impl FnMut(LockId, Place),
-        jitter: &mut Jitter,
-        now: Instant,
-    ) -> Option<(LockId, Begin)> {
-        let contender = self.by_resource.get_mut(resource)?;
-        contender.front = None;
-        // Where nobody was granted anything, nobody has met anybody and nobody waits, there is nothing to keep.
-        if contender.known.is_none() && grant.is_none() {
-            return None;
+        targets: &Targets,
+        places: &Places,
+        mut moved: impl FnMut(&Resource, LockId, Place),
+    ) -> bool {
+        let mut frees = false;
+        for ((resource, _), place) in targets.queues().zip(places.iter()) {
+            let Some(contender) = self.by_resource.get_mut(resource) else { continue };
+            match (place, &mut contender.known) {
+                (Some(place), Some(known)) => {
+                    known.queue.leave(place, |id, place| moved(resource, id, place));
+                    frees |= contender.front.may_grow() && known.queue.len() > 0;
+                }
+                (Some(_), None) => debug_assert!(false, "a waiter that leaves is in a queue"),
+                (None, _) => frees = true,
+            }
+        }
+        frees
+    }
+
+    /// A lock is in front of nothing after all, and nobody waits behind it.
+    pub(crate) fn leave_front(&mut self, targets: &Targets, id: LockId) {
+        for (resource, _) in targets.queues() {
+            if let Some(contender) = self.by_resource.get_mut(resource) {
+                contender.front.remove(id);
+            }
+        }
+    }
+
+    /// A lock in front shares a resource with readers from now on.
+    pub(crate) fn share(&mut self, resource: &Resource, id: LockId) {
+        if let Some(contender) = self.by_resource.get_mut(resource) {
+            contender.front.share(id);
+        }
+    }
+
+    /// A lock has let go of a resource: of what it was granted, if it was. [`Contenders::next`] tells who comes to the front.
+    pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) {
+        let Some(contender) = self.by_resource.get_mut(resource) else { return };
+        contender.front.remove(let_go.id);
+        let LetGo { targets, grant, bid, .. } = let_go;
+        // Where nobody was granted anything, nobody has met anybody and nobody waits, there is nothing to keep. Those that share take turns
+        // with nobody.
+        if targets.is_shared() || contender.known.is_none() && grant.is_none() && bid.is_none() {
+            return;
         }
         let known = contender.known.get_or_insert_default();
-        let bid = known.bid.take();
-        if let Some(bid) = &bid {
+        if let Some(bid) = bid {
             known.pace.met_others(bid.met_others);
         }
-        if let Some(grant) = grant {
+        if let Some(grant) = *grant {
             let waited = bid.as_ref().map_or(Duration::ZERO, |bid| bid.waited(grant));
             let passed_over = bid.as_ref().map_or(0, |bid| bid.passed_over);
             known.pace.let_go(grant, waited, passed_over, self.longest_patience, now);
         }
-        let Some(next) = known.queue.pop(moved) else {
+    }
+
+    /// The next lock that comes to the front of a resource that was let go of, and how it begins there. `is` tells how a waiter wants the resource,
+    /// and `moved` is told of each that has another place in the queue now.
+    pub(crate) fn next(
+        &mut self,
+        resource: &Resource,
+        let_go: &mut LetGo,
+        is: impl Fn(LockId) -> Mode,
+        moved: impl FnMut(LockId, Place),
+        jitter: &mut Jitter,
+        now: Instant,
+    ) -> Option<Next> {
+        let contender = self.by_resource.get_mut(resource)?;
+        let known = contender.known.as_mut()?;
+        let Some(first) = known.queue.first() else {
             if known.pace == Pace::default() {
                 contender.known = None;
             }
             return None;
         };
-        contender.front = Some(next);
-        // A lock that failed has not kept anybody out.
-        let start =
-            if grant.is_some() { known.pace.hand_over(jitter, now) } else { known.pace.come_anew(now) };
-        if let Some(bid) = bid.filter(|bid| bid.is_worth_keeping()) {
-            known.bid = Some(Box::new(bid.passed_on(start, known.pace.lets_pass(), now)));
-            return Some((next, Begin::GoOn));
+        let mode = is(first);
+        if !contender.front.has_room_for(&mode) {
+            return None;
         }
-        known.start(start, now);
-        Some((next, Begin::Start(start)))
+        let id = known.queue.pop(moved)?;
+        contender.front.add(id, &mode);
+        let may_follow = contender.front.may_grow();
+        let takes_turns = !matches!(mode, Mode::Shared(_)) && let_go.targets.only().is_some();
+        let start = if !takes_turns {
+            known.pace.come_anew(now)
+        } else if let_go.grant.is_some() {
+            known.pace.hand_over(jitter, now)
+        } else {
+            // A lock that failed has not kept anybody out.
+            known.pace.come_anew(now)
+        };
+        let kept = let_go.bid.take_if(|bid| takes_turns && bid.is_worth_keeping());
+        let begin = match kept {
+            Some(bid) => Begin::GoOn(Box::new(bid.passed_on(start, known.pace.lets_pass(), now))),
+            None if matches!(mode, Mode::Shared(_)) => Begin::Start(Start::default()),
+            None => Begin::Start(start),
+        };
+        Some(Next { id, begin, may_follow })
     }
 }

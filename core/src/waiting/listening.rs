@@ -76,7 +76,7 @@ impl Bid {
         record(&mut waiting.votes, first, vote);
         waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);
         self.met_others = Some(now);
-        self.met(vote);
+        self.met(vote, now);
         self.plan_next_attempt(lock, effects);
     }
 }

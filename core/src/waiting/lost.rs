@@ -1,12 +1,23 @@
 //! A lost attempt: what its votes say, and the answers behind it.
 
+use std::time::Duration;
+
 use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
+use super::plan::BEHIND_THE_END;
 use super::settling;
 use crate::lock::{Effects, Lock, LostRound, Refused, State};
-use crate::protocol::{Answer, Cause, MasterId, MasterSet, Tally, Vote};
+use crate::protocol::{Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
+
+/// So long a reader that is kept out by a wish to write alone counts as passed over once. Longer lets writers in that come again and again, shorter has
+/// readers go before a writer that waits for a long read.
+const KEPT_OUT: Duration = Duration::from_secs(1);
+
+/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out; others may have been freed of which
+/// it does not know. A shorter time costs more requests, a longer one leaves such a permit idle.
+const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
     pub(super) fn lost(&mut self, lost: LostRound, lock: &mut Lock, effects: &mut Effects<'_>) {
@@ -38,10 +49,16 @@ impl Bid {
         let may_settle = !goes_on && effects.config.settles_splits;
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
+        } else if lock.seat().is_some() {
+            // Others had the permit that was assigned; there may be more.
+            now + effects.jitter.within(&BEHIND_THE_END)
         } else {
             now + effects.jitter.within(&effects.config.retry_delay)
         };
         self.learn(&lost.votes, goes_on || may_settle, now);
+        if lock.seat().is_some() {
+            self.masters = Masters::unknown(lost.votes.len());
+        }
         self.plan = Plan::Waiting(Waiting {
             votes: lost.votes,
             awaited: lost.awaited,
@@ -66,7 +83,7 @@ impl Bid {
         }
         let named = |vote: &&Vote| matches!(vote, Vote::HeldByAnother { holder: Some(_), .. });
         if let Some(vote) = votes.iter().find(named) {
-            self.met(*vote);
+            self.met(*vote, now);
         }
         if goes_on {
             self.all_at = None;
@@ -75,12 +92,21 @@ impl Bid {
     }
 
     /// A round was lost for this vote. A holder that renews passes over nobody.
-    pub(super) fn met(&mut self, vote: Vote) {
+    pub(super) fn met(&mut self, vote: Vote, now: Instant) {
         self.left_free_at = None;
-        if let Vote::HeldByAnother { holder: Some(holder), .. } = vote {
-            if self.holder.replace(holder).is_some_and(|last| last != holder) {
+        let Vote::HeldByAnother { holder: Some(holder), .. } = vote else { return };
+        if holder == Sentinel::WANTED {
+            // Whoever waits to write has no name here: each of their turns counts as a second.
+            let since = *self.kept_out_since.get_or_insert(now);
+            if now.since(since) >= KEPT_OUT {
                 self.passed_over += 1;
+                self.kept_out_since = Some(now);
             }
+            return;
+        }
+        self.kept_out_since = None;
+        if self.holder.replace(holder).is_some_and(|last| last != holder) {
+            self.passed_over += 1;
         }
     }
 
@@ -90,13 +116,19 @@ impl Bid {
         let now = effects.now;
         let (first, said) = (refused.first, refused.votes);
         let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
-        self.met(vote);
+        self.met(vote, now);
         let mut votes = self.last_votes.take().unwrap_or(said);
         record(&mut votes, first, vote);
         self.last_votes = Some(votes.clone());
         self.met_others = Some(now);
+        self.is_wary = true;
         let pause = effects.jitter.within(&effects.config.retry_delay);
-        let poll_at = *self.all_at.get_or_insert(now + pause);
+        let poll_at = match refused.answer {
+            // One master assigns the permits: there is no time at which all are asked.
+            Answer::Holder { watched: true, .. } if lock.targets().as_permit().is_some() => now + LOOKS_AGAIN,
+            _ if lock.targets().as_permit().is_some() => now + pause,
+            _ => *self.all_at.get_or_insert(now + pause),
+        };
         if self.plan == (Plan::Asking { first_leads: true }) {
             self.masters.forget_all_but(first);
         }
@@ -150,6 +182,9 @@ impl Bid {
         match answer {
             Answer::Holder { holder, remaining, .. } if refused => {
                 record(&mut waiting.votes, master, Vote::HeldByAnother { remaining, holder: Some(holder) });
+                if holder == Sentinel::HOLDER {
+                    self.holder = Some(holder);
+                }
             }
             // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them apart. Whatever
             // else keeps the read from being done for a while does not unsay the refusal.

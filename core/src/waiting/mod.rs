@@ -18,6 +18,7 @@
 
 mod bid;
 mod contenders;
+mod front;
 mod listening;
 mod lost;
 mod masters;
@@ -27,5 +28,6 @@ mod queue;
 mod settling;
 
 pub(crate) use bid::Bid;
-pub(crate) use contenders::{Begin, Contenders, Entry};
+pub(crate) use contenders::{Begin, Contenders, Entry, LetGo, Next, Places};
+pub(crate) use front::Front;
 pub(crate) use queue::Place;

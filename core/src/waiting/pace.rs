@@ -58,6 +58,16 @@ pub(crate) struct Start {
 }
 
 impl Start {
+    /// How a lock begins to which both apply, for different resources.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            pause: self.pause.max(other.pause),
+            listens: self.listens && other.listens,
+            is_wary: self.is_wary || other.is_wary,
+            patience: self.patience.max(other.patience),
+        }
+    }
+
     /// Whether it asks at once, and expects no others.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()

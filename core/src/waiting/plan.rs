@@ -15,14 +15,22 @@ use std::time::Duration;
 use super::bid::{Bid, Plan};
 use super::masters::Key;
 use super::pace::Start;
-use crate::jitter::Jitter;
 use crate::lock::{Effects, Lock};
-use crate::protocol::{EntropyFailed, MasterId, Resource};
+use crate::protocol::{EntropyFailed, MasterId, Sentinel};
 use crate::time::Instant;
 
 /// How long after the end of a life that a master told an attempt is made. Masters tell whole milliseconds, and many may wait for the same end: a
 /// shorter span would have them split the votes, a longer one leave the lock idle.
-const BEHIND_THE_END: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(5);
+pub(super) const BEHIND_THE_END: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_millis(5);
+
+/// A mark that keeps new readers out ends after a second, so that a waiting writer that died keeps nobody out for longer. Later than half of
+/// that would be too late on a slow link, sooner costs more requests.
+const WISHES_AGAIN: Duration = Duration::from_millis(500);
+
+/// Each reader's renewal is news to each waiting writer. Those of this span cost it one request; a longer one leaves what was shared idle, a shorter
+/// one costs the masters more.
+const GATHERS: Duration = Duration::from_millis(2);
 
 impl Bid {
     /// The lock has come to the front: it asks, at once or after others have had their turn.
@@ -37,7 +45,10 @@ impl Bid {
         let until = start.pause.map(|pause| now + pause);
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
             None => self.attempt(false, lock, effects),
-            Some(until) if start.listens => self.listen(until, lock, effects),
+            // Who holds a permit is not asked without asking for one.
+            Some(until) if start.listens && lock.targets().as_permit().is_none() => {
+                self.listen(until, lock, effects)
+            }
             Some(until) => {
                 self.plan = Plan::Pause { until };
                 Ok(())
@@ -50,13 +61,13 @@ impl Bid {
         let now = effects.now;
         let config = effects.config;
         let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
-        if !self.is_wary || self.insists() || is_last || !config.first_alone || config.masters.len() == 1 {
+        let is_alone = !config.first_alone || config.masters.len() == 1;
+        // Those that share take no vote from one another, and a mark keeps new ones out only where it stands on a majority.
+        let asks_all = lock.targets().is_shared() || self.meets_sharers(lock);
+        if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
-        let seed = digest(lock.resource());
-        let ranked = MasterId::all(effects.ranks.len()).zip(effects.ranks);
-        let connected = ranked.filter_map(|(master, rank)| Some((master, (*rank)?)));
-        let (first, _) = connected.max_by_key(|(_, rank)| Jitter::new(seed ^ rank).next())?;
+        let first = effects.first_master(lock.targets())?;
         // A client that settles a split wants to know which came first there, and takes nothing from it.
         (!self.masters.is_held(first, now) || self.is_settling()).then_some(first)
     }
@@ -64,8 +75,13 @@ impl Bid {
     /// Those that wait are told at the same time, one after the other, always in the same order. A client that comes late each time would be
     /// passed over for ever; so after a while it asks all masters at once, and has a quorum of them while the one that came first still asks
     /// alone.
-    fn insists(&self) -> bool {
+    pub(super) fn insists(&self) -> bool {
         self.passed_over >= self.lets_pass
+    }
+
+    /// Whether what it waits to write was shared when it was last refused.
+    pub(super) fn meets_sharers(&self, lock: &Lock) -> bool {
+        self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
     }
 
     /// A key of this name has changed on a master, or may have; `by_us` if this process itself has changed it.
@@ -102,6 +118,11 @@ impl Bid {
                 self.listen_again(lock, effects);
             }
             self.plan_next_attempt(lock, effects);
+        } else if self.meets_sharers(lock) && now < self.asked_at + GATHERS {
+            if let Some(waiting) = self.waiting() {
+                waiting.poll_at = waiting.poll_at.min(now + GATHERS);
+                waiting.retry_at = waiting.retry_at.map(|at| at.min(now + GATHERS));
+            }
         } else {
             self.ask(lock, effects);
         }
@@ -126,6 +147,9 @@ impl Bid {
     /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but in time for the last answers.
     pub(crate) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
+        // At once where no mark stands yet.
+        let again = if lock.has_wished() { self.asked_at + WISHES_AGAIN } else { now };
+        let renews_wish_at = self.meets_sharers(lock).then_some(again);
         let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {
             return;
@@ -142,6 +166,9 @@ impl Bid {
         } else {
             free_at + effects.jitter.within(&BEHIND_THE_END)
         };
+        let at = renews_wish_at.map_or(at, |again| at.min(again.max(now)));
+        // What the assigning master knows of one permit says little of the others.
+        let at = if lock.targets().as_permit().is_some() { at.min(poll_at.max(now)) } else { at };
         waiting.retry_at = Some(match lock.give_up_at() {
             // A client that has asked one master only does not know enough to tell the caller.
             Some(give_up_at) if waiting.refused_first.is_some() => {
@@ -172,10 +199,4 @@ fn last_in_time(at: Instant, give_up_at: Instant, effects: &Effects<'_>) -> Inst
 fn last_of_all(give_up_at: Instant, effects: &Effects<'_>) -> Instant {
     let now = effects.now;
     now.max(give_up_at - effects.config.request_timeout.min(*effects.config.retry_delay.end()))
-}
-
-/// The same number in every process (FNV-1a, Fowler, Noll and Vo 1991).
-fn digest(resource: &Resource) -> u64 {
-    let bytes = resource.key().iter();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

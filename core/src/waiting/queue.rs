@@ -56,6 +56,11 @@ impl Queue {
         }
     }
 
+    /// The waiter that came first.
+    pub(super) fn first(&self) -> Option<LockId> {
+        self.places.iter().find_map(|place| *place)
+    }
+
     /// Takes the waiter that came first.
     pub(super) fn pop(&mut self, moved: impl FnMut(LockId, Place)) -> Option<LockId> {
         while let Some(place) = self.places.pop_front() {

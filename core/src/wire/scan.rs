@@ -72,11 +72,6 @@ impl Scanner {
         Self { position: 0, state: State::Type, missing: [0; MAX_DEPTH], depth: 0, elements: 0 }
     }
 
-    /// Whether it stands before the first byte of a reply.
-    pub(crate) fn is_at_start(&self) -> bool {
-        self.position == 0 && matches!(self.state, State::Type)
-    }
-
     /// Walks on to the end of `buffer`, or of the first reply in it, and returns the length of that reply once
     /// it is complete. Until then `buffer` has to start with the same bytes at every call. Afterwards the caller
     /// drops the reply's bytes, and the next call starts at the byte behind them.

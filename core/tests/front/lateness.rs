@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock_core::front::{Guard, Locker, Release, ReleaseError};
+use quorlock_core::front::{Guard, Locker, Release, ReleaseError, Released};
 
 use super::driver::{Driver, ms};
 
@@ -29,7 +29,7 @@ fn granted() -> (Locker, Arc<Driver>, Guard) {
 }
 
 /// What a release comes to whose answers come with the next turn.
-fn outcome(driver: &Arc<Driver>, mut release: Pin<Box<Release>>) -> Result<(), ReleaseError> {
+fn outcome(driver: &Arc<Driver>, mut release: Pin<Box<Release>>) -> Result<Released, ReleaseError> {
     driver.settle();
     match poll(&mut release) {
         Poll::Ready(outcome) => outcome,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock_core::front::{Driver, Host, Locker, Runtime, Socket, Timer};
+use quorlock_core::front::{Driver, Host, Locker, Released, Runtime, Socket, Timer};
 use quorlock_core::{Config, EntropyFailed, Instant, MasterState};
 use quorlock_sim::{Master, Session};
 
@@ -236,7 +236,7 @@ fn a_lock_is_acquired_and_released_and_the_driver_ends_with_its_last_user() {
         }
         assert!(turn(&mut driver).is_pending());
     };
-    assert_eq!(outcome, Ok(()));
+    assert_eq!(outcome, Ok(Released::Freed));
     let now = world.state().now;
     assert!(world.state().wires.iter().all(|wire| wire.master.keys(now).count() == 0));
 

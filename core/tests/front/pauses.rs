@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::LossCause;
-use quorlock_core::front::{Guard, ReleaseError};
+use quorlock_core::front::{Guard, HandOverError, ReleaseError};
 
 use super::driver::{Driver, ms};
 
@@ -49,7 +49,7 @@ fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
                 ask(order / QUESTIONS.pow(place) % QUESTIONS, &guard, &driver);
             }
             if order % 3 == 0 {
-                assert_eq!(guard.hand_over(), Err(LossCause::Expired));
+                assert!(matches!(guard.hand_over(), Err(HandOverError::Lost(LossCause::Expired))));
             } else if order % 3 == 1 {
                 assert_eq!(guard.release().wait(), Err(ReleaseError::NotOurs(Some(LossCause::Expired))));
             } else {

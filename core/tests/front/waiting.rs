@@ -1,13 +1,14 @@
 //! Threads that wait, and drive meanwhile.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::RunError;
-use quorlock_core::{AcquireError, LossCause};
+use quorlock_core::{AcquireError, ConfigError, LossCause};
 
 use super::driver::{Driver, ms};
 
@@ -47,6 +48,23 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
         Ok::<_, Infallible>(())
     });
     assert_eq!(late, Err(RunError::Lost(LossCause::Expired)));
+    driver.end();
+}
+
+#[test]
+fn an_invalid_request_is_told_without_the_error_of_acquiring_around_it() {
+    let (locker, driver) = Driver::start(3);
+    let mut is_called = false;
+    let refused = locker.lock("").run_wait(|_| {
+        is_called = true;
+        Ok::<_, Infallible>(())
+    });
+    let error = refused.unwrap_err();
+    assert_eq!(error, RunError::Invalid(ConfigError::EmptyResource));
+    assert_eq!((error.kind(), is_called), ("invalid", false));
+    assert_eq!(error.to_string(), AcquireError::Invalid(ConfigError::EmptyResource).to_string());
+    let source = error.source().unwrap();
+    assert!(source.is::<ConfigError>() && source.source().is_none());
     driver.end();
 }
 

@@ -71,7 +71,7 @@ proptest! {
             prop_assert!(is_ready, "{:?}", states);
         }
         let resource = quorlock_core::Resource::new("another").unwrap();
-        let lock = world.hold(&quorlock_core::Acquire { resource, ..one_try() });
+        let lock = world.hold(&quorlock_core::Acquire { targets: resource.into(), ..one_try() });
         world.release(lock);
         world.pass(ms(5_000));
         prop_assert!(world.nodes[0].wakes < 200, "{} wake-ups", world.nodes[0].wakes);

@@ -119,7 +119,8 @@ fn a_token_that_is_released_says_whether_it_was_held() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     let key = Resource::new(KEY).unwrap();
     for expected in [ReleaseOutcome::StillOurs, ReleaseOutcome::NotOurs] {
-        let lock = world.nodes[1].machine.release_token(&key, handed.token, world.now).unwrap();
+        let lock =
+            world.nodes[1].machine.release_token(&key.clone().into(), handed.token, world.now).unwrap();
         world.drain(1);
         assert_eq!(world.next_event_of(1), Event::Released { lock, outcome: expected });
         assert!(world.holders().is_empty());
@@ -191,7 +192,8 @@ fn a_resumed_lock_that_nobody_took_is_left_as_it_was() {
 #[test]
 fn text_that_was_not_exposed_is_no_resumption() {
     let token = "0123456789abcdef0123456789abcdef01234567";
-    for text in ["", "-1", &token[1..], &format!("{token}-"), &format!("{token}-g"), &format!("{token}-1-1")]
+    for text in
+        ["", "-1", &token[1..], &format!("{token}-"), &format!("{token}-g"), &format!("{token}-1-1-1")]
     {
         assert_eq!(Resumption::from_text(text, None), None, "{text}");
     }

@@ -5,7 +5,7 @@ use quorlock_core::{Acquire, AcquireError, Event, ExtendError, LossCause, Resour
 use super::world::{Flow, World, ms, one_try, settings, wanted};
 
 fn numbered(number: usize) -> Acquire {
-    Acquire { resource: Resource::new(format!("job:{number}")).unwrap(), ..one_try() }
+    Acquire { targets: Resource::new(format!("job:{number}")).unwrap().into(), ..one_try() }
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_release_is_heard_although_the_waiters_own_connection_has_extended_the_key()
         world.nodes[1].events.clear();
         // Another process that knows the token.
         let resource = Resource::new(KEY).unwrap();
-        world.nodes[0].machine.release_token(&resource, handed.token, world.now).unwrap();
+        world.nodes[0].machine.release_token(&resource.clone().into(), handed.token, world.now).unwrap();
         world.drain(0);
         let released = world.now;
         while !is_granted(&mut world, 1) {

@@ -71,7 +71,10 @@ fn hear(world: &mut World, hands: &mut [Hand; 2]) {
                 }
                 Event::NotAcquired { .. } | Event::Released { .. } => *hand = Hand::default(),
                 Event::Lost { .. } => hand.valid_until = None,
-                Event::Extended { result: Err(_), .. } | Event::Bootstrapped { .. } => {}
+                Event::Extended { result: Err(_), .. }
+                | Event::Bootstrapped { .. }
+                | Event::Inspected { .. }
+                | Event::ForceReleased { .. } => {}
             }
         }
     }

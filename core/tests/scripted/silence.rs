@@ -26,7 +26,7 @@ fn a_slow_connection_that_goes_on_answering_is_not_given_up() {
     for number in 0..50 {
         world.masters[0].delay = ms(10 * number).min(ms(120));
         let resource = Resource::new(format!("job:{number}")).unwrap();
-        world.acquire(&Acquire { resource, ..wanted(ms(10_000)) });
+        world.acquire(&Acquire { targets: resource.into(), ..wanted(ms(10_000)) });
         world.pass(ms(20));
     }
     assert_eq!(world.nodes[0].opened[0], 1);

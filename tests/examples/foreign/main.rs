@@ -161,7 +161,7 @@ impl Checks<'_> {
         let released = self.client.unlock()?;
         let ours = self.ours(false)?;
         self.check("after their release we get it", released);
-        ours.release().wait().map_err(|error| error.to_string())
+        ours.release().wait().map(drop).map_err(|error| error.to_string())
     }
 
     /// Theirs poll; who waits here is told by the masters.

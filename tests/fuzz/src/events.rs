@@ -86,7 +86,9 @@ impl Ledger {
                 assert!(is_in_order, "{event:?} while {state:?}");
                 return;
             }
-            Event::Bootstrapped { .. } => panic!("{event:?}, and nobody asked for it"),
+            Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => {
+                panic!("{event:?}, and nobody asked for it")
+            }
             Event::Extended { extension, .. } => {
                 assert!(self.extensions.remove(extension), "{event:?} twice, or unasked");
                 return;

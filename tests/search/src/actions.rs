@@ -3,9 +3,11 @@
 use quorlock_core::internals::Action as Does;
 
 use super::book::Book;
+use super::client::{Client, Stage};
 use super::item::Item;
-use super::scenario::Scenario;
-use super::state::{CLIENTS, Client, Key, Link, MASTERS, Mode, Stage, State};
+use super::places::{CROWD, Key};
+use super::scenario::{Aim, Flaw, Scenario};
+use super::state::{Link, MASTERS, Master, Mode, State};
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +21,10 @@ pub(super) enum Action {
     Extend {
         client: usize,
         ttl: u8,
+    },
+    /// The holder shares from now on what it locked exclusively.
+    Downgrade {
+        client: usize,
     },
     Release {
         client: usize,
@@ -84,8 +90,23 @@ pub(super) enum Action {
         place: usize,
         twice: bool,
     },
-    /// A key ends within the drift.
+    /// A key ends within the drift, or the entry of one who shares it.
     Expire {
+        master: usize,
+        resource: usize,
+        entry: Option<usize>,
+    },
+    /// A key of a batch is lost.
+    Evict {
+        master: usize,
+        resource: usize,
+    },
+    /// A reader of the crowd comes, who keeps the key for as long as there is one.
+    Visit {
+        master: usize,
+    },
+    /// The last reader of the crowd lets go, or ends.
+    Part {
         master: usize,
     },
     Crash {
@@ -98,6 +119,7 @@ pub(super) enum Action {
     /// Before anything else, a master gives a number to a grant.
     Count {
         master: usize,
+        resource: usize,
     },
     Tick,
 }
@@ -105,31 +127,67 @@ pub(super) enum Action {
 /// Everything that can happen in this state, always in the same order.
 pub(super) fn enabled(state: &State, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
     actions.clear();
-    for client in 0..CLIENTS {
+    for client in 0..state.shape.clients {
         of_client(state, client, scenario, book, actions);
     }
     for master in 0..MASTERS {
-        for client in 0..CLIENTS {
+        for client in 0..state.shape.clients {
             of_link(state, client, master, scenario, book, actions);
         }
         let stands = state.master(master);
-        let may_end = |key: Key| scenario.asynchronous || key.life <= scenario.late + scenario.early;
-        if stands.key.is_some_and(may_end) {
-            actions.push(Action::Expire { master });
+        for resource in 0..state.shape.resources {
+            of_place(state, master, resource, scenario, actions);
         }
         if stands.quarantine > 0 && stands.quarantine <= scenario.early {
             actions.push(Action::Open { master });
         }
-        if stands.counter < scenario.counted && state.clients.iter().all(Client::is_new) {
-            actions.push(Action::Count { master });
-        }
-        if state.crashes > 0 && matters(state, master) {
+        if state.budgets.crashes > 0 && matters(state, master) {
             actions.push(Action::Crash { master });
         }
     }
     if !scenario.asynchronous {
         actions.push(Action::Tick);
     }
+}
+
+fn of_place(state: &State, master: usize, resource: usize, scenario: &Scenario, actions: &mut Vec<Action>) {
+    let stands = state.master(master);
+    let place = stands.place(resource);
+    let may_end = |life| scenario.asynchronous || life <= scenario.late + scenario.early;
+    if !place.is_free() && may_end(place.written().map_or(place.shared, |key| key.life)) {
+        actions.push(Action::Expire { master, resource, entry: None });
+    }
+    for (entry, key) in place.keys().enumerate().filter(|_| place.shared > 0) {
+        if key.client != CROWD && may_end(key.life) {
+            actions.push(Action::Expire { master, resource, entry: Some(entry) });
+        }
+    }
+    if state.budgets.evictions > 0 && !place.is_free() && is_everywhere(state, scenario) {
+        actions.push(Action::Evict { master, resource });
+    }
+    if scenario.crowd && resource == 0 {
+        let is_in = place.keys().any(|key| key.client == CROWD);
+        if !is_in && place.written().is_none() {
+            actions.push(Action::Visit { master });
+        }
+        if is_in || scenario.flaw == Some(Flaw::ReadersCounted) && place.shared > 0 {
+            actions.push(Action::Part { master });
+        }
+    }
+    let counter = stands.counters.get(resource).copied().unwrap_or(0);
+    if counter < scenario.counted && state.clients().iter().all(Client::is_new) {
+        actions.push(Action::Count { master, resource });
+    }
+}
+
+/// Whether one client has all of its targets on all masters, and has not asked for more time: a quorum of them is left if one loses a key.
+fn is_everywhere(state: &State, scenario: &Scenario) -> bool {
+    (0..state.shape.clients).any(|client| {
+        let owns = |key: Key| usize::from(key.client) == client;
+        let has = |aim: &Aim, master: &Master| master.place(aim.resource()).keys().any(owns);
+        state.client(client).extended == 0
+            && state.masters.iter().all(|master| scenario.aims_of(client).iter().all(|aim| has(aim, master)))
+    })
 }
 
 fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, actions: &mut Vec<Action>) {
@@ -152,6 +210,9 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
             if it.extended < scenario.extensions_of(client) {
                 let ttls = scenario.extension_ttls.iter();
                 actions.extend(ttls.map(|&ttl| Action::Extend { client, ttl }));
+            }
+            if !it.shares && !scenario.form_of(client, true).is_empty() {
+                actions.push(Action::Downgrade { client });
             }
             if scenario.releases {
                 actions.push(Action::Release { client });
@@ -180,11 +241,11 @@ fn of_link(
             let answered = executed(link);
             if let Some(&item) = link.flight.as_slice().get(answered) {
                 actions.push(Action::Execute { client, master });
-                if scenario.asynchronous && state.duplicates > 0 && item.action() == Does::Acquire {
+                if scenario.asynchronous && state.budgets.duplicates > 0 && item.action() == Does::Acquire {
                     actions.push(Action::Copy { client, master });
                 }
                 let by_another = scenario.asynchronous && item.action().creates();
-                if may_be_refused(state, client, master, item) || by_another {
+                if may_be_refused(state, client, master, item, scenario) || by_another {
                     actions.push(Action::Refuse { client, master });
                 }
             }
@@ -197,7 +258,7 @@ fn of_link(
             // A connection that nobody will ever use again may as well stay.
             let is_unused = is_done(state, client, book) || scenario.losses.is_none();
             let matters = !link.flight.is_empty() || !is_unused;
-            if state.losses > 0 && matters {
+            if state.budgets.losses > 0 && matters {
                 let ages = if scenario.stale { &[false, true][..] } else { &[false] };
                 for &stale in ages {
                     if scenario.gives_up && !link.flight.is_empty() {
@@ -221,7 +282,7 @@ fn of_link(
     for (place, item) in link.behind.iter().enumerate() {
         if item.is_first() {
             actions.push(Action::Late { client, master, place, twice: false });
-            if state.duplicates > 0 && !item.is_again() {
+            if state.budgets.duplicates > 0 && !item.is_again() {
                 actions.push(Action::Late { client, master, place, twice: true });
             }
         }
@@ -240,21 +301,26 @@ pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
 }
 
 /// Whether an absent client may have this master's key when the request is executed, and that makes a difference.
-fn may_be_refused(state: &State, client: usize, master: usize, item: Item) -> bool {
-    let other = 1 - client;
+fn may_be_refused(state: &State, client: usize, master: usize, item: Item, scenario: &Scenario) -> bool {
+    // Among three nobody is looked at apart.
+    let other = client ^ 1;
+    let owns = |key: Key| usize::from(key.client) == client;
+    let is_kept = |aim: &Aim| {
+        scenario.is_contested(*aim, other) && state.master(master).place(aim.resource()).keys().any(owns)
+    };
     matches!(item.action(), Does::Acquire | Does::Heal | Does::Undo)
-        && state.client(other).is_absent()
+        && state.clients().get(other).is_some_and(Client::is_absent)
         && !state.link(other, master).behind.is_empty()
-        && state.master(master).key.is_none()
+        && !scenario.aims_of(client).iter().any(is_kept)
 }
 
 /// Whether a crash of this master changes anything.
 fn matters(state: &State, master: usize) -> bool {
     let master = state.master(master);
     let is_used = |link: &Link| !link.is_idle() || !link.behind.is_empty();
-    master.key.is_some()
+    master.places.iter().any(|place| !place.is_free())
         || master.links.iter().any(is_used)
-        || state.clients.iter().any(|client| matches!(client.stage, Stage::Waiting | Stage::Alive))
+        || state.clients().iter().any(|client| matches!(client.stage, Stage::Waiting | Stage::Alive))
 }
 
 /// Whether an item may still put its token there.

@@ -5,15 +5,16 @@
 
 use std::collections::HashMap;
 
-use quorlock_core::internals::{Around, Claim, Order, Sought, settle_splits};
+use quorlock_core::internals::{Action, Around, Claim, Order, Sought, settle_splits};
 use quorlock_core::{
-    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Resource, Token, Ttl,
+    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Target, Targets, Token, Ttl,
 };
 
 use super::input::{Heard, Input, Told};
 use super::item::{Item, Said};
-use super::scenario::{Scenario, TICK};
+use super::scenario::{Aim, Scenario, TICK};
 use super::state::MASTERS;
+use super::story;
 
 /// A request for the masters in the mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +36,7 @@ pub(super) struct Reaction {
 
 struct Entry {
     sought: Sought,
-    /// How many tokens it has drawn.
+    /// The number of the token that it will draw next.
     drawn: u8,
     /// The tick of its deadline: the first at which it may be woken.
     deadline: Option<u8>,
@@ -47,10 +48,12 @@ struct Entry {
 
 pub(super) struct Book {
     config: Config,
-    wanted: Acquire,
+    /// What each client seeks.
+    wanted: Vec<Acquire>,
     /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
     end_matters: bool,
-    claims: Vec<Claim>,
+    /// Of each client with each of its tokens, and the same downgraded; with an item of that claim.
+    claims: Vec<(Claim, Item)>,
     entries: Vec<Entry>,
     numbers: HashMap<(Sought, u8), u32>,
     reactions: HashMap<(u64, u32), u32>,
@@ -58,7 +61,10 @@ pub(super) struct Book {
     turned: HashMap<(u32, [u8; MASTERS]), u32>,
 }
 
-/// Tokens by number, from the one that was drawn last.
+/// How many tokens each client has.
+const TOKENS: u8 = 4;
+
+/// Tokens by number, from the one that is drawn next. Those of the first client come first.
 struct Numbered(u8);
 
 impl Entropy for Numbered {
@@ -76,18 +82,29 @@ impl Book {
             .retry_delay(TICK..=TICK);
         let config =
             settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
-        let resource = Resource::new("r").expect("a name");
-        let claims = (0..4u8)
-            .map(|n| Claim::new(&resource, Token::from_bytes([n; Token::BYTES]), scenario.fenced))
-            .collect();
-        let wanted = Acquire {
+        let targets: Vec<_> =
+            (0..scenario.clients()).map(|client| targets_of(scenario.aims_of(client), &config)).collect();
+        let mut claims = Vec::new();
+        for (targets, client) in targets.iter().zip(0..) {
+            let downgraded = scenario.form_of(usize::from(client), true);
+            let downgraded = (!downgraded.is_empty()).then(|| targets_of(downgraded, &config));
+            for attempt in 0..TOKENS {
+                let token = Token::from_bytes([client * TOKENS + attempt; Token::BYTES]);
+                let item = Item::new(Action::Acquire, attempt, 0, 0);
+                claims.push((Claim::new(targets, token, scenario.fenced, None), item));
+                let shared = downgraded.as_ref().map(|it| Claim::new(it, token, scenario.fenced, None));
+                claims.extend(shared.map(|claim| (claim, item.downgraded(true))));
+            }
+        }
+        let wanted_of = |targets| Acquire {
             timeout: scenario.timeout.map(|ticks| TICK * u32::from(ticks)),
             attempts: Some(1),
             renew_for: scenario.renews.map(|ticks| TICK * u32::from(ticks)),
             fenced: scenario.fenced,
             healing: scenario.healing,
-            ..Acquire::new(resource, ttl_of(scenario.ttl))
+            ..Acquire::new(targets, ttl_of(scenario.ttl))
         };
+        let wanted = targets.into_iter().map(wanted_of).collect();
         Self {
             config,
             wanted,
@@ -113,7 +130,7 @@ impl Book {
 
     /// The attempt that a lock is in, from zero.
     pub(super) fn attempt(&self, lock: u32) -> u8 {
-        self.entry(lock).map_or(0, |entry| entry.drawn - 1)
+        self.entry(lock).map_or(0, |entry| (entry.drawn - 1) % TOKENS)
     }
 
     /// When a lock wants to be woken.
@@ -155,15 +172,18 @@ impl Book {
         let before = self.entry(number).map(|entry| (entry.sought.clone(), entry.drawn));
         let entropy = Numbered(match (&before, input) {
             (Some((_, drawn)), _) => *drawn,
-            (None, Input::Begin { drawn, .. }) => drawn,
+            (None, Input::Begin { kind, drawn, .. }) => {
+                u8::try_from(kind).unwrap_or(u8::MAX) * TOKENS + drawn
+            }
             (None, _) => 0,
         });
         let mut around = Around::new(&self.config, entropy);
         let at = instant(now);
         let mut handed = None;
         let after = match (before, input) {
-            (None, Input::Begin { attempts, .. }) => {
-                let wanted = Acquire { attempts: Some(u32::from(attempts)), ..self.wanted.clone() };
+            (None, Input::Begin { kind, attempts, .. }) => {
+                let wanted = self.wanted.get(kind).expect("a client of the scenario").clone();
+                let wanted = Acquire { attempts: Some(u32::from(attempts)), ..wanted };
                 Some(Sought::begin(&wanted, at, &mut around).expect("tokens are there"))
             }
             (Some((mut sought, _)), input) => {
@@ -178,6 +198,9 @@ impl Book {
                     Input::Extend { number, ttl } => {
                         // A lock that is not held any more refuses, and nothing happens.
                         let _ = sought.extend(u64::from(number), ttl_of(ttl), at, &mut around);
+                    }
+                    Input::Downgrade => {
+                        sought.downgrade(at, &mut around);
                     }
                     Input::Release => sought.release(at, &mut around),
                     Input::Cancel => sought.cancel(at, &mut around),
@@ -255,15 +278,16 @@ impl Book {
 
     fn ordered(&self, order: &Order) -> Ordered {
         let request = &order.request;
-        let attempt = self.claims.iter().position(|claim| *claim == request.claim);
-        let attempt = attempt.and_then(|place| u8::try_from(place).ok()).expect("a token that was drawn");
+        let known = self.claims.iter().find(|(claim, _)| *claim == request.claim);
+        let known = known.map(|(_, item)| *item).expect("a token that was drawn");
         let round = request.ticket.map_or(0, |ticket| ticket.round);
         let ttl = request.ttl.as_duration().as_nanos() / TICK.as_nanos();
         let small = |number: u128| u8::try_from(number).expect("small numbers");
         Ordered {
             to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
-            item: Item::new(request.action, attempt, small(ttl), small(u128::from(round)))
-                .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get())))),
+            item: Item::new(request.action, known.attempt(), small(ttl), small(u128::from(round)))
+                .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get()))))
+                .downgraded(known.is_downgraded()),
         }
     }
 
@@ -282,6 +306,16 @@ impl Book {
         self.turned.insert((lock, places), turned);
         turned
     }
+}
+
+/// The same in the words of the shipped code.
+fn targets_of(aims: &[Aim], config: &Config) -> Targets {
+    let name = |resource| story::RESOURCES.get(resource).copied().expect("a resource that has a name");
+    let target = |aim: &Aim| match *aim {
+        Aim::Write(resource) => Target::write(name(resource)),
+        Aim::Read(resource) => Target::read(name(resource)),
+    };
+    config.targets(aims.iter().map(target)).expect("a few short names")
 }
 
 /// The instant of a tick of a client's clock, far enough from the origin that nothing saturates.
@@ -317,7 +351,8 @@ fn told_of(event: &Event, number: u8) -> Told {
             Told::Extended { until: result.as_ref().ok().map(|until| tick_of(*until)) }
         }
         Event::Lost { .. } => Told::Lost,
-        // A lock does not bring the last one about.
-        Event::Released { .. } | Event::Bootstrapped { .. } => Told::Released,
+        Event::Released { .. } => Told::Released,
+        // A lock does not bring these about.
+        Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => Told::Released,
     }
 }

@@ -77,7 +77,10 @@ impl Canon {
             let column = self.columns.get(usize::from(master));
             self.candidate.extend_from_slice(column.map_or(&[], Vec::as_slice));
         }
-        locks.iter().for_each(|lock| self.candidate.extend_from_slice(&lock.to_le_bytes()));
+        locks
+            .iter()
+            .take(state.shape.clients)
+            .for_each(|lock| self.candidate.extend_from_slice(&lock.to_le_bytes()));
         ways
     }
 }
@@ -98,9 +101,10 @@ fn is_sorted([a, b, c]: [u8; MASTERS], compared: [Ordering; MASTERS]) -> bool {
 }
 
 fn turned_locks(state: &State, is_swapped: bool, order: [u8; MASTERS], book: &mut Book) -> [u32; CLIENTS] {
-    let mut locks = state.clients.map(|client| client.lock);
+    let mut locks = [0; CLIENTS];
+    locks.iter_mut().zip(state.clients()).for_each(|(lock, client)| *lock = client.lock);
     if is_swapped {
-        locks.reverse();
+        locks.swap(0, 1);
     }
     if order == [0, 1, 2] {
         return locks;

@@ -40,6 +40,8 @@ impl Heard {
 pub(super) enum Input {
     /// A new lock, with the next of the client's tokens.
     Begin {
+        /// The first client that seeks the same.
+        kind: usize,
         attempts: u8,
         drawn: u8,
     },
@@ -54,6 +56,7 @@ pub(super) enum Input {
         number: u8,
         ttl: u8,
     },
+    Downgrade,
     Release,
     Cancel,
 }
@@ -62,7 +65,9 @@ impl Input {
     /// A number for it, different from every other input's.
     pub(super) fn code(self) -> u64 {
         match self {
-            Self::Begin { attempts, drawn } => u64::from(attempts) << 8 | u64::from(drawn) << 12,
+            Self::Begin { kind, attempts, drawn } => {
+                u64::from(attempts) << 8 | u64::from(drawn) << 12 | (kind as u64) << 16
+            }
             Self::Answer { master, round, heard } => {
                 let heard = match heard {
                     Heard::Said(Said::Yes) => 0,
@@ -86,6 +91,7 @@ impl Input {
             Self::Extend { number, ttl } => 4 | u64::from(number) << 4 | u64::from(ttl) << 8,
             Self::Release => 5,
             Self::Cancel => 6,
+            Self::Downgrade => 7,
         }
     }
 

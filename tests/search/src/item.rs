@@ -22,7 +22,7 @@ pub(super) enum Said {
 ///
 /// The lower half is all that there is where nothing is numbered, put back or quarantined: action (2 of 3 bits), attempt (2), TTL in ticks (4),
 /// round (4, zero is "nobody waits"), what was said (2), and two marks of left-behind requests. The upper half: the action's
-/// third bit, the number to raise to (4), the number that was said (4), and whether "no" is a quarantine.
+/// third bit, the number to raise to (4), the number that was said (4), whether "no" is a quarantine, and whether the claim is downgraded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(super) struct Item(pub(super) u32);
 
@@ -31,6 +31,8 @@ impl Item {
     const SAID: u32 = 3 << 12 | 31 << 21;
     /// The first of the requests that were left behind on one connection.
     const FIRST: u32 = 1 << 14;
+    /// Its claim is the one of a lock that was downgraded.
+    const DOWNGRADED: u32 = 1 << 26;
     /// It may be executed any number of times.
     const AGAIN: u32 = 1 << 15;
 
@@ -47,6 +49,9 @@ impl Item {
             Action::Attend => 1 << 16 | 2,
             Action::Open => 1 << 16 | 3,
             Action::Track { .. } => unreachable!("connections ask for it, and there are none here"),
+            Action::Keep | Action::Inspect | Action::ForceRelease => {
+                unreachable!("no client of a search asks for it")
+            }
         };
         Self(action | u32::from(attempt) << 2 | u32::from(ttl) << 4 | u32::from(round) << 8)
     }
@@ -55,6 +60,20 @@ impl Item {
     pub(super) fn raising_to(self, number: u8) -> Self {
         assert!(number < 16, "numbers fit their bits");
         Self(self.0 & !(15 << 17) | u32::from(number) << 17)
+    }
+
+    /// The same for the claim of a lock that was downgraded.
+    pub(super) fn downgraded(self, is_downgraded: bool) -> Self {
+        Self(self.0 & !Self::DOWNGRADED | if is_downgraded { Self::DOWNGRADED } else { 0 })
+    }
+
+    pub(super) fn is_downgraded(self) -> bool {
+        self.0 & Self::DOWNGRADED != 0
+    }
+
+    /// Whether the other is about the same claim.
+    pub(super) fn is_of(self, other: Self) -> bool {
+        (self.attempt(), self.is_downgraded()) == (other.attempt(), other.is_downgraded())
     }
 
     pub(super) fn action(self) -> Action {
@@ -115,6 +134,7 @@ impl Item {
     pub(super) fn for_nobody(self) -> Self {
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };
         let item = Self::new(action, self.attempt(), self.ttl(), 0).raising_to(self.number());
+        let item = item.downgraded(self.is_downgraded());
         self.said().map_or(item, |said| item.executed(said))
     }
 
@@ -123,7 +143,7 @@ impl Item {
         let ttl = if self.action().clears() { 0 } else { self.ttl() };
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };
         let left = Self::new(action, self.attempt(), ttl, 0).raising_to(self.number());
-        left.as_first(is_first)
+        left.downgraded(self.is_downgraded()).as_first(is_first)
     }
 
     pub(super) fn is_first(self) -> bool {

@@ -13,7 +13,7 @@
 //! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`, what that reports into the bid of `waiting`, with the tally
 //! and the arithmetic of `protocol`, and what they order and tell is what happens next. A lock is deterministic, so each of its steps is run
 //! once and remembered. Connections are a model, request by request and without bytes, that follows `connection` function by function
-//! (`links.rs`). Masters are a model of `SET NX PX` and of the scripts in `wire` (`masters.rs`).
+//! (`links.rs`). Masters are a model of `SET NX PX` and of the scripts in `wire` (`scripts.rs`).
 //!
 //! Between any two steps of anybody, any other step may come: a request is executed, an answer arrives, a connection ends or is given up,
 //! what was left behind on it is executed late or twice or never, the next one stands or does not, a key expires, a master
@@ -77,6 +77,22 @@
 //! - *A connection that is lost* is followed by the next one at once.
 //! - *Numbers that were granted* are forgotten where no grant to come is compared with them.
 //!
+//! # Several resources, and shared ones
+//!
+//! A claim is of up to three resources, each written or read. What two clients must not hold at once is said by [`Aim`] and not by the
+//! code that is searched.
+//!
+//! - *Keys of one batch* end each by itself within the drift, although a script gives them one end.
+//! - *Entries* of those who share end each by itself; the key with the sentinel ends with the longest, or outlives it within the drift.
+//! - *Entries that have ended* are gone at once. A script that finds one of its own refuses; here it goes on.
+//! - *A crowd* is any number of readers: one comes and the last one goes whenever they like, and the key lives as long as one is there.
+//!   All that readers do to each other they do to the key, so a reader and a writer beside a crowd speak for any number of readers.
+//! - *A downgrade* changes what the holder calls itself at once. What is on its way keeps the form in which it was sent.
+//! - *Numbers*: a writer's is larger than every one granted before its first send, a reader's at least as large as every writer's.
+//! - *Three clients* are never looked at apart.
+//!
+//! A [`Flaw`] breaks the masters, or a caller, so that tests can show that the search finds it.
+//!
 //! # Masters that lose their keys
 //!
 //! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until the longest life of any key has passed since its
@@ -86,20 +102,24 @@
 //! # What it does not cover
 //!
 //! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full pipelines; one server behind two
-//! addresses; other numbers of masters than three; more than two attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
+//! addresses; want marks, groups, seats, and entries that are lost while their key stays; other numbers of masters than three; more than two attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
 //! their spread allows. The table of what was searched is in `tests/PROOFS.md`.
 
 mod actions;
 mod book;
 mod canon;
+mod client;
 mod input;
 mod item;
+mod kinds;
 mod links;
 mod masters;
 mod named;
+mod places;
 mod properties;
 mod row;
 mod scenario;
+mod scripts;
 mod state;
 mod story;
 mod tidy;
@@ -111,7 +131,7 @@ use std::fmt;
 use self::actions::enabled;
 use self::canon::{Canon, Symmetry};
 pub use self::properties::Violation;
-pub use self::scenario::Scenario;
+pub use self::scenario::{Aim, Flaw, Scenario};
 use self::state::State;
 use self::story::Story;
 use self::visited::{Origins, Seen, fingerprint};
@@ -208,6 +228,7 @@ impl Search {
         let (mut seen, mut origins) = (Seen::new(), Origins::new());
         let mut actions = Vec::new();
         let initial = world.initial();
+        let shape = initial.shape;
         let mut level = Level::default();
         let bytes = canon.bytes(&initial, self.symmetry, &mut world.book);
         seen.insert(fingerprint(bytes));
@@ -218,7 +239,7 @@ impl Search {
         'search: while level.len() > 0 {
             let mut next = Level::default();
             for bytes in level.iter() {
-                let state = State::read(bytes);
+                let state = State::read(bytes, shape);
                 enabled(&state, &self.scenario, &world.book, &mut actions);
                 for (ordinal, action) in (0u8..).step_by(2).zip(actions.iter().copied()) {
                     steps += 1;
@@ -272,7 +293,7 @@ impl Search {
         let mut state = world.initial();
         for &ordinal in path {
             let bytes = canon.bytes(&state, self.symmetry, &mut world.book);
-            let representative = State::read(bytes);
+            let representative = State::read(bytes, state.shape);
             enabled(&representative, &self.scenario, &world.book, &mut actions);
             let Some(&action) = actions.get(usize::from(ordinal / 2)) else { break };
             // The last step is the one that must not be.

@@ -30,8 +30,7 @@ impl World {
                 self.story.sends(client, master, item);
             }
             Mode::Opening => {
-                let unsent =
-                    |other: &Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
+                let unsent = |other: &Item| other.action() == Does::Acquire && other.is_of(item);
                 let place = link.queued.as_slice().iter().position(unsent);
                 // An undo is awaited, and follows its acquisition.
                 match place.filter(|_| item.action() == Does::Release) {
@@ -51,9 +50,9 @@ impl World {
         let link = state.link_mut(client, master);
         let queued = link.queued.take();
         for item in queued.iter() {
-            let acquires = |other: Item| other.action() == Does::Acquire && other.attempt() == item.attempt();
+            let acquires = |other: Item| other.action() == Does::Acquire && other.is_of(item);
             if item.action().clears() && !queued.iter().any(acquires) {
-                link.debts.push(Debt { attempt: item.attempt(), life: item.ttl() });
+                link.debts.push(Debt::of(item));
             }
             self.answer(client, master, item, Heard::Failed { fate: Fate::NotSent, stale: false });
         }
@@ -67,9 +66,10 @@ impl World {
         let mut behind: Row<Item, 16> = Row::new();
         flight.iter().filter(|item| item.said().is_none()).for_each(|item| behind.push(item));
         for item in flight.iter().filter(|item| item.action().creates()) {
-            let released = |other: Item| other.action().clears() && other.attempt() == item.attempt();
+            let released = |other: Item| other.action().clears() && other.is_of(item);
             if !flight.iter().any(released) {
-                behind.push(Item::new(Does::Release, item.attempt(), 0, 0));
+                let release = Item::new(Does::Release, item.attempt(), 0, 0);
+                behind.push(release.downgraded(item.is_downgraded()));
             }
         }
         leave_behind(&mut link.behind, behind.as_slice());
@@ -108,8 +108,7 @@ impl World {
         let (flight, reported) = (link.flight.take(), usize::from(std::mem::take(&mut link.reported)));
         for (place, item) in flight.iter().enumerate() {
             if item.action().clears() {
-                let debt = Debt { attempt: item.attempt(), life: item.ttl() };
-                state.link_mut(client, master).debts.push(debt);
+                state.link_mut(client, master).debts.push(Debt::of(item));
             }
             if place >= reported || fate == Fate::Undone {
                 self.answer(client, master, item, Heard::Failed { fate, stale });

@@ -1,10 +1,13 @@
-//! The masters: `SET NX PX`, the scripts of `wire::script`, and the clocks.
+//! The masters: what they execute, and their clocks.
 
 use quorlock_core::internals::Action as Does;
 
 use super::item::{Item, Said};
+use super::places::{CROWD, Key, LONG, Place};
 use super::properties::{self, Violation};
-use super::state::{Key, State};
+use super::scenario::{Aim, Flaw};
+use super::scripts::Call;
+use super::state::{Master, State};
 use super::story::Party;
 use super::world::World;
 
@@ -25,31 +28,58 @@ impl World {
             life: if is_timed { item.ttl() + self.scenario.late } else { 1 },
             is_late: is_late && is_timed,
         };
+        let aims = self.scenario.form_of(client, item.is_downgraded());
+        let call = Call { aims, own, item, flaw: self.scenario.flaw };
+        let is_fenced = self.scenario.fenced;
         let stands = state.master_mut(master);
-        let (before, counter) = (stands.key, stands.counter);
+        let (before, counters) = (stands.places, stands.counters);
         let said = if stands.quarantine > 0 && item.action() == Does::Acquire {
             Said::Quarantined
         } else {
-            run(&mut stands.key, self.scenario.fenced.then_some(&mut stands.counter), own, item)
+            call.run(&mut stands.places, is_fenced.then_some(&mut stands.counters))
         };
-        let after = stands.key;
+        let after = stands.places;
         self.story.executes(client, master, item, said, is_late);
-        properties::executed(before, after, item.action(), own)?;
-        // An absent client's key is nowhere in the state, but might stand there.
-        let foreign = Some(Key { client: 1 - own.client, ..own });
-        let (mut other, mut count) = (foreign, counter);
-        run(&mut other, self.scenario.fenced.then_some(&mut count), own, item);
-        properties::executed(foreign, other, item.action(), own)?;
+        if self.scenario.flaw.is_some() {
+            // What comes of it is what is to be found.
+            return Ok(said);
+        }
+        properties::executed(&before, &after, item.action(), own)?;
+        if state.shape.clients == 2 {
+            // An absent client's keys are nowhere in the state, but might stand there.
+            let foreign = Key { client: 1 - own.client, ..own };
+            let has = Call { aims: self.scenario.aims_of(1 - client), own: foreign, ..call };
+            let (mut others, mut count) = (has.alone(), counters);
+            let stood = others;
+            call.run(&mut others, is_fenced.then_some(&mut count));
+            properties::executed(&stood, &others, item.action(), own)?;
+        }
         Ok(said)
     }
 
-    /// The master executes a request while an absent client has the key.
-    pub(super) fn refuse(&mut self, client: usize, master: usize, item: Item) -> Said {
-        let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && self.scenario.fenced;
+    /// The master executes a request while an absent client has a key of its claim.
+    pub(super) fn refuse(&mut self, state: &mut State, client: usize, master: usize, item: Item) -> Said {
+        let is_script = self.scenario.fenced || !matches!(self.scenario.aims_of(client), [Aim::Write(_)]);
+        let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && is_script;
         let said = if is_told { Said::Holder } else { Said::No };
+        if item.action().clears() {
+            // The rest of its own claim goes all the same.
+            let owns = |key: Key| (usize::from(key.client), key.attempt) == (client, item.attempt());
+            state.master_mut(master).places.iter_mut().for_each(|place| place.keep(|key| !owns(key)));
+        }
         self.story.says(Party::Master(master), || "somebody else has its key".to_owned());
         self.story.executes(client, master, item, said, false);
         said
+    }
+
+    /// Readers of the first resource that nobody looks at one by one: one of them comes, or the last of them goes.
+    pub(super) fn crowd(&self, does: Does, master: &mut Master) {
+        let flaw = self.scenario.flaw;
+        // The life of the one that comes matters where it can harm.
+        let life = if flaw == Some(Flaw::KeyEndsWithTheLastReader) { 1 } else { LONG };
+        let own = Key { client: CROWD, attempt: 0, life, is_late: false };
+        let call = Call { aims: &[Aim::Read(0)], own, item: Item::new(does, 0, 0, 0), flaw };
+        call.run(&mut master.places, None);
     }
 
     pub(super) fn execute_late(
@@ -64,7 +94,7 @@ impl World {
             return Ok(());
         };
         if twice {
-            state.duplicates -= 1;
+            state.budgets.duplicates -= 1;
         } else if !item.is_again() {
             let behind = &mut state.link_mut(client, master).behind;
             behind.remove(place);
@@ -77,17 +107,14 @@ impl World {
 
     /// A tick of all clocks. A client's clock that nothing depends on any more stands still, so that there is an end of states.
     pub(super) fn tick(&mut self, state: &mut State) {
-        for client in state.clients.iter_mut().filter(|client| client.is_alive()) {
+        for client in state.clients_mut().iter_mut().filter(|client| client.is_alive()) {
             let is_awaited = self.book.deadline(client.lock).is_some_and(|deadline| client.now < deadline);
             if is_awaited || client.now < client.bound {
                 client.now += 1;
             }
         }
         for master in &mut state.masters {
-            if let Some(key) = &mut master.key {
-                key.life -= 1;
-            }
-            master.key = master.key.filter(|key| key.life > 0);
+            master.places.iter_mut().for_each(Place::tick);
             master.quarantine = master.quarantine.saturating_sub(1);
             for link in &mut master.links {
                 link.debts.as_mut_slice().iter_mut().for_each(|debt| debt.life -= 1);
@@ -95,48 +122,5 @@ impl World {
                 debts.iter().filter(|debt| debt.life > 0).for_each(|debt| link.debts.push(debt));
             }
         }
-    }
-}
-
-/// `SET NX PX` and the scripts of `wire::script`, for a request that would set the key `own`. Without a counter where grants are not numbered.
-fn run(key: &mut Option<Key>, mut counter: Option<&mut u8>, own: Key, item: Item) -> Said {
-    let mut raise = |least: u8| {
-        let counter = counter.as_deref_mut()?;
-        *counter = least.max(*counter);
-        Some(*counter)
-    };
-    match (item.action(), &mut *key) {
-        (Does::Acquire, None) => {
-            let number = raise(0).and_then(|number| raise(number + 1));
-            *key = Some(own);
-            number.map_or(Said::Yes, Said::Counted)
-        }
-        (Does::Heal, None) => {
-            raise(item.number());
-            *key = Some(own);
-            Said::Yes
-        }
-        (Does::Heal, Some(_)) => Said::No,
-        (Does::Acquire, Some(held)) => match raise(0) {
-            Some(number) if held.is_of(own) => Said::Counted(number),
-            // Scripts tell by whom it is held; `SET NX` does not.
-            Some(_) => Said::Holder,
-            None => Said::No,
-        },
-        (action, Some(held)) if held.is_of(own) => {
-            match action {
-                Does::Raise => return raise(item.number()).map_or(Said::No, Said::Counted),
-                Does::Extend => {
-                    raise(item.number());
-                    if held.life < own.life {
-                        *held = Key { is_late: held.is_late || own.is_late, ..own };
-                    }
-                }
-                _ => *key = None,
-            }
-            Said::Yes
-        }
-        (Does::Undo, Some(_)) => Said::Holder,
-        _ => Said::No,
     }
 }

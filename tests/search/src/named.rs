@@ -1,6 +1,6 @@
 //! The scenarios that have a name.
 
-use super::scenario::Scenario;
+use super::scenario::{Aim, Scenario};
 
 impl Scenario {
     /// Two clients, one attempt each, a network that neither loses nor closes anything but is as slow as it likes.
@@ -8,6 +8,10 @@ impl Scenario {
         name: "delay",
         about: "two clients, one attempt each, unbounded delay, no loss",
         alone: false,
+        claims: [&[Aim::Write(0)], &[Aim::Write(0)], &[]],
+        downgraded: [&[]; 3],
+        crowd: false,
+        flaw: None,
         ttl: 4,
         attempts: [1, 1],
         locks: [1, 1],
@@ -24,6 +28,7 @@ impl Scenario {
         stale: false,
         crashes: 0,
         crash_keeps_data: true,
+        evictions: 0,
         duplicates: 0,
         early: 1,
         late: 0,
@@ -353,48 +358,4 @@ impl Scenario {
         losses: Some(1),
         ..Self::ALONE_HEAL
     };
-
-    /// Every scenario that has a name.
-    pub const NAMED: &'static [Self] = &[
-        Self::DELAY,
-        Self::ONE_LOSS,
-        Self::TRIES,
-        Self::LOSS,
-        Self::CRASH,
-        Self::TWICE,
-        Self::CANCEL,
-        Self::OVERDUE,
-        Self::STALE,
-        Self::RETRY,
-        Self::RETRY_LOSS,
-        Self::EXTEND,
-        Self::EXTEND_LOSS,
-        Self::EXTEND_TWICE,
-        Self::ALONE,
-        Self::ALONE_EXTEND,
-        Self::ALONE_TWICE,
-        Self::ALONE_OVERDUE,
-        Self::ALONE_STALE,
-        Self::ALONE_RETRY,
-        Self::ALONE_RENEW,
-        Self::FENCED,
-        Self::FENCED_AGAIN,
-        Self::FENCED_AGAIN_LOSS,
-        Self::FENCED_TWICE,
-        Self::FENCED_RETRY,
-        Self::FENCED_HEAL,
-        Self::FENCED_DELAY,
-        Self::HEAL,
-        Self::ALONE_HEAL,
-        Self::ALONE_HEAL_LOSS,
-        Self::HEAL_AT_ONCE,
-        Self::AMNESIA,
-        Self::DRIFT,
-        Self::TRIES_UNSETTLED,
-    ];
-
-    /// The scenario of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMED.iter().find(|scenario| scenario.name == name).cloned()
-    }
 }

@@ -5,18 +5,20 @@ use std::fmt;
 use quorlock_core::internals::Action;
 
 use super::book::Book;
+use super::client::Client;
 use super::input::Told;
 use super::item::Item;
+use super::places::{Key, Place, Places};
 use super::scenario::Scenario;
-use super::state::{Client, Key, Link, MASTERS, Master, State};
+use super::state::{Link, MASTERS, Master, State};
 
 /// A property that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Both clients' own clocks call their guards valid.
+    /// The own clocks of two clients call their guards valid, and these exclude each other.
     TwoHolders,
-    /// A guard is valid, and fewer than a quorum of masters hold its token.
+    /// A guard is valid, and fewer than a quorum of masters hold its token for all that it is about.
     GuardWithoutKeys,
     /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the drift, allows.
     ValidForTooLong,
@@ -30,7 +32,7 @@ pub enum Violation {
     TouchedForeignKey,
     /// Two grants have the same number.
     NumberTwice,
-    /// A grant's number is not larger than one that was granted before its attempt began.
+    /// A grant's number is not larger than one that was granted before its attempt began; or a reader's is smaller than a writer's before it.
     NumberTooSmall,
     /// A token that is done with stands on a master that answers, and no request will take it away.
     KeyLeft,
@@ -68,17 +70,26 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
     if scenario.asynchronous {
         return Ok(());
     }
-    if state.clients.iter().all(Client::has_valid_guard) {
-        return Err(Violation::TwoHolders);
+    let clients = 0..state.shape.clients;
+    let is_valid = |client: &usize| state.client(*client).has_valid_guard();
+    let form = |client: usize| (client, state.client(client).shares);
+    for client in clients.clone().filter(is_valid) {
+        let mut others = clients.clone().take(client).filter(is_valid);
+        if others.any(|other| scenario.conflict(form(client), form(other))) {
+            return Err(Violation::TwoHolders);
+        }
     }
-    if scenario.one_wins && state.clients.iter().all(|client| client.was_refused) {
+    if scenario.one_wins && state.clients().iter().all(|client| client.was_refused) {
         return Err(Violation::NobodyHasIt);
     }
-    for (client, it) in state.clients.iter().enumerate() {
+    for (client, it) in state.clients().iter().enumerate() {
         let attempt = it.is_alive().then(|| book.attempt(it.lock));
         let is_own = |key: Key| usize::from(key.client) == client && Some(key.attempt) == attempt;
         // A master in quarantine has no vote either.
-        let has = |master: &&Master| master.quarantine > 0 || master.key.is_some_and(is_own);
+        let has = |master: &&Master| {
+            let aims = scenario.aims_of(client);
+            master.quarantine > 0 || aims.iter().all(|aim| master.place(aim.resource()).keys().any(is_own))
+        };
         // Counted here and not by the code that is searched.
         let is_quorum = 2 * state.masters.iter().filter(has).count() > MASTERS;
         if scenario.guards_have_keys && it.has_valid_guard() && !is_quorum {
@@ -86,10 +97,11 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
         }
         for master in &state.masters {
             let link = master.link(client);
-            let stands = master.key.filter(|key| usize::from(key.client) == client && !key.is_late);
+            let keys = master.places.iter().flat_map(Place::keys);
+            let mut stand = keys.filter(|key| usize::from(key.client) == client && !key.is_late);
             // A master whose clock is slow may keep a key for a little longer than its release is owed.
-            let left = stands.filter(|key| Some(key.attempt) != attempt && key.life > scenario.late);
-            if left.is_some_and(|key| !will_be_released(link, key.attempt)) {
+            let is_left = |key: Key| Some(key.attempt) != attempt && key.life > scenario.late;
+            if stand.any(|key| is_left(key) && !will_be_released(link, key.attempt)) {
                 return Err(Violation::KeyLeft);
             }
         }
@@ -118,18 +130,13 @@ fn is_awaited(state: &State, client: usize) -> bool {
 
 /// A master executed a request with the token of `own`. It touches a key with that token only, and only an acquisition
 /// makes one: that is what allows a client that will never hold the lock again to be looked at apart.
-pub(super) fn executed(
-    before: Option<Key>,
-    after: Option<Key>,
-    action: Action,
-    own: Key,
-) -> Result<(), Violation> {
-    let is_fine = match (before, after) {
-        (None, None) => true,
-        (None, Some(made)) => action.creates() && made.is_of(own),
-        (Some(was), now) => was.is_of(own) || now == Some(was),
+pub(super) fn executed(before: &Places, after: &Places, action: Action, own: Key) -> Result<(), Violation> {
+    let is_foreign = |key: &Key| !key.is_of(own);
+    let is_fine = |(was, now): (&Place, &Place)| {
+        let is_kept = was.keys().filter(is_foreign).eq(now.keys().filter(is_foreign));
+        is_kept && (action.creates() || was.of(own).is_some() || now.of(own).is_none())
     };
-    if is_fine { Ok(()) } else { Err(Violation::TouchedForeignKey) }
+    if before.iter().zip(after).all(is_fine) { Ok(()) } else { Err(Violation::TouchedForeignKey) }
 }
 
 /// A guard was handed over.
@@ -143,9 +150,12 @@ pub(super) fn granted(client: &Client, until: u8) -> Option<Violation> {
     }
 }
 
-/// A lock was granted with this number, and others with these before, the largest of them `floor` when its attempt began.
-pub(super) fn numbered(number: u8, floor: u8, granted: u16) -> Option<Violation> {
-    if granted >> number & 1 == 1 {
+/// A lock was granted with this number, and writers with these before. `floor` is the largest number that it is compared with, as it was
+/// when its attempt began: a writer's is larger than all before it, a reader's at least as large as all writers' before it.
+pub(super) fn numbered(number: u8, floor: u8, granted: u16, is_reader: bool) -> Option<Violation> {
+    if is_reader {
+        (number < floor).then_some(Violation::NumberTooSmall)
+    } else if granted >> number & 1 == 1 {
         Some(Violation::NumberTwice)
     } else {
         (number <= floor).then_some(Violation::NumberTooSmall)

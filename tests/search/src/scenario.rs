@@ -5,6 +5,48 @@ use std::time::Duration;
 /// The length of a tick: one NOTICE, and a little less than the drift of any short TTL (TTL × 0.01 + 2 ms).
 pub(super) const TICK: Duration = Duration::from_millis(2);
 
+/// One of the things that a client's claim is about, by the number of its resource: up to three in all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aim {
+    /// It is locked alone.
+    Write(usize),
+    /// It is shared with other readers.
+    Read(usize),
+}
+
+impl Aim {
+    pub(super) fn resource(self) -> usize {
+        match self {
+            Self::Write(resource) | Self::Read(resource) => resource,
+        }
+    }
+
+    pub(super) fn is_shared(self) -> bool {
+        matches!(self, Self::Read(_))
+    }
+
+    /// Whether two clients must not have both at the same time: said here and not asked of the code that is searched.
+    fn conflicts(self, other: Self) -> bool {
+        self.resource() == other.resource() && !(self.is_shared() && other.is_shared())
+    }
+}
+
+/// A fault of the masters' scripts or of a caller, which a search must find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// Readers are counted and have no names: a release takes one away, whose ever it is.
+    ReadersCounted,
+    /// The key of those who share lives as long as the reader that came last, and not as the longest.
+    KeyEndsWithTheLastReader,
+    /// An extension of a batch is granted where any of its keys is ours.
+    BatchExtendedByAnyKey,
+    /// The counters of a batch go up one by one, and its number is the largest of them.
+    BatchNumbersEachKey,
+    /// Who downgrades a lock takes it for exclusive until a quorum has heard of it.
+    WritesUntilShared,
+}
+
 /// What may happen in a search, and how often. Spans are in ticks of 2 ms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
@@ -15,7 +57,15 @@ pub struct Scenario {
     /// Whether there is one client only, among others that take keys and lose them when they like. Whoever has a quorum of keys then
     /// excludes them all, however many they are.
     pub alone: bool,
-    /// The TTL of both clients' locks.
+    /// What each client's locks are about. The third is not there where it has nothing to lock.
+    pub claims: [&'static [Aim]; 3],
+    /// What they are about once they are downgraded; nothing where that is not done.
+    pub downgraded: [&'static [Aim]; 3],
+    /// Whether any number of readers of the first resource come and go beside the clients, with lives of any length.
+    pub crowd: bool,
+    /// A fault that is to be found.
+    pub flaw: Option<Flaw>,
+    /// The TTL of all clients' locks.
     pub ttl: u8,
     /// How many attempts each client makes for a lock; up to four in all.
     pub attempts: [u8; 2],
@@ -47,6 +97,9 @@ pub struct Scenario {
     pub crashes: u8,
     /// Whether it has its keys when it starts again.
     pub crash_keeps_data: bool,
+    /// How often a single key of a batch is lost on a master, while all masters have all of its keys: outside what the protocol assumes for a
+    /// quorum of them, and inside where one more than a quorum has the lock.
+    pub evictions: u8,
     /// How often a request that was left behind may be executed twice; with `asynchronous`, an acquisition doubled on its way.
     pub duplicates: u8,
     /// By how many ticks a master may expire a key too early, by its client's clock.
@@ -93,9 +146,53 @@ impl Scenario {
         if self.quarantine { longest } else { 0 }
     }
 
-    /// Whether the two clients may be exchanged.
+    /// Whether the first two clients may be exchanged.
     pub(super) fn clients_are_alike(&self) -> bool {
         let ([a, b], [c, d], [e, f]) = (self.attempts, self.extensions, self.locks);
-        a == b && c == d && e == f && !self.alone
+        let ([g, h, _], [i, j, _]) = (self.claims, self.downgraded);
+        a == b && c == d && e == f && g == h && i == j && !self.alone
+    }
+
+    /// How many clients there are.
+    pub(super) fn clients(&self) -> usize {
+        if self.claims.last().is_some_and(|third| !third.is_empty()) { 3 } else { 2 }
+    }
+
+    /// How many resources there are.
+    pub(super) fn resources(&self) -> usize {
+        self.claims.iter().copied().flatten().map(|aim| aim.resource() + 1).max().unwrap_or(1)
+    }
+
+    /// What the client's locks are about.
+    pub(super) fn aims_of(&self, client: usize) -> &'static [Aim] {
+        self.claims.get(client).copied().unwrap_or_default()
+    }
+
+    /// The first client that seeks the same: locks of both are one in the book.
+    pub(super) fn kind_of(&self, client: usize) -> usize {
+        let seeks = |other: usize| (self.form_of(other, false), self.form_of(other, true));
+        (0..client).find(|other| seeks(*other) == seeks(client)).unwrap_or(client)
+    }
+
+    /// What they are about if they are downgraded.
+    pub(super) fn form_of(&self, client: usize, is_downgraded: bool) -> &'static [Aim] {
+        let forms = if is_downgraded { &self.downgraded } else { &self.claims };
+        forms.get(client).copied().unwrap_or_default()
+    }
+
+    /// Whether a client shares everything that it locks.
+    pub(super) fn only_reads(&self, client: usize) -> bool {
+        self.aims_of(client).iter().all(|aim| aim.is_shared())
+    }
+
+    /// Whether a target of one client is one that the other must not have at the same time.
+    pub(super) fn is_contested(&self, aim: Aim, other: usize) -> bool {
+        self.aims_of(other).iter().any(|theirs| aim.conflicts(*theirs))
+    }
+
+    /// Whether two clients must not hold their locks at the same time, each downgraded or not.
+    pub(super) fn conflict(&self, (client, shares): (usize, bool), (other, shared): (usize, bool)) -> bool {
+        let theirs = self.form_of(other, shared);
+        self.form_of(client, shares).iter().any(|aim| theirs.iter().any(|other| aim.conflicts(*other)))
     }
 }

@@ -1,118 +1,15 @@
 //! One state of the world, and the bytes that stand for it.
 
+use super::client::Client;
 use super::item::Item;
+use super::places::{Place, Places, RESOURCES};
 use super::row::Row;
+use super::scripts::Counters;
 
-/// Clients in the world.
-pub(super) const CLIENTS: usize = 2;
+/// Clients in the world, of which the last is mostly not there.
+pub(super) const CLIENTS: usize = 3;
 /// Masters in the world.
 pub(super) const MASTERS: usize = 3;
-
-/// How a client stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Stage {
-    Waiting,
-    Alive,
-    Ended,
-    /// It is looked at apart: here it is whatever it may be.
-    Absent,
-}
-
-/// One client: its lock by number, its clock since it began, and what its guard promises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Client {
-    pub(super) stage: Stage,
-    /// The number in the book of locks; zero where there is none.
-    pub(super) lock: u32,
-    /// Ticks of its own clock since it began.
-    pub(super) now: u8,
-    /// The tick at which its guard is not valid any more; zero where there is no guard.
-    pub(super) guard: u8,
-    /// The latest end of validity that any round sent so far can give, as the checker counts it.
-    pub(super) bound: u8,
-    /// How many extensions it has asked for.
-    pub(super) extended: u8,
-    /// How many tokens its former locks have drawn.
-    pub(super) drawn: u8,
-    /// The largest number that was granted before the first send of the present attempt.
-    pub(super) floor: u8,
-    /// Whether it was told that another holds the lock.
-    pub(super) was_refused: bool,
-}
-
-impl Client {
-    const WAITING: Self = Self {
-        stage: Stage::Waiting,
-        lock: 0,
-        now: 0,
-        guard: 0,
-        bound: 0,
-        extended: 0,
-        drawn: 0,
-        floor: 0,
-        was_refused: false,
-    };
-
-    /// Whether its own clock calls its guard valid.
-    pub(super) fn has_valid_guard(&self) -> bool {
-        self.now < self.guard
-    }
-
-    pub(super) fn is_alive(&self) -> bool {
-        self.stage == Stage::Alive
-    }
-
-    /// Whether it has not sought the lock yet.
-    pub(super) fn is_new(&self) -> bool {
-        self.stage == Stage::Waiting && self.drawn == 0
-    }
-
-    pub(super) fn is_absent(&self) -> bool {
-        self.stage == Stage::Absent
-    }
-
-    pub(super) fn leave(&mut self) {
-        *self = Self { stage: Stage::Absent, was_refused: self.was_refused, ..Self::WAITING };
-    }
-
-    pub(super) fn end(&mut self) {
-        *self = Self { stage: Stage::Ended, was_refused: self.was_refused, ..Self::WAITING };
-    }
-
-    /// Its lock is over, and it seeks another with its next token.
-    pub(super) fn begin_anew(&mut self, drawn: u8) {
-        *self = Self { drawn, ..Self::WAITING };
-    }
-
-    /// All but the lock's number.
-    fn head(&self) -> [u8; 5] {
-        let stage = match self.stage {
-            Stage::Waiting => 0,
-            Stage::Alive => 1,
-            Stage::Ended => 2,
-            Stage::Absent => 3,
-        };
-        let refused = u8::from(self.was_refused) << 3;
-        [stage | self.floor << 2, self.now, self.guard, self.bound, self.extended | refused | self.drawn << 4]
-    }
-}
-
-/// A key on a master: whose token, how many ticks it lives, and whether it is there, or for so long, by a request that its client
-/// had left behind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Key {
-    pub(super) client: u8,
-    pub(super) attempt: u8,
-    pub(super) life: u8,
-    pub(super) is_late: bool,
-}
-
-impl Key {
-    /// Whether it has the same token.
-    pub(super) fn is_of(self, other: Self) -> bool {
-        (self.client, self.attempt) == (other.client, other.attempt)
-    }
-}
 
 /// A client's connection to a master, as `connection` keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,11 +20,18 @@ pub(super) enum Mode {
     Opening,
 }
 
-/// A release that is owed: the attempt, and for how many ticks.
+/// A release that is owed: the attempt, whether its lock was downgraded, and for how many ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Debt {
     pub(super) attempt: u8,
+    pub(super) is_downgraded: bool,
     pub(super) life: u8,
+}
+
+impl Debt {
+    pub(super) fn of(item: Item) -> Self {
+        Self { attempt: item.attempt(), is_downgraded: item.is_downgraded(), life: item.ttl() }
+    }
 }
 
 /// Everything between one client and one master.
@@ -181,10 +85,11 @@ impl Link {
                 out.extend_from_slice(&[c, d]);
             }
         }
-        out.extend(self.debts.iter().map(|debt| debt.attempt | debt.life << 4));
+        let debt = |debt: Debt| debt.attempt | u8::from(debt.is_downgraded) << 3 | debt.life << 4;
+        out.extend(self.debts.iter().map(debt));
     }
 
-    fn read(input: &mut Input<'_>) -> Self {
+    fn read(input: &mut Bytes<'_>) -> Self {
         let [modes, lengths, more] = input.take();
         let mut link = Self::new();
         link.mode = if modes & 1 == 0 { Mode::Ready } else { Mode::Opening };
@@ -195,18 +100,26 @@ impl Link {
         (0..more >> 4).for_each(|_| link.behind.push(Item::read(input, is_wide)));
         for _ in 0..more & 15 {
             let [debt] = input.take();
-            link.debts.push(Debt { attempt: debt & 15, life: debt >> 4 });
+            let is_downgraded = debt >> 3 & 1 == 1;
+            link.debts.push(Debt { attempt: debt & 7, is_downgraded, life: debt >> 4 });
         }
         link
     }
 }
 
+/// How many clients and resources a scenario has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    pub(super) clients: usize,
+    pub(super) resources: usize,
+}
+
 /// One master with what leads to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Master {
-    pub(super) key: Option<Key>,
-    /// The largest number that it has given to a grant.
-    pub(super) counter: u8,
+    pub(super) places: Places,
+    /// The largest number that it has given to a grant of each resource.
+    pub(super) counters: Counters,
     /// For how many ticks it refuses acquisitions, because it has lost its keys.
     pub(super) quarantine: u8,
     pub(super) links: [Link; CLIENTS],
@@ -214,77 +127,109 @@ pub(super) struct Master {
 
 impl Master {
     pub(super) fn new() -> Self {
-        Self { key: None, counter: 0, quarantine: 0, links: [Link::new(); CLIENTS] }
+        let links = [Link::new(); CLIENTS];
+        Self { places: [Place::default(); RESOURCES], counters: [0; RESOURCES], quarantine: 0, links }
     }
 
     pub(super) fn link(&self, client: usize) -> &Link {
-        self.links.get(client).expect("there are two clients")
+        self.links.get(client).expect("a client of the scenario")
     }
 
     pub(super) fn link_mut(&mut self, client: usize) -> &mut Link {
-        self.links.get_mut(client).expect("there are two clients")
+        self.links.get_mut(client).expect("a client of the scenario")
     }
 
-    fn write(&self, is_swapped: bool, out: &mut Vec<u8>) {
-        let [mut mark, life] = self.key.map_or([0, 0], |key| {
-            let client = key.client ^ u8::from(is_swapped);
-            [1 | client << 1 | key.attempt << 2 | u8::from(key.is_late) << 4, key.life]
-        });
-        let has_more = self.counter > 0 || self.quarantine > 0;
-        mark |= u8::from(has_more) << 5;
-        out.extend_from_slice(&[mark, life]);
-        if has_more {
-            out.extend_from_slice(&[self.counter, self.quarantine]);
+    pub(super) fn place(&self, resource: usize) -> &Place {
+        self.places.get(resource).expect("a resource of the scenario")
+    }
+
+    pub(super) fn place_mut(&mut self, resource: usize) -> &mut Place {
+        self.places.get_mut(resource).expect("a resource of the scenario")
+    }
+
+    fn write(&self, is_swapped: bool, shape: Shape, out: &mut Vec<u8>) {
+        let has_more = self.counters != [0; RESOURCES] || self.quarantine > 0;
+        // The mark is on the last one, where it is read in time.
+        for (resource, place) in self.places.iter().enumerate().take(shape.resources) {
+            place.write_bytes(is_swapped, has_more && resource + 1 == shape.resources, out);
         }
-        let [first, second] = &self.links;
+        if has_more {
+            out.extend_from_slice(&self.counters);
+            out.push(self.quarantine);
+        }
+        let [first, second, third] = &self.links;
         let (first, second) = if is_swapped { (second, first) } else { (first, second) };
         first.write(out);
         second.write(out);
+        if shape.clients > 2 {
+            third.write(out);
+        }
     }
 
-    fn read(input: &mut Input<'_>) -> Self {
-        let [mark, life] = input.take();
-        let key = (mark & 1 == 1).then_some(Key {
-            client: mark >> 1 & 1,
-            attempt: mark >> 2 & 3,
-            life,
-            is_late: mark >> 4 & 1 == 1,
-        });
-        let [counter, quarantine] = if mark >> 5 & 1 == 1 { input.take() } else { [0, 0] };
-        Self { key, counter, quarantine, links: [Link::read(input), Link::read(input)] }
+    fn read(input: &mut Bytes<'_>, shape: Shape) -> Self {
+        let (mut master, mut has_more) = (Self::new(), false);
+        for place in master.places.iter_mut().take(shape.resources) {
+            let [head] = input.take();
+            (*place, has_more) = Place::read_bytes(head, || input.take());
+        }
+        if has_more {
+            master.counters = input.take();
+            [master.quarantine] = input.take();
+        }
+        master.links.iter_mut().take(shape.clients).for_each(|link| *link = Link::read(input));
+        master
     }
 }
 
 /// Everything that decides what can happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct State {
-    pub(super) clients: [Client; CLIENTS],
+    pub(super) shape: Shape,
+    all: [Client; CLIENTS],
     pub(super) masters: [Master; MASTERS],
-    /// How many connections may still end, masters crash, and requests be executed twice.
+    pub(super) budgets: Budgets,
+    /// The numbers that were granted to those that write, by bits.
+    pub(super) granted: u16,
+    /// The largest number that was granted to one that only reads.
+    pub(super) read: u8,
+}
+
+/// How often connections may still end, masters crash, keys be lost, and requests be executed twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Budgets {
     pub(super) losses: u8,
     pub(super) crashes: u8,
+    pub(super) evictions: u8,
     pub(super) duplicates: u8,
-    /// The numbers that were granted, by bits.
-    pub(super) granted: u16,
 }
 
 impl State {
-    pub(super) fn initial(losses: u8, crashes: u8, duplicates: u8) -> Self {
-        let (clients, masters) = ([Client::WAITING; CLIENTS], [Master::new(); MASTERS]);
-        Self { clients, masters, losses, crashes, duplicates, granted: 0 }
+    pub(super) fn initial(shape: Shape, budgets: Budgets) -> Self {
+        let (mut all, masters) = ([Client::WAITING; CLIENTS], [Master::new(); MASTERS]);
+        all.iter_mut().skip(shape.clients).for_each(Client::end);
+        Self { shape, all, masters, budgets, granted: 0, read: 0 }
     }
 
-    /// The largest number that was granted, zero if none was.
+    /// The clients that there are.
+    pub(super) fn clients(&self) -> &[Client] {
+        self.all.get(..self.shape.clients).unwrap_or_default()
+    }
+
+    pub(super) fn clients_mut(&mut self) -> &mut [Client] {
+        self.all.get_mut(..self.shape.clients).unwrap_or_default()
+    }
+
+    /// The largest number that was granted to one that writes, zero if none was.
     pub(super) fn largest_number(&self) -> u8 {
         u8::try_from(self.granted.checked_ilog2().unwrap_or(0)).unwrap_or(u8::MAX)
     }
 
     pub(super) fn client(&self, client: usize) -> &Client {
-        self.clients.get(client).expect("there are two clients")
+        self.all.get(client).expect("a client of the scenario")
     }
 
     pub(super) fn client_mut(&mut self, client: usize) -> &mut Client {
-        self.clients.get_mut(client).expect("there are two clients")
+        self.all.get_mut(client).expect("a client of the scenario")
     }
 
     pub(super) fn master(&self, master: usize) -> &Master {
@@ -304,15 +249,16 @@ impl State {
     }
 
     /// Reads what [`Canon::write`](super::canon::Canon::write) wrote.
-    pub(super) fn read(bytes: &[u8]) -> Self {
-        let mut input = Input(bytes);
-        let [losses, budgets, low, high] = input.take();
-        let (crashes, duplicates) = (budgets & 15, budgets >> 4);
-        let clients = [(); CLIENTS].map(|()| Client::read(&mut input));
-        let masters = [(); MASTERS].map(|()| Master::read(&mut input));
-        let mut state =
-            Self { clients, masters, losses, crashes, duplicates, granted: u16::from_le_bytes([low, high]) };
-        for client in &mut state.clients {
+    pub(super) fn read(bytes: &[u8], shape: Shape) -> Self {
+        let mut input = Bytes(bytes);
+        let [losses, more, read, low, high] = input.take();
+        let (crashes, evictions, duplicates) = (more & 3, more >> 2 & 3, more >> 4);
+        let budgets = Budgets { losses, crashes, evictions, duplicates };
+        let mut state = Self::initial(shape, budgets);
+        (state.granted, state.read) = (u16::from_le_bytes([low, high]), read);
+        state.clients_mut().iter_mut().for_each(|client| *client = Client::read(&mut input));
+        state.masters.iter_mut().for_each(|master| *master = Master::read(&mut input, shape));
+        for client in state.clients_mut() {
             client.lock = u32::from_le_bytes(input.take());
         }
         state
@@ -321,53 +267,33 @@ impl State {
     /// The part that is compared first: what is left to happen, and the clients without their locks.
     pub(super) fn write_heads(&self, is_swapped: bool, out: &mut Vec<u8>) {
         let [low, high] = self.granted.to_le_bytes();
-        out.extend_from_slice(&[self.losses, self.crashes | self.duplicates << 4, low, high]);
-        let [first, second] = &self.clients;
+        let Budgets { losses, crashes, evictions, duplicates } = self.budgets;
+        out.extend_from_slice(&[losses, crashes | evictions << 2 | duplicates << 4, self.read, low, high]);
+        let [first, second, third] = &self.all;
         let (first, second) = if is_swapped { (second, first) } else { (first, second) };
         out.extend_from_slice(&first.head());
         out.extend_from_slice(&second.head());
+        if self.shape.clients > 2 {
+            out.extend_from_slice(&third.head());
+        }
     }
 
     pub(super) fn write_master(&self, master: usize, is_swapped: bool, out: &mut Vec<u8>) {
-        self.master(master).write(is_swapped, out);
+        self.master(master).write(is_swapped, self.shape, out);
     }
 }
 
 impl Item {
-    fn read(input: &mut Input<'_>, is_wide: bool) -> Self {
+    fn read(input: &mut Bytes<'_>, is_wide: bool) -> Self {
         Self(if is_wide { u32::from_le_bytes(input.take()) } else { u16::from_le_bytes(input.take()).into() })
     }
 }
 
-impl Client {
-    fn read(input: &mut Input<'_>) -> Self {
-        let [stage, now, guard, bound, extended] = input.take();
-        let floor = stage >> 2;
-        let stage = match stage & 3 {
-            0 => Stage::Waiting,
-            1 => Stage::Alive,
-            2 => Stage::Ended,
-            _ => Stage::Absent,
-        };
-        Self {
-            stage,
-            lock: 0,
-            now,
-            guard,
-            bound,
-            extended: extended & 7,
-            drawn: extended >> 4,
-            floor,
-            was_refused: extended >> 3 & 1 == 1,
-        }
-    }
-}
-
 /// Bytes that were written by this module, read from the front.
-struct Input<'a>(&'a [u8]);
+pub(super) struct Bytes<'a>(&'a [u8]);
 
-impl Input<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+impl Bytes<'_> {
+    pub(super) fn take<const N: usize>(&mut self) -> [u8; N] {
         let (front, rest) = self.0.split_first_chunk().expect("a state is read as it was written");
         self.0 = rest;
         *front

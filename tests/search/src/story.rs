@@ -7,7 +7,7 @@ use quorlock_core::internals::{Action as Does, Fate};
 use super::actions::Action;
 use super::input::{Heard, Input, Told};
 use super::item::{Item, Said};
-use super::scenario::TICK;
+use super::scenario::{Aim, TICK};
 
 /// Somebody in a story.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ impl fmt::Display for Party {
 }
 
 fn name(client: usize) -> &'static str {
-    if client == 0 { "A" } else { "B" }
+    ["A", "B"].get(client).copied().unwrap_or("C")
 }
 
 /// One thing that happened: when, by whom, to whom, what.
@@ -41,14 +41,20 @@ struct Line {
 /// What happens, line by line, while somebody listens; a search does not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Story {
+    /// What each client's locks are about, and what they are once they are downgraded.
+    forms: [[&'static [Aim]; 3]; 2],
     tick: u32,
     lines: Option<Vec<Line>>,
 }
 
 impl Story {
+    pub(super) fn new(forms: [[&'static [Aim]; 3]; 2]) -> Self {
+        Self { forms, ..Self::default() }
+    }
+
     /// From now on it is told.
     pub(super) fn listen(&mut self) {
-        *self = Self { tick: 0, lines: Some(Vec::new()) };
+        *self = Self { lines: Some(Vec::new()), ..Self::new(self.forms) };
     }
 
     pub(super) fn stop(&mut self) -> Self {
@@ -71,6 +77,12 @@ impl Story {
         self.tick
     }
 
+    fn aims_of(&self, client: usize, is_downgraded: bool) -> &'static [Aim] {
+        let [claims, downgraded] = &self.forms;
+        let forms = if is_downgraded { downgraded } else { claims };
+        forms.get(client).copied().unwrap_or_default()
+    }
+
     fn add(&mut self, from: Party, to: Option<Party>, text: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             lines.push(Line { tick: self.tick, from, to, text: text() });
@@ -90,9 +102,24 @@ impl Story {
                 self.tick += 1;
                 return;
             }
-            Action::Expire { master } => (Party::Master(master), "its key expires".to_owned()),
+            Action::Expire { master, entry: Some(_), .. } => {
+                (Party::Master(master), "a reader's entry expires".to_owned())
+            }
+            Action::Expire { master, resource: 0, .. } => {
+                (Party::Master(master), "its key expires".to_owned())
+            }
+            Action::Expire { master, resource, .. } => {
+                (Party::Master(master), format!("its key {} expires", resource_name(resource)))
+            }
+            Action::Evict { master, resource } => {
+                (Party::Master(master), format!("loses its key {}", resource_name(resource)))
+            }
+            Action::Visit { master } => (Party::Master(master), "another reader comes".to_owned()),
+            Action::Part { master } => {
+                (Party::Master(master), "executes the release of another reader".to_owned())
+            }
             Action::Open { master } => (Party::Master(master), "votes again".to_owned()),
-            Action::Count { master } => (Party::Master(master), "has counted one grant more".to_owned()),
+            Action::Count { master, .. } => (Party::Master(master), "has counted one grant more".to_owned()),
             Action::Crash { master } => (Party::Master(master), "crashes and starts again".to_owned()),
             Action::GiveUp { client, master, .. } => {
                 (Party::Client(client), format!("gives up the silent connection to m{}", master + 1))
@@ -116,6 +143,7 @@ impl Story {
             Action::Begin { .. }
             | Action::Take { .. }
             | Action::Extend { .. }
+            | Action::Downgrade { .. }
             | Action::Release { .. }
             | Action::Cancel { .. }
             | Action::Wake { .. }
@@ -132,6 +160,7 @@ impl Story {
         let text = match input {
             Input::Begin { .. } => "seeks the lock".to_owned(),
             Input::Extend { ttl, .. } => format!("asks for an extension of {ttl} ticks"),
+            Input::Downgrade => "shares the lock with readers".to_owned(),
             Input::Release => "releases".to_owned(),
             Input::Cancel => "gives the lock up".to_owned(),
             Input::Wake => format!("is woken at its tick {now}"),
@@ -156,18 +185,23 @@ impl Story {
     }
 
     pub(super) fn sends(&mut self, client: usize, master: usize, item: Item) {
-        self.add(Party::Client(client), Some(Party::Master(master)), || describe(client, item));
+        let aims = self.aims_of(client, item.is_downgraded());
+        self.add(Party::Client(client), Some(Party::Master(master)), || describe(client, aims, item));
     }
 
     pub(super) fn executes(&mut self, client: usize, master: usize, item: Item, said: Said, is_late: bool) {
         let late = if is_late { " (nobody hears the answer)" } else { "" };
+        let aims = self.aims_of(client, item.is_downgraded());
         self.add(Party::Master(master), None, || {
-            format!("executes {}: {}{late}", describe(client, item), said_of(said))
+            format!("executes {}: {}{late}", describe(client, aims, item), said_of(said))
         });
     }
 
     pub(super) fn arrives(&mut self, client: usize, master: usize, item: Item, heard: Heard) {
-        let what = describe(client, item);
+        if self.lines.is_none() {
+            return;
+        }
+        let what = describe(client, self.aims_of(client, item.is_downgraded()), item);
         match heard {
             Heard::Said(said) => {
                 let text = || format!("{} to {what}", said_of(said));
@@ -205,6 +239,9 @@ impl Story {
         let mut text =
             String::from("sequenceDiagram\n    participant A\n    participant m1\n    participant m2\n");
         text.push_str("    participant m3\n    participant B\n");
+        if !self.aims_of(2, false).is_empty() {
+            text.push_str("    participant C\n");
+        }
         let mut tick = None;
         for line in self.lines.iter().flatten() {
             if tick != Some(line.tick) {
@@ -220,17 +257,35 @@ impl Story {
     }
 }
 
-fn describe(client: usize, item: Item) -> String {
-    let token = format!("{}{}", name(client), item.attempt() + 1);
+/// What the resources are called.
+pub(super) const RESOURCES: [&str; 3] = ["r", "s", "t"];
+
+fn resource_name(resource: usize) -> &'static str {
+    RESOURCES.get(resource).copied().unwrap_or_default()
+}
+
+/// `r` of a lock of one resource, `r+s` of a batch, and `r shared` of a reader.
+fn names(aims: &[Aim]) -> String {
+    let name = |aim: &Aim| match *aim {
+        Aim::Write(resource) => resource_name(resource).to_owned(),
+        Aim::Read(resource) => format!("{} shared", resource_name(resource)),
+    };
+    aims.iter().map(name).collect::<Vec<_>>().join("+")
+}
+
+fn describe(client: usize, aims: &[Aim], item: Item) -> String {
+    let (token, names) = (format!("{}{}", name(client), item.attempt() + 1), names(aims));
+    let millis = u128::from(item.ttl()) * TICK.as_millis();
     match item.action() {
-        Does::Acquire => format!("SET r {token} NX PX {}", u128::from(item.ttl()) * TICK.as_millis()),
-        Does::Extend => format!("EXTEND r {token} {}", u128::from(item.ttl()) * TICK.as_millis()),
-        Does::Raise => format!("RAISE r {token} to {}", item.number()),
-        Does::Heal => format!("HEAL r {token}"),
-        // Not of a lock.
-        Does::Attend | Does::Open => String::new(),
-        Does::Release => format!("RELEASE r {token}"),
-        Does::Undo => format!("UNDO r {token}"),
+        Does::Acquire if matches!(aims, [Aim::Write(_)]) => format!("SET {names} {token} NX PX {millis}"),
+        Does::Acquire => format!("ACQUIRE {names} {token} {millis}"),
+        Does::Extend => format!("EXTEND {names} {token} {millis}"),
+        Does::Raise => format!("RAISE {names} {token} to {}", item.number()),
+        Does::Heal => format!("HEAL {names} {token}"),
+        // No client of a search asks for these.
+        Does::Attend | Does::Open | Does::Keep | Does::Inspect | Does::ForceRelease => String::new(),
+        Does::Release => format!("RELEASE {names} {token}"),
+        Does::Undo => format!("UNDO {names} {token}"),
         Does::Track { .. } => "CLIENT TRACKING".to_owned(),
     }
 }

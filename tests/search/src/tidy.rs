@@ -4,10 +4,12 @@ use quorlock_core::internals::Action as Does;
 
 use super::actions::{creates, is_done};
 use super::book::Book;
+use super::client::{Client, Stage};
 use super::item::Item;
 use super::links::leave_behind;
+use super::places::{Key, Place};
 use super::row::Row;
-use super::state::{CLIENTS, Client, Key, Link, MASTERS, Master, Mode, Stage, State};
+use super::state::{Link, MASTERS, Master, Mode, State};
 use super::world::World;
 
 impl World {
@@ -16,11 +18,11 @@ impl World {
         if self.scenario.fenced {
             tidy_numbers(state, &self.book);
         }
-        if self.scenario.asynchronous && state.clients.iter().all(|client| client.stage == Stage::Ended) {
+        if self.scenario.asynchronous && state.clients().iter().all(|client| client.stage == Stage::Ended) {
             // Numbers are looked at when they are granted, and none will be.
             state.masters = [Master::new(); MASTERS];
         }
-        for client in 0..CLIENTS {
+        for client in 0..state.shape.clients {
             let it = *state.client(client);
             let is_done = is_done(state, client, &self.book);
             let owner = u8::try_from(client).unwrap_or(u8::MAX);
@@ -29,15 +31,17 @@ impl World {
                     self.tidy_absent(state, client, master);
                     continue;
                 }
-                let stands = state.master(master);
-                let (mut key, counter) = (stands.key.filter(|key| key.client == owner), stands.counter);
-                let Master { key: stood, links, .. } = state.master_mut(master);
+                let Master { places, counters, links, .. } = state.master_mut(master);
                 let Some(link) = links.get_mut(client) else { continue };
                 if self.scenario.asynchronous {
                     self.leave_past_attempts(link, &it);
                     let is_past = |attempt| self.is_past(&it, attempt) && !is_asked(link, attempt);
-                    if key.is_some_and(|key| is_past(key.attempt)) {
-                        (*stood, key) = (None, None);
+                    for place in places.iter_mut().filter(|place| !place.is_free()) {
+                        place.keep(|key| key.client != owner || !is_past(key.attempt));
+                        // A sentinel without an entry could only refuse acquisitions, too.
+                        if place.keys().next().is_none() {
+                            place.clear();
+                        }
                     }
                 } else if it.stage == Stage::Ended {
                     while link.flight.as_slice().first().is_some_and(|item| item.said().is_some()) {
@@ -53,7 +57,12 @@ impl World {
                     link.mode = Mode::Opening;
                 }
                 if !link.behind.is_empty() {
-                    tidy_behind(link, key, counter);
+                    let own = places.iter().flat_map(Place::keys).filter(|key| key.client == owner);
+                    let standing = own.fold(0, |mask, key| mask | 1 << key.attempt);
+                    // What is behind raises all counters of its claim, or none.
+                    let aims = self.scenario.aims_of(client).iter();
+                    let counters = aims.filter_map(|aim| counters.get(aim.resource()));
+                    tidy_behind(link, standing, counters.copied().min().unwrap_or(0));
                 }
             }
         }
@@ -91,8 +100,16 @@ impl World {
         let asks = state.link(other, master);
         let may_heal = self.scenario.healing && it.is_alive() && !self.book.is_parting(it.lock);
         let is_concerned = may_try_again || may_heal || may_acquire(asks) || may_read(asks);
-        let stood = &mut state.master_mut(master).key;
-        let stands = stood.take_if(|key| usize::from(key.client) == client).is_some();
+        let mut stands = false;
+        for place in state.master_mut(master).places.iter_mut().filter(|place| !place.is_free()) {
+            let is_shared = place.shared > 0;
+            let is_kept = |key: Key| usize::from(key.client) != client;
+            stands |= !place.keys().all(is_kept);
+            place.keep(is_kept);
+            if is_shared && !place.keys().all(is_kept) {
+                place.shared = place.longest();
+            }
+        }
         let mut left = Link::new();
         if is_concerned && (stands || may_acquire(state.link(client, master))) {
             left.behind.push(Item::new(Does::Acquire, 0, 0, 0).as_first(true).again());
@@ -104,10 +121,11 @@ impl World {
     /// of a master, or not, where it has it or may still get it, and in the state that is returned it stands alone, and the other becomes that.
     pub(super) fn part(&self, state: &mut State) -> Option<State> {
         // Whoever is done may have raised counters, or may yet, on which the other's number depends.
-        if self.scenario.fenced || state.clients.iter().any(Client::is_absent) {
+        let is_whole = state.shape.clients > 2 || state.clients().iter().any(Client::is_absent);
+        if self.scenario.fenced || is_whole {
             return None;
         }
-        let client = (0..CLIENTS).find(|&client| is_done(state, client, &self.book))?;
+        let client = (0..state.shape.clients).find(|&client| is_done(state, client, &self.book))?;
         let mut alone = *state;
         Self::let_leave(&mut alone, 1 - client);
         self.tidy(&mut alone);
@@ -130,7 +148,7 @@ impl World {
 fn tidy_numbers(state: &mut State, book: &Book) {
     let largest = state.largest_number();
     let mut least = largest;
-    for client in &mut state.clients {
+    for client in state.clients_mut() {
         if client.is_alive() && !book.is_held(client.lock) {
             least = least.min(client.floor);
         } else {
@@ -139,6 +157,9 @@ fn tidy_numbers(state: &mut State, book: &Book) {
     }
     let not_larger = u16::MAX >> (15 - least);
     state.granted &= !not_larger | 1 << largest;
+    if !state.clients().iter().any(|client| client.stage == Stage::Waiting) {
+        state.read = 0;
+    }
 }
 
 /// Whether an acquisition is on this way that has not been executed.
@@ -160,10 +181,10 @@ fn may_read(link: &Link) -> bool {
 }
 
 /// Forgets what was left behind and can change nothing, and puts connections in one order.
-fn tidy_behind(link: &mut Link, key: Option<Key>, counter: u8) {
+fn tidy_behind(link: &mut Link, standing: u8, counter: u8) {
     let unexecuted = |row: &[Item], attempt| row.iter().any(|item| creates(*item, attempt));
     let may_stand = |attempt| {
-        key.is_some_and(|key| key.attempt == attempt)
+        standing >> attempt & 1 == 1
             || unexecuted(link.flight.as_slice(), attempt)
             || unexecuted(link.queued.as_slice(), attempt)
             || unexecuted(link.behind.as_slice(), attempt)

@@ -6,12 +6,14 @@ use quorlock_core::internals::{Action as Does, Fate};
 
 use super::actions::{Action, executed};
 use super::book::{Book, Ordered, validity_of};
+use super::client::Stage;
 use super::input::{Heard, Input, Told};
 use super::item::Item;
+use super::places::Places;
 use super::properties::{self, Violation};
 use super::row::Row;
-use super::scenario::Scenario;
-use super::state::{CLIENTS, MASTERS, Mode, Stage, State};
+use super::scenario::{Flaw, Scenario};
+use super::state::{Budgets, MASTERS, Mode, Shape, State};
 use super::story::{Party, Story};
 
 /// The rules by which states follow each other.
@@ -30,15 +32,17 @@ impl World {
         Self {
             book: Book::new(scenario),
             scenario: scenario.clone(),
-            story: Story::default(),
+            story: Story::new([scenario.claims, scenario.downgraded]),
             orders: VecDeque::new(),
             answers: VecDeque::new(),
         }
     }
 
     pub(super) fn initial(&self) -> State {
-        let Scenario { losses, crashes, duplicates, .. } = self.scenario;
-        let mut state = State::initial(losses.unwrap_or(u8::MAX), crashes, duplicates);
+        let Scenario { losses, crashes, evictions, duplicates, .. } = self.scenario;
+        let losses = losses.unwrap_or(u8::MAX);
+        let shape = Shape { clients: self.scenario.clients(), resources: self.scenario.resources() };
+        let mut state = State::initial(shape, Budgets { losses, crashes, evictions, duplicates });
         if self.scenario.alone {
             Self::let_leave(&mut state, 1);
         }
@@ -64,13 +68,19 @@ impl World {
                 let (drawn, left) = (it.drawn, self.scenario.tokens_of(client) - it.drawn);
                 let attempts = self.scenario.attempts_of(client).min(left);
                 it.stage = Stage::Alive;
-                self.call(state, client, Input::Begin { attempts, drawn })
+                let kind = self.scenario.kind_of(client);
+                self.call(state, client, Input::Begin { kind, attempts, drawn })
             }
             Action::Take { client } => self.call(state, client, Input::Take),
             Action::Extend { client, ttl } => {
                 let number = state.client(client).extended;
                 state.client_mut(client).extended += 1;
                 self.call(state, client, Input::Extend { number, ttl })
+            }
+            Action::Downgrade { client } => {
+                // The holder calls itself a reader from now on; the masters hear of it later.
+                state.client_mut(client).shares = self.scenario.flaw != Some(Flaw::WritesUntilShared);
+                self.call(state, client, Input::Downgrade)
             }
             Action::Release { client } => {
                 // The holder lets go first and asks then, so the guard is not valid from now on.
@@ -91,7 +101,7 @@ impl World {
                 let place = executed(link);
                 let Some(item) = link.flight.as_slice().get(place).copied() else { return Ok(()) };
                 let said = if matches!(action, Action::Refuse { .. }) {
-                    self.refuse(client, master, item)
+                    self.refuse(state, client, master, item)
                 } else {
                     self.execute(state, client, master, item, false)?
                 };
@@ -101,7 +111,7 @@ impl World {
                 Ok(())
             }
             Action::Copy { client, master } => {
-                state.duplicates -= 1;
+                state.budgets.duplicates -= 1;
                 let link = state.link_mut(client, master);
                 let next = link.flight.as_slice().get(executed(link)).copied();
                 next.into_iter().for_each(|item| link.behind.push(item.left_behind(true)));
@@ -125,12 +135,12 @@ impl World {
                 self.settle(state, client)
             }
             Action::GiveUp { client, master, stale } => {
-                spend(&mut state.losses);
+                spend(&mut state.budgets.losses);
                 self.give_up(state, client, master, stale);
                 self.settle(state, client)
             }
             Action::Close { client, master, stale } => {
-                spend(&mut state.losses);
+                spend(&mut state.budgets.losses);
                 self.close(state, client, master, stale, true);
                 self.settle(state, client)
             }
@@ -142,7 +152,8 @@ impl World {
                 let link = state.link_mut(client, master);
                 link.mode = Mode::Ready;
                 for debt in link.debts.take().iter() {
-                    link.flight.push(Item::new(Does::Release, debt.attempt, debt.life, 0));
+                    let release = Item::new(Does::Release, debt.attempt, debt.life, 0);
+                    link.flight.push(release.downgraded(debt.is_downgraded));
                 }
                 for item in link.queued.take().iter() {
                     self.submit(state, client, master, item);
@@ -152,18 +163,35 @@ impl World {
             Action::Late { client, master, place, twice } => {
                 self.execute_late(state, client, master, place, twice)
             }
-            Action::Expire { master } => {
-                state.master_mut(master).key = None;
+            Action::Expire { master, resource, entry } => {
+                let place = state.master_mut(master).place_mut(resource);
+                match entry {
+                    Some(entry) => place.lose_entry(entry),
+                    None => place.clear(),
+                }
+                Ok(())
+            }
+            Action::Evict { master, resource } => {
+                state.budgets.evictions -= 1;
+                state.master_mut(master).place_mut(resource).clear();
+                Ok(())
+            }
+            Action::Visit { master } => {
+                self.crowd(Does::Acquire, state.master_mut(master));
+                Ok(())
+            }
+            Action::Part { master } => {
+                self.crowd(Does::Release, state.master_mut(master));
                 Ok(())
             }
             Action::Crash { master } => {
-                state.crashes -= 1;
+                state.budgets.crashes -= 1;
                 if !self.scenario.crash_keeps_data {
                     let quarantine = self.scenario.quarantine_ticks();
                     let lost = state.master_mut(master);
-                    (lost.key, lost.quarantine) = (None, quarantine);
+                    (lost.places, lost.quarantine) = (Places::default(), quarantine);
                 }
-                for client in 0..CLIENTS {
+                for client in 0..state.shape.clients {
                     // What had not been executed dies with the process.
                     self.close(state, client, master, false, false);
                     state.link_mut(client, master).behind = Row::new();
@@ -175,8 +203,9 @@ impl World {
                 state.master_mut(master).quarantine = 0;
                 Ok(())
             }
-            Action::Count { master } => {
-                state.master_mut(master).counter += 1;
+            Action::Count { master, resource } => {
+                let counter = state.master_mut(master).counters.get_mut(resource);
+                counter.into_iter().for_each(|counter| *counter += 1);
                 Ok(())
             }
             Action::Tick => {
@@ -210,12 +239,15 @@ impl World {
     }
 
     fn react(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
-        let (floor, granted) = (state.largest_number(), state.granted);
+        let (is_reader, granted) = (self.scenario.only_reads(client), state.granted);
+        // A reader may have the number of the writer before it, and those of other readers are nothing to it.
+        let floor = state.largest_number().max(if is_reader { 0 } else { state.read });
         let it = state.client_mut(client);
         if !it.is_alive() {
             return Ok(());
         }
         let fenced = self.scenario.fenced;
+        let downgrades = !self.scenario.form_of(client, true).is_empty();
         let reaction = self.book.react(it.lock, input, it.now);
         self.story.hears(client, input, it.now);
         self.orders.extend(reaction.orders.iter());
@@ -240,11 +272,15 @@ impl World {
             self.story.tells(client, *told);
             violation = violation.or(properties::told(it, *told));
             if let Told::Granted { number: token, .. } = *told {
-                violation = violation.or(properties::numbered(token, it.floor, granted).filter(|_| fenced));
+                violation = violation
+                    .or(properties::numbered(token, it.floor, granted, is_reader).filter(|_| fenced));
                 number = token;
             }
             match *told {
-                Told::Extended { until: Some(until) } if it.guard > 0 => it.guard = until,
+                Told::Extended { until: Some(until) } if it.guard > 0 => {
+                    it.guard = until;
+                    it.shares |= downgrades && self.scenario.flaw == Some(Flaw::WritesUntilShared);
+                }
                 Told::HeldByAnother => (it.guard, it.was_refused) = (0, self.scenario.one_wins),
                 Told::Lost | Told::NotAcquired | Told::Settles | Told::Released => it.guard = 0,
                 _ => {}
@@ -266,7 +302,11 @@ impl World {
             }
         }
         if fenced && number > 0 {
-            state.granted |= 1 << number;
+            if is_reader {
+                state.read = state.read.max(number);
+            } else {
+                state.granted |= 1 << number;
+            }
         }
         violation.map_or(Ok(()), Err)
     }

@@ -1,32 +1,10 @@
 //! Searches that go through every state of the shipped lock, as far as that takes seconds in a debug build. The larger ones, and
 //! what they mean, are in `tests/PROOFS.md`.
-#![allow(clippy::print_stdout)]
+mod support;
 
-use quorlock_search::{Counterexample, Report, Scenario, Search, Violation};
+use quorlock_search::{Counterexample, Scenario, Search, Violation};
 
-fn run(search: &Search) -> Report {
-    let report = search.run(|_, _| {});
-    println!("{} states for {}, depth {}", report.states, report.named, report.depth);
-    if let Some(counterexample) = &report.counterexample {
-        println!("{counterexample}");
-    }
-    report
-}
-
-/// Every state was met, and each may be.
-fn holds(search: &Search) -> Report {
-    let report = run(search);
-    assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
-    assert!(report.complete);
-    report
-}
-
-/// A state was met that must not be, by a way of so many steps.
-fn fails(search: &Search, violation: Violation, steps: usize) -> Counterexample {
-    let counterexample = run(search).counterexample.expect("a state that must not be");
-    assert_eq!((counterexample.violation(), counterexample.steps()), (violation, steps));
-    counterexample
-}
+use self::support::{fails, holds, run};
 
 #[test]
 fn two_clients_and_unbounded_delay_bring_no_second_holder() {

@@ -217,7 +217,7 @@ impl Client<'_> {
             return Ok("dropped".to_owned());
         }
         Ok(match guard.release().wait() {
-            Ok(()) => "released".to_owned(),
+            Ok(_) => "released".to_owned(),
             Err(ReleaseError::NotOurs(_)) => "released, and not ours".to_owned(),
             Err(_) => "released, nobody knows".to_owned(),
         })

@@ -14,7 +14,7 @@ use crate::usage::SUBCOMMANDS;
 
 /// What each call of `quorlock` in a subcommand's examples ends with, in the order of their ends.
 const CODES: [(&str, &[i32]); 12] = [
-    ("run", &[0, 0]),
+    ("run", &[0, 0, 0]),
     ("acquire", &[0, 0, 0]),
     ("extend", &[0, 0, 0]),
     ("release", &[0, 0]),

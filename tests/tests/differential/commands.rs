@@ -2,13 +2,31 @@
 
 use quorlock_tests::Random;
 
+use crate::kinds::{beside, claim, is_claim, take};
 use crate::scripts::{count, script, script_cache};
 
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub(crate) const KEYS: [&[u8]; 8] =
-    [b"a", b"invoice:42", b"c", b"d", b"with space", b"\x00\xff\r\n", b"counter", b"marker"];
+pub(crate) const KEYS: [&[u8]; 17] = [
+    b"a",
+    b"invoice:42",
+    b"c",
+    b"d",
+    b"with space",
+    b"\x00\xff\r\n",
+    b"counter",
+    b"marker",
+    b"shared a",
+    b"shared c",
+    b"shared d",
+    b"want a",
+    b"want c",
+    b"want d",
+    b"count a",
+    b"count c",
+    b"count d",
+];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
 /// Among them one longer than what UNDO makes its digest of, and what is a number.
@@ -67,6 +85,9 @@ const MAKERS: &[(usize, Make)] = &[
     (7, many_keys),
     (3, push),
     (36, script),
+    (30, claim),
+    (4, take),
+    (9, beside),
     (5, count),
     (4, script_cache),
     (3, hello),
@@ -87,7 +108,7 @@ pub(crate) fn command(random: &mut Random) -> Arguments {
     if random.one_in(60) {
         if random.one_in(2) {
             arguments.push(random.of(&[&b""[..], b"NX", b"x"]).to_vec());
-        } else if arguments.len() > 1 {
+        } else if arguments.len() > 1 && !is_claim(&arguments) {
             arguments.pop();
         }
     }
@@ -207,7 +228,7 @@ fn expire(random: &mut Random) -> Arguments {
 }
 
 fn many_keys(random: &mut Random) -> Arguments {
-    let name = random.of(&[&b"DEL"[..], b"DEL", b"UNLINK", b"EXISTS", b"EXISTS"]);
+    let name = random.of(&[&b"DEL"[..], b"DEL", b"UNLINK", b"EXISTS", b"EXISTS", b"MGET"]);
     let count = if random.one_in(20) { 12 } else { 1 + random.below(2) };
     let keys = (0..count).map(|_| key(random).to_vec());
     std::iter::once(name.to_vec()).chain(keys).collect()

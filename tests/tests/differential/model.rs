@@ -2,7 +2,7 @@
 //!
 //! A real server reads its clock for each command, once but for one case, and all that is known of those readings is that they lie between
 //! two others and never go back. So each command is given to the model at every millisecond of that span, what does not fit the server's
-//! reply is dropped, and what is left goes on. A script is given each pace at which the clock may have gone on while it ran. Of outcomes that are the same only the earliest is kept: what a later one can
+//! reply is dropped, and what is left goes on. A script is run for each of its readings at which the clock may have gone on. Of outcomes that are the same only the earliest is kept: what a later one can
 //! still become, the earlier can too.
 
 use std::time::Duration;
@@ -88,26 +88,26 @@ impl States {
         let (mut kept, mut replies, mut flow) = (Vec::<State>::new(), Vec::new(), Flow::Open);
         for before in std::mem::take(&mut self.0) {
             for at in before.at..=end {
-                let masters = before.masters_at(at, ends);
-                let paces = paces(command, end - at);
-                for (master, pace) in
-                    masters.iter().flat_map(|master| paces.iter().map(move |pace| (master, pace)))
-                {
-                    let (mut master, mut session, mut bytes) =
-                        (master.clone(), before.session.clone(), Vec::new());
-                    let [asks, gives] = pace.map(Duration::from_millis);
-                    master.set_script_pace(asks, gives);
-                    flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
-                    master.set_script_pace(Duration::ZERO, Duration::ZERO);
-                    let at = at + pace[1];
-                    if fits(&bytes) {
-                        let database = session.database();
-                        for (at, master) in looked_at_again(command, database, &master, at, end) {
-                            keep(&mut kept, State { master, session: session.clone(), at });
+                for master in before.masters_at(at, ends) {
+                    each_pace(end - at, |steps| {
+                        let passed = steps.len() as u64;
+                        let (mut master, mut session, mut bytes) =
+                            (master.clone(), before.session.clone(), Vec::new());
+                        master.set_script_steps(Some(steps));
+                        flow = master.execute(&mut session, command, Duration::from_millis(at), &mut bytes);
+                        let readings = master.script_readings();
+                        master.set_script_steps(None);
+                        let at = at + passed;
+                        if fits(&bytes) {
+                            let database = session.database();
+                            for (at, master) in looked_at_again(command, database, &master, at, end) {
+                                keep(&mut kept, State { master, session: session.clone(), at });
+                            }
+                            keep(&mut kept, State { master, session, at });
                         }
-                        keep(&mut kept, State { master, session, at });
-                    }
-                    replies.push(Reply { at, bytes });
+                        replies.push(Reply { at, bytes });
+                        readings
+                    });
                 }
             }
         }
@@ -186,18 +186,20 @@ pub(crate) fn looked_at_again(
 /// The first key that does not hold the same in the model as on the server, or does not live as long.
 pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<String> {
     let now = Duration::from_millis(survey.at);
-    survey.keys.iter().find_map(|Seen { database, key, text, left }| {
+    survey.keys.iter().find_map(|Seen { database, key, text, scores, left }| {
         let held = master.keys(now).find(|held| held.database == *database && held.key == *key);
         let expected = held.map_or(-2, |held| {
             held.expires_at.map_or(-1, |end| i64::try_from((end - now).as_millis()).unwrap())
         });
         let value = held.and_then(|held| held.value);
-        let is_same = expected == *left && value == text.as_deref();
+        let members = held.and_then(|held| held.scores).cloned().unwrap_or_default();
+        let is_same = expected == *left && value == text.as_deref() && members == *scores;
         let is_ending = ends == Ends::MaybeEarly && (expected, *left) == (0, -2);
         (!is_same && !is_ending).then(|| {
             let shown = |text: Option<&[u8]>| text.map(|text| text.escape_ascii().to_string());
             format!(
-                "{} in database {database} at {}: the model has {:?} for {expected} ms, the server {:?} for {left} ms",
+                "{} in database {database} at {}: the model has {:?} {members:?} for {expected} ms, \
+                 the server {:?} {scores:?} for {left} ms",
                 key.escape_ascii(),
                 survey.at,
                 shown(value),
@@ -207,11 +209,22 @@ pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<St
     })
 }
 
-/// How far the clock may have gone on when a script asks for the time and when it gives a life, if it has this long.
-pub(crate) fn paces(command: &Command, most: u64) -> Vec<[u64; 2]> {
-    let last = if command.kind().script().is_some() { most } else { 0 };
-    (0..=last).flat_map(|gives| (0..=gives).map(move |asks| [asks, gives])).collect()
+/// Runs a command for each way in which the clock may go on while it reads it, by at most so many
+/// milliseconds: each time with the readings before which it does, of which there are as many as
+/// `run` answers.
+pub(crate) fn each_pace(most: u64, mut run: impl FnMut(Vec<usize>) -> usize) {
+    let mut paces = vec![Vec::new()];
+    while let Some(steps) = paces.pop() {
+        let readings = run(steps.clone());
+        if (steps.len() as u64) < most.min(MOST_STEPS) {
+            let first = steps.last().copied().unwrap_or_default();
+            paces.extend((first..readings).map(|next| [&steps[..], &[next]].concat()));
+        }
+    }
 }
+
+/// A script that took longer than that is not compared with everything that may have been.
+const MOST_STEPS: u64 = 3;
 
 #[test]
 fn a_key_that_ends_while_it_is_given_a_life_is_deleted_in_its_own_database() {

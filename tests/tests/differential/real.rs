@@ -1,5 +1,6 @@
 //! The real server: connections, its clock, and what it holds.
 
+use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub(crate) struct Seen {
     pub(crate) key: &'static [u8],
     /// What it holds, if that is a string.
     pub(crate) text: Option<Vec<u8>>,
+    /// Its members with their scores, if it is a sorted set.
+    pub(crate) scores: BTreeMap<Vec<u8>, i64>,
     /// What PTTL says.
     pub(crate) left: i64,
 }
@@ -93,9 +96,13 @@ impl Control {
         for database in DATABASES {
             bytes.extend(format!("SELECT {database}\r\n").bytes());
             for key in KEYS {
-                for command in ["$3\r\nGET", "$4\r\nPTTL"] {
-                    bytes.extend(format!("*2\r\n{command}\r\n${}\r\n", key.len()).bytes());
-                    bytes.extend([key, b"\r\n"].concat());
+                for (head, rest) in [
+                    ("*2\r\n$3\r\nGET", ""),
+                    ("*5\r\n$9\r\nZREVRANGE", "$1\r\n0\r\n$2\r\n-1\r\n$10\r\nWITHSCORES\r\n"),
+                    ("*2\r\n$4\r\nPTTL", ""),
+                ] {
+                    bytes.extend(format!("{head}\r\n${}\r\n", key.len()).bytes());
+                    bytes.extend([key, b"\r\n", rest.as_bytes()].concat());
                 }
             }
         }
@@ -111,8 +118,15 @@ impl Control {
                         Value::Bulk(text) => Some(text),
                         _ => None,
                     };
+                    let members = self.client.receive().unwrap();
+                    let scores = members.array().into_iter().flat_map(|members| members.chunks_exact(2));
+                    let scores = scores.map(|pair| {
+                        let Value::Bulk(member) = &pair[0] else { panic!("a member is a text") };
+                        (member.clone(), pair[1].text().unwrap().parse().unwrap())
+                    });
+                    let scores = scores.collect();
                     let left = self.client.receive().unwrap().int().unwrap();
-                    keys.push(Seen { database, key, text, left });
+                    keys.push(Seen { database, key, text, scores, left });
                 }
             }
             let after = millis(&self.client.receive().unwrap());

@@ -12,6 +12,7 @@ use quorlock_tests::RedisServer;
 use crate::commands::{command, encode, garbage};
 use crate::compare::fits;
 use crate::frames;
+use crate::kinds::{KINDS, members, story};
 use crate::model::{Reply, States, differs};
 use crate::real::{Control, Line};
 use crate::scripts::{Site, marker};
@@ -39,6 +40,8 @@ pub(crate) struct Report {
     spread: u64,
     most_outcomes: usize,
     lost: u64,
+    /// How often each script of several targets and of seats did what it was asked for.
+    done: [u64; KINDS.len()],
     took: Duration,
 }
 
@@ -77,6 +80,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
         spread: 0,
         most_outcomes: 1,
         lost: 0,
+        done: [0; KINDS.len()],
         took: Duration::ZERO,
     };
     let mut master = Master::new(seed);
@@ -93,6 +97,8 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
         run.batch();
     }
     run.report.took = began.elapsed();
+    let is_rare = |done: &u64| *done < commands / 2_000;
+    assert!(!run.report.done.iter().any(is_rare), "a script hardly ever did anything: {}", run.report);
     run.report
 }
 
@@ -201,6 +207,11 @@ impl Run {
             let ends = version.ends();
             let outcome = states.execute(&command, end, ends, |model| fits(version, &command, model, &reply));
             self.report.compared += 1;
+            if let Some(place) = KINDS.iter().position(|kind| *kind == command.kind()) {
+                let is_done = reply.starts_with(b"*3\r\n$4\r\nseat")
+                    || reply.first() == Some(&b':') && reply != b":0\r\n";
+                self.report.done[place] += u64::from(is_done);
+            }
             self.tell(Told { line, command: shown(&command), real: reply, start, end });
             match outcome {
                 Ok(Flow::Open) => {}
@@ -220,9 +231,14 @@ impl Run {
         }
         for _ in 0..=self.random.below(LONGEST_BATCH) {
             let random = &mut self.random;
-            let arguments = if random.one_in(25) { marker(random, &site) } else { command(random) };
-            if !version.leaves_out(&arguments) {
-                bytes.extend(encode(&mut self.random, &arguments, version.reads_lines_alike()));
+            let commands = match random.below(25) {
+                0 => vec![marker(random, &site)],
+                1 => vec![members(random, &site)],
+                2 => story(random),
+                _ => vec![command(random)],
+            };
+            for arguments in commands.iter().filter(|arguments| !version.leaves_out(arguments)) {
+                bytes.extend(encode(&mut self.random, arguments, version.reads_lines_alike()));
             }
         }
         if self.random.one_in(15) {
@@ -320,11 +336,12 @@ pub(crate) fn shown(command: &Command) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, version, compared, batches, spread, most_outcomes, lost, took } = self;
+        let Self { seed, version, compared, batches, spread, most_outcomes, lost, done, took } = self;
         write!(
             f,
             "seed {seed} on {version}: {compared} commands compared in {batches} batches and {took:.1?}; in {spread} \
-             batches the clock went on, with at most {most_outcomes} outcomes to choose from, and {lost} took too long"
+             batches the clock went on, with at most {most_outcomes} outcomes to choose from, and {lost} took too long; \
+             scripts of several targets and of seats did something {done:?} times"
         )
     }
 }

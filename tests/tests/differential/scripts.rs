@@ -2,18 +2,22 @@
 
 use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
-    HealFenced, Open, Raise, Release, Undo,
+    ForceRelease, HealFenced, Keep, Open, Raise, Release, Undo,
 };
 
 use crate::commands::{Arguments, arguments, key, life, token};
+use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
-/// `n` a number that the counter may have, and `f` the two numbers of a fleet.
-const SCRIPTS: [(CommandKind, &str, &str); 12] = [
+/// `n` a number that the counter may have, `d` a token's digest, and `f` the two numbers of a fleet.
+/// INSPECT is not among them: its answer tells which server it is.
+const SCRIPTS: [(CommandKind, &str, &str); 14] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),
+    (Keep, "k", "tl"),
+    (ForceRelease, "k", "d"),
     (AcquireFenced, "kc", "tl"),
     (Raise, "kc", "tn"),
     (ExtendFenced, "kc", "tln"),
@@ -24,6 +28,9 @@ const SCRIPTS: [(CommandKind, &str, &str); 12] = [
     (Attend, "m", "f"),
     (Open, "m", "f"),
 ];
+
+/// What the digests of the most frequent tokens begin with, and what is none.
+const DIGESTS: [&[u8]; 3] = [b"63bed51553feff34", b"bc182995171373a8", b""];
 
 /// Numbers up to the largest that doubles hold, and what is none.
 const NUMBERS: [&[u8]; 18] = [
@@ -56,18 +63,19 @@ pub(crate) struct Site {
 }
 
 fn kind(random: &mut Random) -> (&'static str, &'static str) {
-    random.of_all(&SCRIPTS).0.script().expect("it is a script")
+    let kind = if random.one_in(3) { *random.of_all(&KINDS) } else { random.of_all(&SCRIPTS).0 };
+    kind.script().expect("it is a script")
 }
 
-fn number(random: &mut Random) -> &'static [u8] {
+pub(crate) fn number(random: &mut Random) -> &'static [u8] {
     NUMBERS[if random.one_in(4) { random.below(NUMBERS.len()) } else { random.below(5) }]
 }
 
-fn span(random: &mut Random) -> &'static [u8] {
+pub(crate) fn span(random: &mut Random) -> &'static [u8] {
     SPANS[if random.one_in(8) { random.below(SPANS.len()) } else { 0 }]
 }
 
-fn fleet(random: &mut Random) -> &'static [u8] {
+pub(crate) fn fleet(random: &mut Random) -> &'static [u8] {
     FLEETS[if random.one_in(8) { random.below(FLEETS.len()) } else { 0 }]
 }
 
@@ -104,6 +112,7 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
             't' => call.push(token(random).to_vec()),
             'l' => call.push(life(random).to_vec()),
             'n' => call.push(number(random).to_vec()),
+            'd' => call.push(random.of(&DIGESTS).to_vec()),
             _ => call.extend(arguments(&[span(random), fleet(random)])),
         }
     }

@@ -13,7 +13,8 @@ use quorlock_tests::{Random, RedisServer, ServerOptions};
 
 use crate::commands::{Arguments, arguments, command, encode};
 use crate::compare::fits;
-use crate::model::{looked_at_again, paces};
+use crate::kinds::{members, story};
+use crate::model::{each_pace, looked_at_again};
 use crate::real::{Control, Line};
 use crate::run::shown;
 use crate::scripts::{Site, marker};
@@ -23,6 +24,8 @@ const LINES: usize = 3;
 /// With more outcomes to choose from everything starts from an empty server.
 const MOST_OUTCOMES: usize = 60;
 const SHOWN: usize = 30;
+/// A command during which the server's clock went on by more is not compared: too much could have happened.
+const WIDEST_SPAN_MS: u64 = 4;
 /// The server has come by all keys twice.
 const ROUNDS: Duration = Duration::from_millis(250);
 
@@ -52,6 +55,8 @@ struct Run {
     lines: Vec<Line>,
     states: Vec<State>,
     random: Random,
+    /// What becomes of one claim, the end first.
+    story: Vec<Arguments>,
     echoes: u64,
     told: VecDeque<String>,
     report: Report,
@@ -76,7 +81,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let lines = (0..LINES).map(|_| Line::connect(server.address())).collect();
     let report = Report { seed, version, compared: 0, pushes: 0, rounds: 0, lost: 0, took: Duration::ZERO };
     let (random, told) = (Random::new(seed), VecDeque::new());
-    let mut run = Run { control, lines, states, random, echoes: 0, told, report };
+    let mut run = Run { control, lines, states, random, story: Vec::new(), echoes: 0, told, report };
     let began = Instant::now();
     for line in 0..LINES {
         run.execute(line, &arguments(&[b"HELLO", b"3"]));
@@ -106,7 +111,10 @@ impl Run {
             self.start_anew();
         }
         let line = self.random.below(LINES);
-        let arguments = self.arguments();
+        if self.random.one_in(30) {
+            self.story = story(&mut self.random);
+        }
+        let arguments = self.story.pop().unwrap_or_else(|| self.arguments());
         let version = self.report.version;
         if !version.leaves_out(&arguments) && !version.tells_otherwise(&arguments) {
             self.execute(line, &arguments);
@@ -127,7 +135,8 @@ impl Run {
             1 => arguments(&[b"HELLO", random.of(&[&b"3"[..], b"3", b"3", b"2"])]),
             2 | 3 => {
                 let replication_id = self.states[0].master.replication_id().to_owned();
-                marker(random, &Site { replication_id, now: self.control.time() })
+                let site = Site { replication_id, now: self.control.time() };
+                if random.one_in(2) { marker(random, &site) } else { members(random, &site) }
             }
             // In the other database a few keys are read that have changed in the first.
             4 => arguments(&[b"SELECT", random.of(&[&b"0"[..], b"0", b"1"])]),
@@ -152,12 +161,16 @@ impl Run {
         self.report.compared += 1;
         self.report.pushes += real.iter().map(|frames| frames.len() as u64).sum::<u64>() - 1;
         self.tell(format!("{line} [{start}..{end}] {}\n{}", shown(&command), written(&real)));
+        if end - start > WIDEST_SPAN_MS {
+            self.lose(line, &command, end);
+            return;
+        }
         let (version, mut kept, mut others) = (self.report.version, Vec::<State>::new(), String::new());
         for before in std::mem::take(&mut self.states) {
             for at in before.at.max(start)..=end {
-                for pace in paces(&command, end - at) {
-                    let mut state = State { at: at + pace[1], ..before.clone() };
-                    let model = state.execute(line, &command, (at, pace));
+                each_pace(end - at, |steps| {
+                    let mut state = State { at: at + steps.len() as u64, ..before.clone() };
+                    let (model, readings) = state.execute(line, &command, (at, steps));
                     if same(version, (line, &command), &model, &real) {
                         let database = state.sessions[line].database();
                         for (at, mut master) in looked_at_again(&command, database, &state.master, at, end) {
@@ -169,13 +182,24 @@ impl Run {
                     } else {
                         let _ = write!(others, "the model would say at {at}\n{}", written(&model));
                     }
-                }
+                    readings
+                });
             }
         }
         if kept.is_empty() {
             self.fail(&others);
         }
         self.states = kept;
+    }
+
+    /// Goes on from an empty server without having compared: what a connection has agreed upon is known.
+    fn lose(&mut self, line: usize, command: &Command, end: u64) {
+        self.report.lost += 1;
+        self.states.truncate(1);
+        for state in &mut self.states {
+            let _ = state.execute(line, command, (end, Vec::new()));
+        }
+        self.start_anew();
     }
 
     /// Every connection's echo, this one's first, and all that came before it.
@@ -248,17 +272,18 @@ impl Run {
 }
 
 impl State {
-    fn execute(&mut self, line: usize, command: &Command, (at, pace): (u64, [u64; 2])) -> Heard {
-        let [asks, gives] = pace.map(Duration::from_millis);
-        self.master.set_script_pace(asks, gives);
+    /// What everybody hears, and how often the command has read the clock.
+    fn execute(&mut self, line: usize, command: &Command, (at, steps): (u64, Vec<usize>)) -> (Heard, usize) {
+        self.master.set_script_steps(Some(steps));
         let mut reply = Vec::new();
         let now = Duration::from_millis(at);
         let flow = self.master.execute(&mut self.sessions[line], command, now, &mut reply);
         assert_eq!(flow, Flow::Open);
-        self.master.set_script_pace(Duration::ZERO, Duration::ZERO);
+        let readings = self.master.script_readings();
+        self.master.set_script_steps(None);
         let mut heard = self.take_pushes();
         heard[line].insert(0, reply);
-        heard
+        (heard, readings)
     }
 
     fn take_pushes(&mut self) -> Heard {
@@ -301,7 +326,7 @@ impl fmt::Display for Report {
         write!(
             f,
             "seed {seed} on {version}: {compared} commands compared in {took:.1?}, with {pushes} pushes; {rounds} times the \
-             server came by, and {lost} times there was too much to choose from"
+             server came by, and {lost} times it took too long or there was too much to choose from"
         )
     }
 }

@@ -63,7 +63,7 @@ fn waiting_on_a_thread_for_blocking_work_is_allowed() {
             let locker = quorlock_tokio::open(config).unwrap();
             let elsewhere = locker.clone();
             let wait = move || elsewhere.lock("job").wait().unwrap().release().wait();
-            assert_eq!(tokio::task::spawn_blocking(wait).await.unwrap(), Ok(()));
+            assert_eq!(tokio::task::spawn_blocking(wait).await.unwrap(), Ok(Released::Freed));
             let elsewhere = locker.clone();
             let thread = std::thread::spawn(move || drop(elsewhere.lock("job").wait().unwrap()));
             while !thread.is_finished() {

@@ -13,7 +13,7 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
         let token = Some(guard.token().expose());
         assert!(masters.iter().filter(|master| master.get("job") == token).count() >= 2);
         assert!(guard.extend(2 * TTL).await.unwrap() > TTL);
-        assert_eq!(guard.release().await, Ok(()));
+        assert_eq!(guard.release().await, Ok(Released::Freed));
 
         let executor = smol::LocalExecutor::new();
         let tasks: Vec<_> = (0..64)
@@ -21,7 +21,7 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
                 let locker = locker.clone();
                 executor.spawn(async move {
                     let guard = locker.lock(format!("job{task}")).await.unwrap();
-                    assert_eq!(guard.release().await, Ok(()));
+                    assert_eq!(guard.release().await, Ok(Released::Freed));
                 })
             })
             .collect();

@@ -17,7 +17,7 @@ pub(crate) fn a_release_says_whether_the_lock_was_still_ours(transport: &Transpo
     let ours = locker.lock("ours").wait().unwrap();
     held_on(&masters, &ours, 3);
     masters[0].del("ours");
-    assert_eq!(ours.release().wait(), Ok(()));
+    assert_eq!(ours.release().wait(), Ok(Released::Freed));
 
     let gone = locker.lock("gone").wait().unwrap();
     held_on(&masters, &gone, 3);
@@ -95,7 +95,7 @@ pub(crate) fn a_forked_child_releases_nothing_and_waits_for_nothing(transport: &
     assert!(masters.holding("job") >= 2, "the child has released the parent's lock");
     // The parent goes on when its input ends.
     drop(process.stdin.take());
-    assert_eq!(said.next().as_deref(), Some("parent: released, Ok(())"));
+    assert_eq!(said.next().as_deref(), Some("parent: released, Ok(Freed)"));
     assert!(process.wait().unwrap().success());
     no_key(&masters, "job");
 }
@@ -179,7 +179,7 @@ pub(crate) fn a_release_that_waited_for_a_connection_which_did_not_come_is_sent_
     proxies[0].cut(Cut::Fin);
     eventually(SOON, "a new connection hangs", || proxies[0].accepted() > accepted);
 
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     proxies[0].cut(Cut::Fin);
     proxies[0].heal();
 

@@ -41,7 +41,7 @@ pub(crate) fn a_minority_that_talks_garbage_costs_nothing(transport: &Transport)
         for _ in 0..20 {
             let guard = locker.lock("job").wait().unwrap();
             assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
-            assert_eq!(guard.release().wait(), Ok(()));
+            assert_eq!(guard.release().wait(), Ok(Released::Freed));
         }
         assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
         no_key(&masters, "job");
@@ -138,7 +138,7 @@ pub(crate) fn many_threads_each_with_a_lock_of_its_own_share_five_connections(tr
                     for _ in 0..5 {
                         let guard = locker.lock(format!("job{thread}")).wait().unwrap();
                         assert!(guard.is_valid());
-                        assert_eq!(guard.release().wait(), Ok(()));
+                        assert_eq!(guard.release().wait(), Ok(Released::Freed));
                     }
                 })
             })
@@ -164,7 +164,7 @@ pub(crate) fn many_tasks_each_with_a_lock_of_its_own_share_five_connections(tran
                 executor.spawn(async move {
                     for _ in 0..5 {
                         let guard = locker.lock(format!("job{task}")).await.unwrap();
-                        assert_eq!(guard.release().await, Ok(()));
+                        assert_eq!(guard.release().await, Ok(Released::Freed));
                     }
                 })
             })
@@ -203,7 +203,7 @@ pub(crate) fn one_key_has_one_holder_at_a_time_whoever_wants_it(transport: &Tran
                         std::thread::yield_now();
                         holders.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                         turns.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                        assert_eq!(guard.release().wait(), Ok(()));
+                        assert_eq!(guard.release().wait(), Ok(Released::Freed));
                     }
                 });
             }

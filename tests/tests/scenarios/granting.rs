@@ -28,7 +28,7 @@ fn granted_and_released(transport: &Transport, n: usize) {
     assert!(guard.is_valid());
     assert_eq!(guard.check(), Ok(()));
     held_on(&masters, &guard, n);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 }
 

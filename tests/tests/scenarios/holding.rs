@@ -18,7 +18,7 @@ pub(crate) fn an_extension_moves_the_end_and_a_shorter_one_never_shortens(transp
     let shorter = guard.extend(TTL / 2).wait().unwrap();
     assert!(shorter > TTL && guard.remaining() > TTL, "{shorter:?}");
     assert!(masters.iter().all(|master| master.pttl("job") > 70_000));
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn an_extension_of_a_lost_lock_says_so_and_creates_no_key(transport: &Transport) {
@@ -54,7 +54,7 @@ pub(crate) fn an_extension_without_answers_leaves_the_lock_as_valid_as_it_was(tr
     all_ready(&locker);
     held_on(&masters, &guard, 3);
     assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn a_shorter_extension_that_reaches_one_of_five_masters_makes_no_seco
     let holding = masters.iter().filter(|master| master.get("job") == Some(second.token().expose())).count();
     assert!(holding >= 3 || !second.is_valid(), "{holding}");
     drop(guard);
-    assert_eq!(second.release().wait(), Ok(()));
+    assert_eq!(second.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release(transport: &Transport) {
@@ -122,7 +122,7 @@ pub(crate) fn renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release(tr
         sleep(millis(20));
     }
     held_on(&masters, &guard, 3);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 
     let renewals: Vec<_> = masters.iter().map(|master| master.calls(Calls::Extension)).collect();
@@ -217,7 +217,7 @@ pub(crate) fn keys_deleted_by_hand_on_a_minority_lose_nothing(transport: &Transp
     sleep(Duration::from_secs(4));
 
     assert_eq!(guard.check(), Ok(()));
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn a_watch_outlives_its_guard_and_says_released(transport: &Transport) {
@@ -271,5 +271,5 @@ pub(crate) fn an_extension_that_nobody_waits_for_any_more_is_known_to_the_guard(
 
     eventually(SOON, "the guard is valid for longer", || guard.remaining() > TTL);
     assert!(masters.iter().filter(|master| master.pttl("job") > 70_000).count() >= 2);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }

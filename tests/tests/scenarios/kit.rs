@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(crate) use quorlock_core::front::{Guard, Locker, ReleaseError};
+pub(crate) use quorlock_core::front::{Guard, Locker, ReleaseError, Released};
 pub(crate) use quorlock_core::{
     AcquireError, Cause, Config, ConfigBuilder, ExtendError, LossCause, MasterState, ServerError, Vote,
 };

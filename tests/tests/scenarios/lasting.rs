@@ -39,7 +39,7 @@ pub(crate) fn a_healed_lock_outlives_all_masters_that_granted_it(transport: &Tra
 
     held_on(&masters, &guard, 5);
     assert!(guard.is_valid());
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_extended_and_released_by_another_lo
     assert!(guard.is_valid() && !watch.is_valid());
     assert_eq!(guard.token(), token);
     assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 
     let error = first.resume("job", resumption).wait().unwrap_err();
@@ -75,7 +75,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     held_on(&masters, &guard, 3);
     let resumption = guard.hand_over().unwrap();
 
-    assert_eq!(second.release("job", resumption.token).wait(), Ok(()));
+    assert_eq!(second.release("job", resumption.token).wait(), Ok(Released::Freed));
 
     no_key(&masters, "job");
     let again = second.release("job", resumption.token).wait();
@@ -84,7 +84,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     let next = second.lock("job").wait().unwrap();
     held_on(&masters, &next, 3);
     assert_eq!(first.release("job", resumption.token).wait(), Err(ReleaseError::NotOurs(None)));
-    assert_eq!(next.release().wait(), Ok(()));
+    assert_eq!(next.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(transport: &Transport) {
@@ -121,7 +121,7 @@ pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(t
         counted(&path, |what| matches!(what, What::Ended { .. })) > 0
     });
     assert!(rival.is_valid());
-    assert_eq!(rival.release().wait(), Ok(()));
+    assert_eq!(rival.release().wait(), Ok(Released::Freed));
     drop(holder);
     let events = history::read(&path).unwrap();
     assert_eq!(checker::check(&events), []);

@@ -61,7 +61,7 @@ pub(crate) fn try_lock_does_not_pass_those_who_wait(transport: &Transport) {
         guard.release().wait().unwrap();
         let guard = waiter.join().unwrap().unwrap();
         held_on(&masters, &guard, 3);
-        assert_eq!(guard.release().wait(), Ok(()));
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
     });
     no_key(&masters, "job");
 

@@ -26,7 +26,7 @@ pub(crate) fn bytes_that_come_one_by_one_or_all_at_once_change_nothing(transport
                     for _ in 0..2 {
                         let guard = locker.lock(format!("job{thread}")).wait().unwrap();
                         assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
-                        assert_eq!(guard.release().wait(), Ok(()));
+                        assert_eq!(guard.release().wait(), Ok(Released::Freed));
                         let error = locker.try_lock("held").wait().unwrap_err();
                         // The other thread may be asking.
                         assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
@@ -66,7 +66,7 @@ pub(crate) fn connections_that_are_cut_in_the_middle_of_a_round_leave_no_key(tra
         let token = guard.token().expose();
         let holds = |master: &&RedisServer| master.get("job").as_deref() == Some(token.as_str());
         eventually(SOON, "a quorum holds it", || masters.iter().filter(holds).count() >= 2);
-        assert_eq!(guard.release().wait(), Ok(()));
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
         no_key(&masters, "job");
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn one_cut_connection_costs_a_round_nothing(transport: &Transport) {
             proxy.cut(how);
             let start = Instant::now();
             assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
-            assert_eq!(guard.release().wait(), Ok(()));
+            assert_eq!(guard.release().wait(), Ok(Released::Freed));
             assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
             all_ready(&locker);
             no_key(&masters, "job");
@@ -104,7 +104,7 @@ pub(crate) fn a_cut_connection_holds_nobody_back_while_a_lock_is_held(transport:
         assert_eq!(guard.check(), Ok(()));
     }
     held_on(&masters, &guard, 3);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn half_open_connections_are_found_out(transport: &Transport) {
@@ -158,7 +158,7 @@ pub(crate) fn the_first_lock_after_idle_connections_were_swallowed_succeeds(tran
         let guard = request.wait().unwrap();
         let token = Some(guard.token().expose());
         assert!(masters.get("job").iter().filter(|held| **held == token).count() >= 2);
-        assert_eq!(guard.release().wait(), Ok(()));
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
     }
     no_key(&masters, "job");
 }

@@ -19,7 +19,7 @@ pub(crate) fn restarted_masters_vote_again(transport: &Transport) {
 
     assert!(guard.is_valid());
     all_ready(&locker);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     held_on(&masters, &locker.lock("job").wait().unwrap(), 3);
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn scripts_that_were_flushed_are_sent_again(transport: &Transport) {
         flush();
         assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
         flush();
-        assert_eq!(guard.release().wait(), Ok(()));
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
         no_key(&masters, "job");
 
         occupy(&masters, "held");
@@ -53,7 +53,7 @@ pub(crate) fn passwords_open_masters_and_wrong_ones_are_a_matter_of_configuratio
     let masters = Fleet::start(3, |options, _| options.password("p@ss:/w%rd"));
     let locker = open(transport, &masters);
     let guard = locker.lock("job").wait().unwrap();
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 
     let addresses = masters.iter().map(RedisServer::address);
     for (login, cause) in [("", ServerError::NoAuth), (":wrong@", ServerError::WrongPass)] {
@@ -84,7 +84,7 @@ pub(crate) fn one_wrong_password_of_three_costs_nothing(transport: &Transport) {
     eventually(SOON, "the state tells why", || {
         locker.masters()[1].1 == MasterState::Down(Cause::Server(ServerError::NoAuth))
     });
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn the_database_of_the_url_is_used(transport: &Transport) {
@@ -115,7 +115,7 @@ pub(crate) fn unix_sockets_lead_to_masters(transport: &Transport) {
 
     let guard = locker.lock("job").wait().unwrap();
     held_on(&masters, &guard, 3);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 
     drop(locker);
@@ -138,7 +138,7 @@ pub(crate) fn ipv6_and_names_lead_to_masters(transport: &Transport) {
     let locker = transport.open(patient([format!("redis://[::1]:{}", six.port())]).build().unwrap());
     let guard = locker.lock("job").wait().unwrap();
     assert_eq!(six.get("job"), Some(guard.token().expose()));
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn an_unknown_host_is_named(transport: &Transport) {
@@ -241,7 +241,7 @@ pub(crate) fn a_master_without_memory_has_no_vote_and_still_releases(transport: 
 
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     assert!(error.to_string().contains("out of memory (OOM)"), "{error}");
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(&masters, "held");
 }
 
@@ -351,7 +351,7 @@ pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
     let guard = locker.lock("job").wait().unwrap();
 
     assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(std::slice::from_ref(&server), "job");
     let state = locker.masters().remove(0).1;
     let MasterState::Ready { warnings } = state else { panic!("{state:?}") };
@@ -372,6 +372,6 @@ pub(crate) fn a_server_without_hello_is_spoken_to_as_in_redis_5(transport: &Tran
     let error = locker.try_lock("job").wait().unwrap_err();
     assert!(error.to_string().contains("held by another for "), "{error}");
     assert_eq!(masters[0].client_names(), ["quorlock"]);
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     assert!(locker.lock("job").wait().is_ok());
 }

@@ -73,7 +73,7 @@ pub(crate) fn a_foreign_release_wakes_a_waiter(transport: &Transport) {
             let guard = has_it_soon(waiter);
             let token = Some(guard.token().expose());
             assert!(masters.get("job").iter().filter(|held| **held == token).count() >= 2);
-            assert_eq!(guard.release().wait(), Ok(()));
+            assert_eq!(guard.release().wait(), Ok(Released::Freed));
         });
         no_key(&masters[..freed], "job");
     }
@@ -137,7 +137,7 @@ pub(crate) fn a_waiter_gets_the_lock_when_its_key_ends(transport: &Transport) {
 
     scope(|scope| {
         let guard = has_it_soon(scope.spawn(|| locker.lock("job").wait()));
-        assert_eq!(guard.release().wait(), Ok(()));
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
     });
     no_key(&masters, "job");
 }
@@ -158,7 +158,7 @@ pub(crate) fn a_renewal_does_not_wake_the_waiter_for_good(transport: &Transport)
             sleep(millis(100));
         }
         assert!(guard.is_valid() && !waiter.is_finished());
-        assert_eq!(guard.release().wait(), Ok(()));
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
 
         drop(has_it_soon(waiter));
     });

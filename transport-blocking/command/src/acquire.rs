@@ -29,7 +29,7 @@ pub(crate) fn acquire<L: Lock>(
     if let Err(error) = to.write_all(lines.as_bytes()).and_then(|()| to.flush()) {
         let text = format!("{name} is released, for standard output cannot be written: {error}");
         output.record(Level::Error, "unwritten", &text, &fields);
-        if let Released::Unknown(text) = hold.release() {
+        if let Released::Unknown(text) = hold.release(None) {
             output.record(Level::Warning, "release_unconfirmed", &text, &fields);
         }
         return Finish::Code(UNWRITTEN);

@@ -2,29 +2,27 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use quorlock_blocking::Config;
-use quorlock_core::{Cause, Resource};
+use quorlock_blocking::Locker;
+use quorlock_core::{Deletion, ForceReleaseError};
 
 use crate::arguments::{ForceReleaseArguments, Terms};
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};
-use crate::inspect::{Deletion, Verdict, delete, survey};
 use crate::lock;
 use crate::output::{JsonValue, Level, Output, without_control};
-use crate::status::sentence;
+use crate::status::inspect;
 
 /// Deletes it, if that is meant. The exit code.
 pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) -> u8 {
     let name = arguments.resource.as_bytes();
-    let outcome = lock::checked(Terms::plain(&arguments.masters, &arguments.resource), name).and_then(
-        |(config, resource)| {
-            if !arguments.is_confirmed {
-                confirm(arguments, &config, &resource, output)?;
-            }
-            Ok((config, resource))
-        },
-    );
-    match outcome {
-        Ok((config, resource)) => deleted(&config, &resource, output),
+    let terms = Terms::plain(&arguments.masters, &arguments.resource);
+    let locker = lock::ask(terms, name, "quorlock-force-release").and_then(|locker| {
+        if !arguments.is_confirmed {
+            confirm(arguments, &locker, name, output)?;
+        }
+        Ok(locker)
+    });
+    match locker {
+        Ok(locker) => deleted(&locker, name, output),
         Err(refusal) => refusal.tell(Some(name), output),
     }
 }
@@ -32,8 +30,8 @@ pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) 
 /// Asks at the terminal.
 fn confirm(
     arguments: &ForceReleaseArguments,
-    config: &Config,
-    resource: &Resource,
+    locker: &Locker,
+    name: &[u8],
     output: &Output,
 ) -> Result<(), Refusal> {
     let (stdin, stderr) = (io::stdin(), io::stderr());
@@ -43,10 +41,9 @@ fn confirm(
                 .to_owned(),
         ));
     }
-    let name = without_control(&String::from_utf8_lossy(resource.name()));
-    let survey = survey(config.masters(), resource.key(), None);
-    let stands = sentence(&Verdict::of(&survey.answers, config.quorum()), None);
-    output.message(Level::Warning, &format!("{name} is {stands}"));
+    let seen = inspect(locker, name, None)?;
+    let name = without_control(&String::from_utf8_lossy(name));
+    output.message(Level::Warning, &format!("{name} is {seen}"));
     output.message(Level::Warning, "whoever holds it is not told at once, and may go on as if it were held");
     let asked = write!(&stderr, "Type the name of the lock to delete it: ").and_then(|()| (&stderr).flush());
     let mut typed = String::new();
@@ -57,18 +54,28 @@ fn confirm(
     Err(Refusal::Configuration("nothing is deleted: that is not the name of the lock".to_owned()))
 }
 
-fn deleted(config: &Config, resource: &Resource, output: &Output) -> u8 {
-    let name = String::from_utf8_lossy(resource.name());
-    let outcomes = delete(config.masters(), resource.key());
-    let count = |wanted: Deletion| outcomes.iter().filter(|outcome| **outcome == Ok(wanted)).count();
-    let (deleted, absent) = (count(Deletion::Deleted), count(Deletion::Absent));
-    let (all, needed) = (config.quorum().masters(), config.quorum().needed());
-    for (master, outcome) in config.masters().iter().zip(&outcomes) {
-        let left = match outcome {
+fn deleted(locker: &Locker, name: &[u8], output: &Output) -> u8 {
+    let outcome = match locker.force_release(name).wait() {
+        Ok(outcome) => outcome,
+        Err(ForceReleaseError::TooFew(outcome)) => *outcome,
+        Err(error) => return Refusal::NoQuorum(error.to_string()).tell(Some(name), output),
+    };
+    let name = String::from_utf8_lossy(name);
+    let (deleted, absent) = (outcome.deleted(), outcome.absent());
+    let (all, needed) = (outcome.quorum().masters(), outcome.quorum().needed());
+    let (mut has_other_type, mut wrong) = (false, 0);
+    for (master, deletion) in outcome.masters() {
+        let left = match deletion {
             Ok(Deletion::Deleted | Deletion::Absent) => continue,
-            Ok(Deletion::OtherType) => "the key is no string, so it is no lock and stays".to_owned(),
-            Ok(Deletion::Contended) => "others take the lock again and again".to_owned(),
-            Err(cause) => format!("{cause}; if it has the key, it keeps it until the TTL is over"),
+            Ok(Deletion::OtherType) => {
+                has_other_type = true;
+                "the key is no string, so it is no lock and stays".to_owned()
+            }
+            Ok(_) => "others take the lock again and again".to_owned(),
+            Err(cause) => {
+                wrong += usize::from(cause.is_configuration());
+                format!("{cause}; if it has the key, it keeps it until the TTL is over")
+            }
         };
         let master = master.to_string();
         let fields = [("resource", JsonValue::Text(&name)), ("master", JsonValue::Text(&master))];
@@ -80,12 +87,11 @@ fn deleted(config: &Config, resource: &Resource, output: &Output) -> u8 {
         ("absent", JsonValue::Number(absent.try_into().unwrap_or(u64::MAX))),
     ];
     let told = format!("deleted {name} on {deleted} of {all} masters; {absent} had no such key");
-    let is_wrong = |outcome: &&Result<Deletion, Cause>| outcome.is_err_and(|cause| cause.is_configuration());
-    let (code, level, more) = if count(Deletion::OtherType) > 0 {
+    let (code, level, more) = if has_other_type {
         (SPLIT, Level::Error, "")
     } else if deleted + absent >= needed {
         (0, Level::Warning, "")
-    } else if all - outcomes.iter().filter(is_wrong).count() < needed {
+    } else if all - wrong < needed {
         (USAGE, Level::Error, ": too few to free it")
     } else {
         (NO_QUORUM, Level::Error, ": too few to free it")

@@ -61,7 +61,11 @@ fn try_release(arguments: &ReleaseArguments, token: Token, output: &Output) -> R
     let resource = arguments.resource.as_bytes();
     let name = String::from_utf8_lossy(resource);
     let locker = open(Terms::plain(&arguments.masters, &arguments.resource), "quorlock-release")?;
-    let outcome = locker.release(resource, token).wait();
+    let release = match arguments.keep_for {
+        Some(span) => locker.release_after(resource, token, span),
+        None => locker.release(resource, token),
+    };
+    let outcome = release.wait();
     settle(&locker);
     outcome.map_err(|error| match &error {
         ReleaseError::NotOurs(_) => Refusal::Lost(format!("{name} not released: {error}")),

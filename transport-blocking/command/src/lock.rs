@@ -12,7 +12,7 @@ use quorlock_blocking::{
 };
 
 use quorlock_core::front::{Acquiring, Lost};
-use quorlock_core::{Ballot, Resource, Vote};
+use quorlock_core::{Ballot, Vote};
 
 use crate::arguments::{Seek, Terms, Wait};
 use crate::ending::Refusal;
@@ -80,11 +80,14 @@ pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
-/// What these options say, without connecting, and the lock that something is asked about.
-pub(crate) fn checked(terms: Terms<'_>, name: &[u8]) -> Result<(Config, Resource), Refusal> {
-    let config = built(configuration(terms, "quorlock"))?;
-    let resource = config.resource(name).map_err(|error| Refusal::Configuration(error.to_string()))?;
-    Ok((config, resource))
+/// Connects to masters that are asked about a lock of this name. Each has a second to be connected,
+/// and one for each answer.
+pub(crate) fn ask(terms: Terms<'_>, name: &[u8], client: &str) -> Result<Locker, Refusal> {
+    let patience = Duration::from_secs(1);
+    let builder = configuration(terms, client).connect_timeout(patience).request_timeout(patience);
+    let config = built(builder)?;
+    config.resource(name).map_err(|error| Refusal::Configuration(error.to_string()))?;
+    connected(config)
 }
 
 fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
@@ -92,7 +95,11 @@ fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
 }
 
 fn opened(builder: ConfigBuilder) -> Result<Locker, Refusal> {
-    quorlock_blocking::open(built(builder)?)
+    connected(built(builder)?)
+}
+
+fn connected(config: Config) -> Result<Locker, Refusal> {
+    quorlock_blocking::open(config)
         .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
 }
 
@@ -207,9 +214,14 @@ impl Hold for Held {
         self.guard.hand_over().map(drop).map_err(|cause| cause.to_string())
     }
 
-    fn release(self) -> Released {
-        match self.guard.release().wait() {
-            Ok(()) => Released::Ours,
+    fn release(self, at_least: Option<Duration>) -> Released {
+        let release = match at_least {
+            Some(at_least) => self.guard.release_after(at_least),
+            None => self.guard.release(),
+        };
+        let keeps_for = release.keeps_for();
+        match release.wait() {
+            Ok(_) => keeps_for.map_or(Released::Ours, Released::Kept),
             Err(error @ ReleaseError::NotOurs(_)) => Released::NotOurs(error.to_string()),
             Err(error) => Released::Unknown(error.to_string()),
         }

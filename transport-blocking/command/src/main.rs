@@ -10,7 +10,6 @@ mod duration;
 mod ending;
 mod force_release;
 mod handed_over;
-mod inspect;
 mod json;
 mod lock;
 mod manual;

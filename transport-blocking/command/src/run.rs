@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::{Environment, RunArguments};
 use crate::child::{Ending, Step, Supervisor};
+use crate::duration::spoken;
 use crate::ending::{Finish, LOST};
 use crate::output::{JsonValue, Level, Output};
 use crate::signals::{self, Signals};
 use crate::terminal::Terminal;
-use crate::waiting::{Changed, Hold, Lock, Released, Standing, wait_for};
+use crate::waiting::{Changed, Hold, Lock, Released, Standing, milliseconds, wait_for};
 
 /// The longest sleep while the lock is held. [`Instant`] does not count the time in which the machine is suspended, so
 /// no single sleep may be long: after a resume the lock's own clock has to be asked soon.
@@ -59,7 +60,7 @@ pub(crate) fn run<L: Lock>(
         Err(error) => {
             let program = command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
             output.message(Level::Error, &format!("{program} cannot be run: {error}"));
-            let _ = hold.release();
+            let _ = hold.release(None);
             Finish::Code(error.exit_code())
         }
     }
@@ -162,9 +163,19 @@ impl<H: Hold> Holding<'_, H> {
         let interrupted = self.supervisor.interrupted_at_terminal();
         let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
         let fields = [("resource", JsonValue::Text(&name))];
-        match self.hold.release() {
+        match self.hold.release(self.arguments.at_least) {
             Released::Ours => {
                 self.output.record(Level::Info, "released", &format!("released {name}"), &fields);
+            }
+            Released::Kept(left) => {
+                let text = format!("released {name}, and others are kept out for {} more", spoken(left));
+                let [resource] = fields;
+                self.output.record(
+                    Level::Info,
+                    "released",
+                    &text,
+                    &[resource, ("kept_ms", milliseconds(left))],
+                );
             }
             // If it is known to be lost already, the masters only confirm it.
             Released::NotOurs(text) if lost => self.output.record(Level::Info, "released", &text, &fields),

@@ -91,3 +91,12 @@ fn a_release_that_nobody_confirms_takes_nothing_from_the_command() {
     let lock = Scripted { still_ours: None, ..Scripted::new(LONG) };
     assert_eq!(finish(&[], "exit 4", lock).0, Finish::Code(4));
 }
+
+#[test]
+fn a_least_time_to_hold_is_given_to_the_release_whatever_the_command_does() {
+    for (options, at_least) in [(&["--at-least=1m"][..], Some(Duration::from_secs(60))), (&[], None)] {
+        let lock = Scripted::new(LONG);
+        assert_eq!(finish(options, "exit 3", lock.clone()).0, Finish::Code(3));
+        assert_eq!(lock.at_least.get(), at_least);
+    }
+}

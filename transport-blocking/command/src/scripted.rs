@@ -21,6 +21,7 @@ pub(crate) struct Scripted {
     pub(crate) fence: Option<u64>,
     pub(crate) renewing: Rc<Cell<bool>>,
     pub(crate) released: Rc<Cell<bool>>,
+    pub(crate) at_least: Rc<Cell<Option<Duration>>>,
     pub(crate) handed_over: Rc<Cell<bool>>,
 }
 
@@ -34,6 +35,7 @@ impl Scripted {
             fence: None,
             renewing: Rc::new(Cell::new(true)),
             released: Rc::new(Cell::new(false)),
+            at_least: Rc::new(Cell::new(None)),
             handed_over: Rc::new(Cell::new(false)),
         }
     }
@@ -83,10 +85,11 @@ impl Hold for Scripted {
         Ok(())
     }
 
-    fn release(self) -> Released {
+    fn release(self, at_least: Option<Duration>) -> Released {
         self.released.set(true);
+        self.at_least.set(at_least);
         match self.still_ours {
-            Some(true) => Released::Ours,
+            Some(true) => at_least.map_or(Released::Ours, Released::Kept),
             Some(false) => Released::NotOurs("not ours".to_owned()),
             None => Released::Unknown("unknown".to_owned()),
         }

@@ -51,8 +51,9 @@ pub(crate) trait Hold {
     /// Leaves it to whoever knows the token. The error is the sentence to say if it is not held any more.
     fn hand_over(self) -> Result<(), String>;
 
-    /// Gives it back, within a bounded time.
-    fn release(self) -> Released;
+    /// Gives it back, within a bounded time; others are kept out until so much time since the grant
+    /// has passed.
+    fn release(self, at_least: Option<Duration>) -> Released;
 }
 
 /// How well a lock is held.
@@ -69,6 +70,8 @@ pub(crate) struct Standing {
 pub(crate) enum Released {
     /// A quorum of masters had it as ours until then.
     Ours,
+    /// The same, and they keep others out for this long.
+    Kept(Duration),
     /// It was not ours any more, with the sentence to say.
     NotOurs(String),
     /// Too few masters answered to tell, with the sentence to say.

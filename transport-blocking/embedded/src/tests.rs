@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
+use quorlock_core::front::Released;
 use quorlock_core::{Cause, MasterState};
 
 use super::server::MAX_CLIENTS;
@@ -384,7 +385,7 @@ fn a_locker_takes_them_for_servers() {
     eventually(|| holding() == 3);
     masters[2].stop();
     eventually(|| matches!(locker.masters()[2].1, MasterState::Down(Cause::Closed | Cause::Connect(_))));
-    assert_eq!(guard.release().wait(), Ok(()));
+    assert_eq!(guard.release().wait(), Ok(Released::Freed));
     assert_eq!(holding(), 1, "the one that is stopped keeps the key until its end");
     masters[2].restart(Keep::Everything).unwrap();
     // The release is owed to it.

@@ -4,7 +4,7 @@ use super::command::Command;
 use super::keyspace::Millis;
 use super::reply::{Failure, Reply, SYNTAX};
 use super::session::Session;
-use super::table::{self, DENY_OOM, LOADING, NO_AUTH, READ, Spec, WRITE};
+use super::table::{self, DENY_OOM, LOADING, NO_AUTH, READ, READ_FIRST, Spec, WRITE};
 use super::{Flow, Master};
 
 /// Whether the server takes writes.
@@ -47,10 +47,10 @@ impl<'a> Call<'a> {
     fn carry_out(&mut self, spec: &Spec) -> Result<(), Failure> {
         let outcome = (spec.run)(self);
         // Whatever it found there, and also if that was no string.
-        if spec.has(READ) {
-            for key in self.arguments_from(1) {
-                self.master.keyspace.has_read(self.session.id, key);
-            }
+        let keys = self.arguments_from(1);
+        let read = if spec.has(READ) { keys.len() } else { usize::from(spec.has(READ_FIRST)) };
+        for key in keys.iter().take(read) {
+            self.master.keyspace.has_read(self.session.id, key);
         }
         outcome
     }

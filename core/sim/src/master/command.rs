@@ -3,8 +3,9 @@
 use std::fmt;
 
 use quorlock_core::internals::{
-    ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND, EXTEND,
-    EXTEND_FENCED, HEAL_FENCED, OPEN, RAISE, RELEASE, Script, UNDO,
+    ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
+    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE,
+    RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
 };
 
 /// A command with its arguments.
@@ -48,6 +49,24 @@ pub enum CommandKind {
     Open,
     /// The script that requests a lock and tells which other token holds the key.
     AcquireReading,
+    /// The script that requests several or shared targets.
+    AcquireAll,
+    /// The script that raises the fencing token of a grant of several or shared targets.
+    RaiseAll,
+    /// The script that extends a lock of several or shared targets.
+    ExtendAll,
+    /// The script that restores the keys of a lock of several or shared targets.
+    HealAll,
+    /// The script that releases or undoes a lock of several or shared targets.
+    ReleaseAll,
+    /// The script that requests any seat of a semaphore.
+    Take,
+    /// The script that lets go of a lock whose key lives on for a while.
+    Keep,
+    /// The script that tells what is at a lock's key, and how the server is.
+    Inspect,
+    /// The script that deletes the key of a named holder.
+    ForceRelease,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -95,7 +114,7 @@ impl Command {
             .unwrap_or(CommandKind::Other)
     }
 
-    /// Returns the key of a lock command, or `None` for any other command.
+    /// Returns the key of a lock command, the first of several, or `None` for any other command.
     pub fn key(&self) -> Option<&[u8]> {
         match self.kind() {
             CommandKind::Set | CommandKind::Get => self.argument(1),
@@ -109,8 +128,17 @@ impl Command {
         match self.kind() {
             CommandKind::Set => self.argument(2),
             CommandKind::Attend | CommandKind::Open => None,
+            CommandKind::Inspect | CommandKind::ForceRelease => None,
             _ => self.script_value(1),
         }
+    }
+
+    /// `KEYS[number + 1]` of one of Quorlock's scripts.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn script_key(&self, number: usize) -> Option<&[u8]> {
+        self.script()?;
+        let keys: usize = std::str::from_utf8(self.argument(FIRST_KEY - 1)?).ok()?.parse().ok()?;
+        self.argument(FIRST_KEY.checked_add(number)?).filter(|_| number < keys)
     }
 
     /// `ARGV[number]` of one of Quorlock's scripts.
@@ -165,6 +193,15 @@ impl CommandKind {
             Self::Attend => "ATTEND",
             Self::Open => "OPEN",
             Self::AcquireReading => "ACQUIRE READING",
+            Self::AcquireAll => "ACQUIRE ALL",
+            Self::RaiseAll => "RAISE ALL",
+            Self::ExtendAll => "EXTEND ALL",
+            Self::HealAll => "HEAL ALL",
+            Self::ReleaseAll => "RELEASE ALL",
+            Self::Take => "TAKE",
+            Self::Keep => "KEEP",
+            Self::Inspect => "INSPECT",
+            Self::ForceRelease => "FORCE RELEASE",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -196,7 +233,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 12] = [
+const SCRIPTS: [(&Script, CommandKind); 21] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -209,6 +246,15 @@ const SCRIPTS: [(&Script, CommandKind); 12] = [
     (&ATTEND, CommandKind::Attend),
     (&OPEN, CommandKind::Open),
     (&ACQUIRE_READING, CommandKind::AcquireReading),
+    (&ACQUIRE_ALL, CommandKind::AcquireAll),
+    (&RAISE_ALL, CommandKind::RaiseAll),
+    (&EXTEND_ALL, CommandKind::ExtendAll),
+    (&HEAL_ALL, CommandKind::HealAll),
+    (&RELEASE_ALL, CommandKind::ReleaseAll),
+    (&TAKE, CommandKind::Take),
+    (&KEEP, CommandKind::Keep),
+    (&INSPECT, CommandKind::Inspect),
+    (&FORCE_RELEASE, CommandKind::ForceRelease),
 ];
 
 /// The kinds that are commands of the server.
@@ -237,11 +283,12 @@ mod tests {
                 ["EVALSHA", &script.sha1_hex.to_ascii_uppercase(), "1", "invoice:42", "token"],
             ];
             let is_lock = !matches!(kind, CommandKind::Attend | CommandKind::Open);
+            let has_token = is_lock && !matches!(kind, CommandKind::Inspect | CommandKind::ForceRelease);
             for arguments in sent {
                 let command = Command::new(arguments);
                 assert_eq!(command.kind(), kind);
                 assert_eq!(command.key(), is_lock.then_some(&b"invoice:42"[..]));
-                assert_eq!(command.token(), is_lock.then_some(&b"token"[..]));
+                assert_eq!(command.token(), has_token.then_some(&b"token"[..]));
             }
         }
         assert_eq!(Command::new(["EVAL", "return 1", "0"]).kind(), CommandKind::Other);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::call::Role;
-use super::keyspace::{Entry, Millis, Value, instant, millis};
+use super::keyspace::{Entry, Value, instant, millis};
 use super::{Master, digest};
 
 /// What was made to go wrong.
@@ -21,8 +21,17 @@ pub(super) struct Conditions {
     pub(super) tracks_scripts: bool,
     /// Error replies by the upper-case name of a command or a script.
     pub(super) failures: BTreeMap<String, String>,
-    /// How long after a script has begun it asks for the time, and gives a key its life.
-    pub(super) script_pace: [Millis; 2],
+    /// How the clock goes on while a script runs; it stands still where there is nothing.
+    pub(super) script_clock: Option<ScriptClock>,
+}
+
+/// The clock of a script that takes its time.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ScriptClock {
+    /// It goes on by a millisecond before each of these readings.
+    pub(super) steps: Vec<usize>,
+    /// How often the last script has read it.
+    pub(super) readings: usize,
 }
 
 /// A key that exists. `Debug` shows only its expiry.
@@ -35,6 +44,8 @@ pub struct Held<'a> {
     pub key: &'a [u8],
     /// Its string; `None` for another type.
     pub value: Option<&'a [u8]>,
+    /// Its members with their scores, if it is a sorted set.
+    pub scores: Option<&'a BTreeMap<Vec<u8>, i64>>,
     /// The last millisecond in which it exists, since the Unix epoch on the server's clock; `None`
     /// if it does not expire.
     pub expires_at: Option<Duration>,
@@ -108,10 +119,18 @@ impl Master {
         id.clone_into(&mut self.replication_id);
     }
 
-    /// Sets how long after its start a script reads the time, and how long after its start it sets
-    /// a key's expiry. Both are zero by default.
-    pub fn set_script_pace(&mut self, asks: Duration, gives: Duration) {
-        self.conditions.script_pace = [millis(asks), millis(gives)];
+    /// Sets how the server's clock goes on while a script runs: by a millisecond before each of
+    /// these readings, of which the first is 0. A reading may be named more than once. A script
+    /// reads the clock where it asks for the time, where it asks how long a key lives, and where it
+    /// sets a key's expiry. With `None`, the default, the clock stands still.
+    pub fn set_script_steps(&mut self, steps: Option<Vec<usize>>) {
+        self.conditions.script_clock = steps.map(|steps| ScriptClock { steps, readings: 0 });
+    }
+
+    /// Returns how often the last script has read the clock since [`Master::set_script_steps`] was
+    /// called with steps.
+    pub fn script_readings(&self) -> usize {
+        self.conditions.script_clock.as_ref().map_or(0, |clock| clock.readings)
     }
 
     /// Makes the server answer as if it were loading its data after a start (`LOADING`).
@@ -176,6 +195,7 @@ impl Master {
                 database,
                 key,
                 value: entry.text().ok(),
+                scores: entry.scores().ok(),
                 expires_at: entry.end.map(instant),
             })
         })

@@ -24,10 +24,16 @@ const SECTIONS: [Section; 6] = [
 
 /// The fields that clients look at. A real server writes many more.
 pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
-    let asked = call.arguments_from(1);
+    let text = text(call, call.arguments_from(1));
+    call.reply.verbatim(&text);
+    Ok(())
+}
+
+/// The sections that are asked for.
+pub(super) fn text<W: AsRef<[u8]>>(call: &Call<'_>, asked: &[W]) -> String {
     let is_asked = |name: &str| {
         let all = ["default", "all", "everything"];
-        let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        let is = |word: &W, name: &str| word.as_ref().eq_ignore_ascii_case(name.as_bytes());
         asked.is_empty() || asked.iter().any(|word| is(word, name) || all.iter().any(|all| is(word, all)))
     };
     let mut texts = Vec::new();
@@ -44,8 +50,7 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
     if is_asked("keyspace") {
         texts.push(keyspace(&call.master.keyspace, call.now));
     }
-    call.reply.verbatim(&texts.join("\r\n"));
-    Ok(())
+    texts.join("\r\n")
 }
 
 fn server(master: &Master, now: Millis) -> Vec<(&'static str, String)> {

@@ -31,6 +31,7 @@ pub(super) fn type_of(call: &mut Call<'_>) -> Result<(), Failure> {
         None => "none",
         Some(Value::Text(_)) => "string",
         Some(Value::List(_)) => "list",
+        Some(Value::Scores(_)) => "zset",
     });
     Ok(())
 }
@@ -42,7 +43,7 @@ pub(super) fn push(call: &mut Call<'_>) -> Result<(), Failure> {
     let (before, end) = match call.master.keyspace.get(database, key, call.now) {
         None => (0, None),
         Some(Entry { value: Value::List(length), end }) => (*length, *end),
-        Some(Entry { value: Value::Text(_), .. }) => return Err(WRONG_TYPE),
+        Some(_) => return Err(WRONG_TYPE),
     };
     let length = before.saturating_add(call.arguments_from(2).len() as u64);
     call.master.keyspace.put(database, key, Entry { value: Value::List(length), end }, call.now);

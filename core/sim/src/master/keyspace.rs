@@ -21,7 +21,12 @@ pub(super) enum Value {
     Text(Vec<u8>),
     /// A list of so many elements: a type that is no lock.
     List(u64),
+    /// A sorted set, never empty.
+    Scores(Scores),
 }
+
+/// The members of a sorted set with their scores, of which this model knows whole ones only.
+pub(super) type Scores = BTreeMap<Vec<u8>, i64>;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Entry {
@@ -39,7 +44,14 @@ impl Entry {
     pub(super) fn text(&self) -> Result<&[u8], Failure> {
         match &self.value {
             Value::Text(text) => Ok(text),
-            Value::List(_) => Err(WRONG_TYPE),
+            Value::List(_) | Value::Scores(_) => Err(WRONG_TYPE),
+        }
+    }
+
+    pub(super) fn scores(&self) -> Result<&Scores, Failure> {
+        match &self.value {
+            Value::Scores(scores) => Ok(scores),
+            Value::Text(_) | Value::List(_) => Err(WRONG_TYPE),
         }
     }
 }
@@ -68,6 +80,31 @@ impl Keyspace {
     /// The string at this key, if any.
     pub(super) fn text(&self, database: u32, key: &[u8], now: Millis) -> Result<Option<&[u8]>, Failure> {
         self.get(database, key, now).map(Entry::text).transpose()
+    }
+
+    /// The sorted set at this key, if any.
+    pub(super) fn scores(&self, database: u32, key: &[u8], now: Millis) -> Result<Option<&Scores>, Failure> {
+        self.get(database, key, now).map(Entry::scores).transpose()
+    }
+
+    /// Changes the sorted set at this key, which comes and goes with its members. `change` answers
+    /// how much it has changed; nobody is told of nothing.
+    pub(super) fn change_scores(
+        &mut self,
+        database: u32,
+        key: &[u8],
+        now: Millis,
+        change: impl FnOnce(&mut Scores) -> usize,
+    ) -> Result<usize, Failure> {
+        let mut scores = self.scores(database, key, now)?.cloned().unwrap_or_default();
+        let end = self.get(database, key, now).and_then(|entry| entry.end);
+        let changes = change(&mut scores);
+        if changes > 0 && scores.is_empty() {
+            self.remove(database, key, now);
+        } else if changes > 0 {
+            self.put(database, key, Entry { value: Value::Scores(scores), end }, now);
+        }
+        Ok(changes)
     }
 
     /// What is left of a key's life: -1 without an end, -2 without the key.
@@ -218,11 +255,14 @@ fn cost(key: &[u8], entry: &Entry) -> usize {
     let value = match &entry.value {
         Value::Text(text) => text.len(),
         Value::List(_) => 0,
+        Value::Scores(scores) => scores.keys().map(|member| BYTES_PER_MEMBER + member.len()).sum(),
     };
     BYTES_PER_KEY + key.len() + value
 }
 
 /// What the tables around a key take, roughly.
 const BYTES_PER_KEY: usize = 96;
+/// The same of a sorted set's member.
+const BYTES_PER_MEMBER: usize = 48;
 /// Smaller databases are not searched for dead keys.
 const SWEEP_FROM: usize = 64;

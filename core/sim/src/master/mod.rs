@@ -21,6 +21,7 @@ mod keys;
 mod keyspace;
 mod number;
 mod reply;
+mod scores;
 mod scripts;
 mod session;
 mod strings;

@@ -64,6 +64,12 @@ impl<'a> Reply<'a> {
         self.line(b':', value.to_string().as_bytes());
     }
 
+    /// A floating-point number, of which this model knows whole ones only: a text in RESP 2.
+    pub(super) fn double(&mut self, value: i64) {
+        let text = value.to_string();
+        if self.resp3 { self.line(b',', text.as_bytes()) } else { self.bulk(text.as_bytes()) }
+    }
+
     pub(super) fn bulk(&mut self, bytes: &[u8]) {
         self.header(b'$', bytes.len());
         self.payload(bytes);

@@ -1,4 +1,4 @@
-//! SET, GET and INCR.
+//! SET, GET, MGET and INCR.
 
 use super::call::Call;
 use super::expiry::{Unit, end_of_set};
@@ -11,6 +11,20 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<(), Failure> {
     match call.master.keyspace.text(call.session.database, call.argument(1), call.now)? {
         Some(text) => call.reply.bulk(text),
         None => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// A key of another type counts as none.
+pub(super) fn mget(call: &mut Call<'_>) -> Result<(), Failure> {
+    let keys = call.arguments_from(1);
+    call.reply.array(keys.len());
+    for key in keys {
+        call.come_by(key);
+        match call.master.keyspace.text(call.session.database, key, call.now) {
+            Ok(Some(text)) => call.reply.bulk(text),
+            _ => call.reply.null(),
+        }
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::reply::Failure;
-use super::{configuration, connection, expiry, info, keys, scripts, strings};
+use super::{configuration, connection, expiry, info, keys, scores, scripts, strings};
 
 /// Changes keys: a replica refuses it.
 pub(super) const WRITE: u8 = 1;
@@ -15,6 +15,9 @@ pub(super) const NO_AUTH: u8 = 8;
 
 /// Reads keys and changes none: all its arguments are keys, and who reads them may want to be told when they change.
 pub(super) const READ: u8 = 16;
+
+/// The same where only the first argument is a key.
+pub(super) const READ_FIRST: u8 = 32;
 
 pub(super) type Run = fn(&mut Call<'_>) -> Result<(), Failure>;
 
@@ -77,6 +80,7 @@ fn refuse(_: &mut Call<'_>) -> Result<(), Failure> {
 pub(super) const COMMANDS: &[Spec] = &[
     command("set", -3, WRITE | DENY_OOM, strings::set),
     command("get", 2, READ, strings::get),
+    command("mget", -2, READ, strings::mget),
     command("incr", 2, WRITE | DENY_OOM, strings::incr),
     command("del", -2, WRITE, keys::del),
     command("unlink", -2, WRITE, keys::del),
@@ -84,6 +88,11 @@ pub(super) const COMMANDS: &[Spec] = &[
     command("type", 2, READ, keys::type_of),
     command("rpush", -3, WRITE | DENY_OOM, keys::push),
     command("lpush", -3, WRITE | DENY_OOM, keys::push),
+    command("zadd", -4, WRITE | DENY_OOM, scores::zadd),
+    command("zrem", -3, WRITE, scores::zrem),
+    command("zscore", 3, READ_FIRST, scores::zscore),
+    command("zremrangebyscore", 4, WRITE, scores::zremrangebyscore),
+    command("zrevrange", -4, READ_FIRST, scores::zrevrange),
     command("dbsize", 1, 0, keys::dbsize),
     command("flushdb", -1, WRITE, keys::flushdb),
     command("flushall", -1, WRITE, keys::flushall),

@@ -1,6 +1,6 @@
 //! Who is told of which change, and when. That real servers do the same is asserted elsewhere, against real servers.
 
-use quorlock_core::internals::{ACQUIRE_FENCED, EXTEND, RELEASE, UNDO};
+use quorlock_core::internals::{ACQUIRE_ALL, ACQUIRE_FENCED, EXTEND, RELEASE, RELEASE_ALL, Sentinel, UNDO};
 
 use super::*;
 
@@ -281,3 +281,24 @@ fn neither_what_was_read_nor_what_nobody_takes_piles_up() {
 
 /// So many pushes of 10 kB wait.
 const MAX_PUSHES: usize = 417;
+
+#[test]
+fn who_waits_behind_readers_is_told_when_the_last_one_has_gone() {
+    let mut desk = Desk::new([NO_LOOP, NO_LOOP, NO_LOOP]);
+    desk.master.set_tracks_scripts(true);
+    let script = |text: &'static str, token: &'static str| {
+        ["EVAL", text, "3", KEY, "shared", "want", token, "5000", "0", "-", "0", "1", Sentinel::COMMON]
+    };
+    for (reader, token) in [(0, "one"), (1, "another")] {
+        assert_eq!(desk.ask(reader, &script(ACQUIRE_ALL.text, token)), ":1\r\n");
+    }
+    let write = ["EVAL", ACQUIRE_ALL.text, "1", KEY, "writer", "5000", "0", "-", "1", "0"];
+    assert!(desk.ask(2, &write).contains(Sentinel::SHA1_HEX));
+    desk.hear(0);
+    assert_eq!(desk.ask(1, &script(RELEASE_ALL.text, "another")), ":1\r\n");
+    assert_eq!(desk.hear(2), told(KEY), "its end is another one, or the same anew");
+    assert!(desk.ask(2, &write).contains(Sentinel::SHA1_HEX));
+    assert_eq!(desk.ask(0, &script(RELEASE_ALL.text, "one")), ":1\r\n");
+    assert_eq!(desk.hear(2), told(KEY));
+    assert_eq!(desk.ask(2, &write), ":1\r\n");
+}

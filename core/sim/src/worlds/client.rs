@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
 use quorlock_core::internals::each_guard;
-use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Token};
+use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Resource, Token};
 
 use super::link::LinkId;
 use super::process::ignores_own_wakes;
@@ -91,6 +91,11 @@ impl Client {
     /// Its keys may stay.
     pub(super) fn handed_over(&self, token: Token) {
         lock(&self.state).observer.handed_over(&token.to_hex());
+    }
+
+    /// It keeps others out until then, on its clock.
+    pub(super) fn keeps(&self, resource: Resource, until: Instant) {
+        lock(&self.state).observer.keeps(self.number, resource, until);
     }
 
     /// It reads or writes a store.
@@ -345,9 +350,9 @@ impl Process {
         lock(&self.state).observer.look_begins(self.number);
         if let Some(port) = &self.port {
             let now = Instant::from_nanos(lock(&self.state).local(self.number));
-            each_guard(port, |id, resource, proof, valid_until| {
+            each_guard(port, |id, targets, proof, valid_until| {
                 if now < valid_until {
-                    lock(&self.state).sees_guard(self.number, id, resource, proof, valid_until);
+                    lock(&self.state).sees_guard(self.number, id, targets, proof, valid_until);
                 }
             });
         }

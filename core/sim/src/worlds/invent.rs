@@ -87,6 +87,16 @@ impl Plan {
                 plan.faults.push((when, Fault::Cut { client, master }));
             }
         }
+        // And these, so that all else is as it was before a lock could keep others out behind its
+        // release.
+        if random.one_in(4) {
+            let longest = plan.longest_ttl().min(ms(1_500));
+            for step in plan.steps_mut().flatten() {
+                if *step == Step::Release && random.one_in(3) {
+                    *step = Step::ReleaseAfter(random.spread(ms(1)..=longest));
+                }
+            }
+        }
         plan
     }
 

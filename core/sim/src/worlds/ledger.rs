@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorlock_core::{FencingToken, Resource};
+use quorlock_core::{FencingToken, Mode, Resource, Targets};
 
 use super::clock::TrueTime;
 use super::violation::Violation;
@@ -10,10 +10,13 @@ use super::violation::Violation;
 /// The hexadecimal digits of a token.
 pub(super) type Hex = [u8; 40];
 
-/// The largest number of a resource at some time.
-#[derive(Debug)]
+/// The largest numbers of a resource at some time.
+#[derive(Clone, Copy, Debug, Default)]
 struct Largest {
     decided: TrueTime,
+    /// Of exclusive grants.
+    written: u64,
+    /// Of all grants.
     number: u64,
 }
 
@@ -21,38 +24,58 @@ struct Largest {
 pub(super) struct Ledger {
     /// In the order in which the grants were decided.
     largest: BTreeMap<Resource, Vec<Largest>>,
+    /// The tokens of exclusive grants, by resource and number.
     owners: BTreeMap<(Resource, u64), Hex>,
     numbers: BTreeMap<Hex, u64>,
     counters: BTreeMap<(usize, Vec<u8>), u64>,
 }
 
 impl Ledger {
-    /// A lock is held with this number, for an attempt that first sent something then. Whether it is one that was not known yet.
+    /// A lock is held with this number, for an attempt that first sent something then. Returns whether
+    /// the grant was not known yet.
+    ///
+    /// An exclusive grant must have a larger number than all earlier grants; a shared one must not
+    /// have a smaller number than an earlier exclusive grant.
     pub(super) fn granted(
         &mut self,
-        resource: &Resource,
+        targets: &Targets,
         token: Hex,
         number: FencingToken,
         (first_sent, now): (TrueTime, TrueTime),
     ) -> Result<bool, Violation> {
         let number = number.get();
-        let owner = *self.owners.entry((resource.clone(), number)).or_insert(token);
         let known = self.numbers.insert(token, number);
-        if owner != token || known.is_some_and(|known| known != number) {
-            return Err(Violation::NumberTwice { resource: resource.clone(), number });
+        for (resource, mode) in targets.iter() {
+            let is_anothers = *mode == Mode::Exclusive
+                && *self.owners.entry((resource.clone(), number)).or_insert(token) != token;
+            if is_anothers || known.is_some_and(|known| known != number) {
+                return Err(Violation::NumberTwice { resource: resource.clone(), number });
+            }
         }
         if known.is_some() {
             // It was handed over.
             return Ok(false);
         }
-        let largest = self.largest.entry(resource.clone()).or_default();
-        let before = largest.partition_point(|grant| grant.decided < first_sent);
-        let earlier =
-            before.checked_sub(1).and_then(|place| largest.get(place)).map_or(0, |grant| grant.number);
-        let so_far = largest.last().map_or(0, |grant| grant.number);
-        largest.push(Largest { decided: now, number: number.max(so_far) });
-        if number <= earlier {
-            return Err(Violation::NumberTooSmall { resource: resource.clone(), number, earlier });
+        for (resource, mode) in targets.iter() {
+            let largest = self.largest.entry(resource.clone()).or_default();
+            let before = largest.partition_point(|grant| grant.decided < first_sent);
+            let earlier = before.checked_sub(1).and_then(|place| largest.get(place));
+            let earlier = earlier.copied().unwrap_or_default();
+            let so_far = largest.last().copied().unwrap_or_default();
+            let is_written = *mode == Mode::Exclusive;
+            largest.push(Largest {
+                decided: now,
+                written: if is_written { number.max(so_far.written) } else { so_far.written },
+                number: number.max(so_far.number),
+            });
+            let (is_enough, earlier) = if is_written {
+                (number > earlier.number, earlier.number)
+            } else {
+                (number >= earlier.written, earlier.written)
+            };
+            if !is_enough {
+                return Err(Violation::NumberTooSmall { resource: resource.clone(), number, earlier });
+            }
         }
         Ok(true)
     }

@@ -1,13 +1,18 @@
 //! Whole worlds: clients, masters, a network and clocks, in simulated time, with an observer who
 //! sees everything.
 
+mod access;
 mod client;
 mod clock;
 mod fault;
 mod inject;
 mod invent;
+mod kept;
 mod ledger;
+mod leftover;
 mod link;
+mod locked;
+mod mix;
 mod network;
 mod observer;
 mod outage;
@@ -26,6 +31,7 @@ mod timeline;
 mod violation;
 mod world;
 
+pub use access::{Access, Kinds, RESOURCES};
 pub use client::Client;
 pub use fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
 pub use plan::{ClientPlan, Plan};

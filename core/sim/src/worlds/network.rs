@@ -6,11 +6,11 @@ use quorlock_core::Cause;
 
 use super::link::{Link, LinkId, Unread};
 use super::random::nanos;
-use super::reading::{answer as answer_to, is_grant};
+use super::reading::{answer as answer_to, is_grant, is_parting};
 use super::state::{Event, Inbound, State};
 use super::timeline::Happening;
 use super::violation::Violation;
-use crate::master::{Command, CommandKind, Flow};
+use crate::master::{Command, Flow};
 
 /// How long a message travels, mostly.
 const TRAVEL: std::ops::RangeInclusive<Duration> = Duration::from_micros(30)..=Duration::from_micros(600);
@@ -153,8 +153,7 @@ impl State {
                     return taken;
                 }
             };
-            if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token())
-            {
+            if let (true, Some(token)) = (is_parting(command.kind()), command.token()) {
                 link.parting.insert(token.to_vec());
             }
             self.observer.sent(client, master, &command, (local, now));
@@ -254,7 +253,7 @@ impl State {
         let flow = node.model.execute(&mut link.session, command, server_now, replies);
         let answer = replies.get(before..).unwrap_or_default();
         let is_late = !link.client_end_open;
-        if let (CommandKind::Release | CommandKind::Undo, Some(token)) = (command.kind(), command.token()) {
+        if let (true, Some(token)) = (is_parting(command.kind()), command.token()) {
             link.parting.remove(token);
         }
         self.observer.executed(link.master, command, answer, is_late.then_some(id));

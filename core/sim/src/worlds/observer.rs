@@ -3,31 +3,60 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorlock_core::{Instant, LockId, Resource, Resumption, Ttl};
+use quorlock_core::internals::Sentinel;
+use quorlock_core::{Instant, LockId, Mode, Resumption, Targets, Ttl};
 
+use super::access::{Kinds, Shown, conflict};
 use super::clock::TrueTime;
+use super::kept::Kept;
 use super::ledger::Ledger;
 use super::link::LinkId;
 use super::outage::Outages;
 use super::random::nanos;
-use super::reading::{is_grant, is_request, ttl_millis};
-use super::state::State;
+use super::reading::{counters, is_extension, is_grant, is_heal, is_raise, is_request, ttl_millis};
+use super::state::{MasterNode, State};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::{Command, CommandKind, Master};
 
 /// One guard that some client has.
 #[derive(Debug)]
-struct Held {
-    client: usize,
+pub(super) struct Held {
+    pub(super) client: usize,
     lock: LockId,
-    resource: Resource,
-    token: [u8; 40],
+    pub(super) targets: Targets,
+    pub(super) token: [u8; 40],
     /// On the client's clock.
     valid_until: u64,
     /// In true time.
-    ends: TrueTime,
+    pub(super) ends: TrueTime,
     is_seen: bool,
+}
+
+impl Held {
+    /// Whether a master keeps all of the lock until the guard's end, unless it is released.
+    fn is_kept_by(&self, node: &MasterNode, now: TrueTime) -> bool {
+        let server_now = Duration::from_nanos(node.clock.read(now));
+        let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
+        self.targets.iter().all(|(resource, mode)| {
+            let value = node.model.value(0, resource.key(), server_now);
+            let is_ours = match mode {
+                // The lock was exclusive before, and the master has not been told yet.
+                Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
+                Mode::Shared(group) => {
+                    let mut held = node.model.keys(server_now);
+                    let shared = resource.shared_key();
+                    let entry = held.find(|held| held.key == shared).and_then(|held| {
+                        held.scores?.get(self.token.as_slice()).map(|end| end.unsigned_abs())
+                    });
+                    value == Some(Sentinel::of(group.name()).as_slice())
+                        && entry.is_some_and(|end| lasts(Some(Duration::from_millis(end))))
+                }
+                _ => value == Some(self.token.as_slice()),
+            };
+            is_ours && lasts(node.model.expires_at(0, resource.key(), server_now))
+        })
+    }
 }
 
 /// A token that was sent to some master.
@@ -49,25 +78,27 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Observer {
     quorum: usize,
-    held: Vec<Held>,
+    pub(super) held: Vec<Held>,
+    pub(super) kept: Vec<Kept>,
     pub(super) known: BTreeMap<Vec<u8>, Known>,
     /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
-    late: BTreeMap<(usize, Vec<u8>), LinkId>,
+    pub(super) late: BTreeMap<(usize, Vec<u8>), LinkId>,
     ended: BTreeSet<(usize, LockId)>,
-    dead: BTreeSet<usize>,
+    pub(super) dead: BTreeSet<usize>,
     /// Tokens whose locks were handed over: their keys stay until another client takes them over, or
     /// until they end.
-    handed: BTreeSet<Vec<u8>>,
+    pub(super) handed: BTreeSet<Vec<u8>>,
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
     within_assumptions: bool,
     /// Whether two holders end nothing, and those who have been seen to be two.
     pub(super) bears_two: bool,
     both: BTreeSet<[(usize, LockId); 2]>,
-    is_stale: bool,
+    pub(super) is_stale: bool,
     verdict: Option<Violation>,
-    /// How many guards there have been.
+    /// How many guards there have been, and of which kinds.
     pub(super) granted: u64,
+    pub(super) kinds: Kinds,
     /// How many requests about locks masters have executed.
     pub(super) requests: u64,
     /// How many grants were numbered, and how many of them needed a second round.
@@ -79,6 +110,7 @@ impl Observer {
         Self {
             quorum: masters / 2 + 1,
             held: Vec::new(),
+            kept: Vec::new(),
             known: BTreeMap::new(),
             late: BTreeMap::new(),
             ended: BTreeSet::new(),
@@ -92,6 +124,7 @@ impl Observer {
             is_stale: false,
             verdict: None,
             granted: 0,
+            kinds: Kinds::default(),
             requests: 0,
             numbered: (0, 0),
         }
@@ -133,9 +166,8 @@ impl Observer {
     /// A client sends a command, at this time on its clock and in truth.
     pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, (local, now): (u64, u64)) {
         let (kind, Some(token)) = (command.kind(), command.token()) else { return };
-        let is_extension = matches!(kind, CommandKind::Extend | CommandKind::ExtendFenced);
         let number = self.known.len() + 1;
-        if is_extension || is_request(kind) {
+        if is_extension(kind) || is_request(kind) {
             let known = self.known.entry(token.to_vec()).or_insert_with(|| Known {
                 client,
                 number,
@@ -145,11 +177,11 @@ impl Observer {
                 was_raised: false,
             });
             let ttl = ttl_millis(command).and_then(|ttl| Ttl::new(Duration::from_millis(ttl)).ok());
-            if let Some(ttl) = ttl.filter(|_| is_extension || !known.was_granted) {
+            if let Some(ttl) = ttl.filter(|_| is_extension(kind) || !known.was_granted) {
                 // One round's commands go to all masters at one time, mostly.
                 known.promises.push((client, master, local, ttl));
             }
-        } else if let (CommandKind::Raise, Some(known)) = (kind, self.known.get_mut(token)) {
+        } else if let (true, Some(known)) = (is_raise(kind), self.known.get_mut(token)) {
             known.was_raised = true;
         }
     }
@@ -165,8 +197,7 @@ impl Observer {
         let Some(token) = command.token() else { return };
         self.requests += 1;
         self.is_stale = true;
-        let sets =
-            is_grant(command, answer) || command.kind() == CommandKind::HealFenced && answer == b":1\r\n";
+        let sets = is_grant(command, answer) || is_heal(command.kind()) && answer == b":1\r\n";
         if let (Some(link), true) = (late_on, sets) {
             self.late.insert((master, token.to_vec()), link);
         }
@@ -188,17 +219,8 @@ impl Observer {
         model: &Master,
         now: Duration,
     ) {
-        let counts = [
-            CommandKind::AcquireFenced,
-            CommandKind::AcquireFencedGuarded,
-            CommandKind::Raise,
-            CommandKind::ExtendFenced,
-            CommandKind::HealFenced,
-        ];
-        let Some(counter) = command.arguments().get(4).filter(|_| counts.contains(&command.kind())) else {
-            return;
-        };
-        if let Some(text) = model.value(0, counter, now) {
+        for counter in counters(command) {
+            let Some(text) = model.value(0, counter, now) else { continue };
             let has_end = model.expires_at(0, counter, now).is_some();
             if let Err(violation) = self.ledger.counted(master, counter, text, has_end) {
                 self.report(violation);
@@ -231,7 +253,7 @@ impl State {
                 self.timeline.note(self.now, || {
                     let token = known.get(held.token.as_slice()).map_or(0, |known| known.number);
                     let was_valid = self.now < held.ends;
-                    Happening::LetGo { client, resource: held.resource.clone(), token, was_valid }
+                    Happening::LetGo { client, what: Shown(held.targets.clone()), token, was_valid }
                 });
             }
             stays
@@ -243,7 +265,7 @@ impl State {
         &mut self,
         client: usize,
         lock: LockId,
-        resource: &Resource,
+        targets: &Targets,
         proof: Resumption,
         valid_until: Instant,
     ) {
@@ -257,16 +279,18 @@ impl State {
         let has_revived;
         if let Some(held) = place {
             held.is_seen = true;
-            if held.valid_until == valid_until {
+            if held.valid_until == valid_until && held.targets == *targets {
                 return;
             }
+            held.targets.clone_from(targets);
             has_revived = local >= held.valid_until && local < valid_until;
             (held.valid_until, held.ends) = (valid_until, ends);
         } else {
             has_revived = observer.ended.contains(&(client, lock));
             observer.granted += 1;
-            let (resource, token) = (resource.clone(), hex);
-            observer.held.push(Held { client, lock, resource, token, valid_until, ends, is_seen: true });
+            observer.kinds.count(targets);
+            let (targets, token) = (targets.clone(), hex);
+            observer.held.push(Held { client, lock, targets, token, valid_until, ends, is_seen: true });
         }
         observer.is_stale = true;
         if has_revived {
@@ -275,7 +299,7 @@ impl State {
         if let (Some(known), true) = (observer.known.get_mut(hex.as_slice()), is_new) {
             known.was_granted = true;
             let times = (known.first_sent, self.now);
-            match proof.fencing_token.map(|number| observer.ledger.granted(resource, hex, number, times)) {
+            match proof.fencing_token.map(|number| observer.ledger.granted(targets, hex, number, times)) {
                 Some(Ok(true)) => {
                     observer.numbered.0 += 1;
                     observer.numbered.1 += u64::from(known.was_raised);
@@ -305,8 +329,8 @@ impl State {
         }
         self.timeline.note(self.now, || {
             let valid_for = Duration::from_nanos(valid_until.saturating_sub(local));
-            let (resource, token, fence) = (resource.clone(), number, proof.fencing_token);
-            Happening::Holds { client, is_new, resource, token, fence, valid_for, ends }
+            let (what, token, fence) = (Shown(targets.clone()), number, proof.fencing_token);
+            Happening::Holds { client, is_new, what, token, fence, valid_for, ends }
         });
     }
 
@@ -321,11 +345,12 @@ impl State {
             // The clock may have changed its rate since.
             held.ends = self.clients.get(held.client).map_or(0, |node| node.clock.when(held.valid_until));
         }
+        self.look_at_kept();
         let observer = &self.observer;
         let (mut verdict, mut borne) = (None, Vec::new());
         for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| now < held.ends) {
-            let same = |other: &&Held| now < other.ends && other.resource == held.resource;
-            if let Some(other) = observer.held.iter().take(place).find(same) {
+            let is_foe = |other: &&Held| now < other.ends && conflict(&other.targets, &held.targets);
+            if let Some(other) = observer.held.iter().take(place).find(is_foe) {
                 let violation = Violation::TwoHolders { first: other.client, second: held.client };
                 if !observer.bears_two {
                     verdict = Some(violation);
@@ -336,16 +361,7 @@ impl State {
             }
             if observer.within_assumptions {
                 let masters = self.masters.iter().enumerate().filter(|(master, node)| {
-                    if observer.outages.is_silent_until(*master, held.ends) {
-                        return true;
-                    }
-                    let server_now = Duration::from_nanos(node.clock.read(now));
-                    let key = held.resource.key();
-                    node.model.value(0, key, server_now) == Some(held.token.as_slice())
-                        && node
-                            .model
-                            .expires_at(0, key, server_now)
-                            .is_none_or(|at| node.clock.when(nanos(at)) >= held.ends)
+                    observer.outages.is_silent_until(*master, held.ends) || held.is_kept_by(node, now)
                 });
                 let masters = masters.count();
                 if masters < observer.quorum {
@@ -359,31 +375,6 @@ impl State {
             self.note(|| Happening::GivenUp(violation));
         }
         if let Some(violation) = verdict {
-            self.observer.report(violation);
-        }
-    }
-
-    /// Looks for keys that nobody has any more. All masters must have answered for some time.
-    pub(super) fn look_for_left_keys(&mut self) {
-        let mut found = None;
-        for (master, node) in self.masters.iter().enumerate() {
-            let server_now = Duration::from_nanos(node.clock.read(self.now));
-            for held in node.model.keys(server_now) {
-                let (key, token) = (held.key, held.value.unwrap_or_default());
-                let Some(known) = self.observer.known.get(token) else { continue };
-                let is_excused = self.observer.dead.contains(&known.client)
-                    || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
-                        // Its release was sent behind it and lost with the connection, or found no room in the socket.
-                        self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
-                    })
-                    || self.observer.handed.contains(token)
-                    || self.observer.held.iter().any(|held| held.token == token);
-                if let (false, Ok(resource)) = (is_excused, Resource::new(key)) {
-                    found = Some(Violation::KeyLeft { master, resource });
-                }
-            }
-        }
-        if let Some(violation) = found {
             self.observer.report(violation);
         }
     }

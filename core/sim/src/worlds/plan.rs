@@ -3,8 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use quorlock_core::Target;
+
+use super::access::{Access, RESOURCES, resource, targets};
 use super::fault::{Fault, When};
-use super::program::{self, Letterbox, RESUMED_WITHIN, Step};
+use super::locked::Letterbox;
+use super::program::{self, RESUMED_WITHIN, Step};
 use super::violation::Violation;
 use super::world::{Failure, LARGEST_SKEW, Report, World};
 
@@ -36,7 +40,8 @@ impl ClientPlan {
 /// [`Plan::run`] has three parts:
 ///
 /// 1. The clients carry out their steps while faults are injected.
-/// 2. All faults end, and **every client must get one more lock**. It has the longest TTL of the
+/// 2. All faults end, and **every client must get one more lock**, in a plan with locks of several
+///    or shared resources each client one of another kind. It has the longest TTL of the
 ///    plan and 2.5 s for that, 2 s more for each client, and with the restart guard also the
 ///    guard's TTL.
 /// 3. After 5 s no key may remain of a lock that is not held, and nothing may happen any more.
@@ -161,7 +166,7 @@ impl Plan {
         Some(smaller)
     }
 
-    fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
+    pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
         self.clients.iter_mut().flat_map(|client| [&mut client.steps, &mut client.beside])
     }
 
@@ -231,16 +236,38 @@ impl Plan {
         let timeout = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;
         for client in &clients {
             let ttl = self.request_timeout * 10;
-            world.spawn(client, program::must_get(client.clone(), 0, ttl, timeout));
+            let wanted = self.last_wanted(client.number());
+            world.spawn(client, program::must_get(client.clone(), wanted, ttl, timeout));
         }
         world.run(timeout * 2 + PATIENCE)?;
         world.settle()
     }
 
+    /// What a client must get at the end. In a plan with locks of several or shared resources each
+    /// client has another kind.
+    fn last_wanted(&self, client: usize) -> Vec<Target> {
+        use Access::{None, Read, Write};
+        let mut steps = self.clients.iter().flat_map(ClientPlan::all_steps);
+        if !steps.any(|step| matches!(step, Step::LockAll { .. })) {
+            return vec![Target::write(resource(0))];
+        }
+        let accesses: [[Access; RESOURCES]; 4] = [
+            [Read, None, None, None],
+            [Write, Write, None, None],
+            [Write, None, None, None],
+            [Read, Write, None, None],
+        ];
+        accesses.get(client % accesses.len()).map_or_else(Vec::new, |accesses| targets(*accesses))
+    }
+
     /// The longest life that any key may have been given.
     pub(super) fn longest_ttl(&self) -> Duration {
         let ttls = self.clients.iter().flat_map(ClientPlan::all_steps).map(|step| match step {
-            Step::Lock { ttl, .. } | Step::Extend { ttl, .. } | Step::Resume { ttl, .. } => *ttl + *ttl / 50,
+            Step::Lock { ttl, .. }
+            | Step::LockAll { ttl, .. }
+            | Step::Extend { ttl, .. }
+            | Step::Resume { ttl, .. } => *ttl + *ttl / 50,
+            Step::ReleaseAfter(at_least) => *at_least + *at_least / 50,
             _ => Duration::ZERO,
         });
         ttls.max().unwrap_or_default()
@@ -258,10 +285,12 @@ fn same_kind(one: &Violation, other: &Violation) -> bool {
 /// How long a step may take.
 fn longest_of(step: &Step) -> Duration {
     match step {
-        Step::Lock { timeout, .. } => *timeout,
+        Step::Lock { timeout, .. } | Step::LockAll { timeout, .. } => *timeout,
         Step::Hold(span) | Step::Rest(span) => *span,
         Step::Resume { .. } => RESUMED_WITHIN,
-        Step::Extend { .. } | Step::Release | Step::ReleaseHanded => Duration::from_secs(1),
-        Step::StopRenewal | Step::Drop | Step::HandOn => Duration::ZERO,
+        Step::Extend { .. } | Step::Release | Step::ReleaseAfter(_) | Step::ReleaseHanded => {
+            Duration::from_secs(1)
+        }
+        Step::StopRenewal | Step::Drop | Step::HandOn | Step::Downgrade => Duration::ZERO,
     }
 }

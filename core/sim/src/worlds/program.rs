@@ -1,17 +1,16 @@
 //! What a client does, as a value, and the task that does it.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
-use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_core::front::{Guard, Request};
-use quorlock_core::{AcquireError, Instant, Resumption};
+use quorlock_core::{AcquireError, Instant, Target};
 
+use super::access::{Access, RESOURCES, are_targets, one, resource, targets};
 use super::client::Client;
+use super::locked::{Handed, Letterbox, Locked};
 use super::violation::Violation;
 
 /// One step of a client.
@@ -35,6 +34,26 @@ pub enum Step {
         /// When the future of the request is dropped, if it is.
         dropped_after: Option<Duration>,
     },
+    /// Requests one lock of several resources, or of some that are shared. A lock that the client
+    /// still holds is dropped first.
+    LockAll {
+        /// How each resource is locked, by its number.
+        accesses: [Access; RESOURCES],
+        /// Whether there is a single attempt only.
+        once: bool,
+        /// The TTL.
+        ttl: Duration,
+        /// The timeout of the request.
+        timeout: Duration,
+        /// Whether the lock is renewed in the background.
+        renewed: bool,
+        /// Whether the grant has a fencing token.
+        fenced: bool,
+        /// Whether the keys are restored on masters that have lost them.
+        healing: bool,
+        /// When the future of the request is dropped, if it is.
+        dropped_after: Option<Duration>,
+    },
     /// Waits until the lock is lost, but no longer than this span.
     Hold(Duration),
     /// Extends the lock that the client holds.
@@ -44,6 +63,8 @@ pub enum Step {
         /// When the future of the extension is dropped, if it is.
         dropped_after: Option<Duration>,
     },
+    /// Has what the lock holds exclusively be read from now on.
+    Downgrade,
     /// Hands the lock over to any client that resumes it.
     HandOn,
     /// Resumes the lock that was handed over first. A lock that the client still holds is dropped
@@ -56,20 +77,20 @@ pub enum Step {
         /// Whether the key is restored on masters that have lost it.
         healing: bool,
     },
-    /// Releases the lock that was handed over first.
+    /// Releases the lock that was handed over first, if it is an exclusive one of one resource.
     ReleaseHanded,
     /// Stops the renewal of the lock.
     StopRenewal,
     /// Releases the lock and waits for the outcome.
     Release,
+    /// Releases the lock, but keeps others out until this time since its grant has passed, and waits
+    /// for the outcome.
+    ReleaseAfter(Duration),
     /// Drops the guard.
     Drop,
     /// Waits.
     Rest(Duration),
 }
-
-/// Locks that were handed over, with the numbers of their resources.
-pub(super) type Letterbox = Rc<RefCell<VecDeque<(u8, Resumption)>>>;
 
 /// How long a client tries to go on with a lock.
 pub(super) const RESUMED_WITHIN: Duration = ms(500);
@@ -79,9 +100,23 @@ impl Step {
     pub(super) fn plainer(&mut self) -> Option<(&mut Self, Self)> {
         let mut plain = *self;
         match &mut plain {
-            Self::Lock { fenced, .. } if *fenced => *fenced = false,
-            Self::Lock { healing, .. } | Self::Resume { healing, .. } if *healing => *healing = false,
-            Self::Lock { renewed, .. } | Self::Resume { renewed, .. } if *renewed => *renewed = false,
+            Self::Lock { fenced, .. } | Self::LockAll { fenced, .. } if *fenced => *fenced = false,
+            Self::Lock { healing, .. } | Self::LockAll { healing, .. } | Self::Resume { healing, .. }
+                if *healing =>
+            {
+                *healing = false;
+            }
+            Self::Lock { renewed, .. } | Self::LockAll { renewed, .. } | Self::Resume { renewed, .. }
+                if *renewed =>
+            {
+                *renewed = false;
+            }
+            Self::LockAll { once, .. } if *once => *once = false,
+            Self::LockAll { accesses, .. } => {
+                let mut locked = accesses.iter_mut().filter(|access| **access != Access::None);
+                let (first, _) = (locked.next()?, locked.next()?);
+                *first = Access::None;
+            }
             _ => return None,
         }
         Some((self, plain))
@@ -95,51 +130,63 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The resource with this number.
-pub(super) fn resource(number: u8) -> String {
-    format!("resource{number}")
-}
-
 /// Carries out these steps, one after the other, and reports commands that end late.
 pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration, letterbox: Letterbox) {
-    let mut guard: Option<Guard> = None;
-    let mut held_resource = 0;
+    let mut guard: Option<Locked> = None;
     // Whether the end of its validity may move without being asked.
     let mut is_renewed = false;
     for step in steps {
         match step {
             Step::Lock { resource: number, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
-                (is_renewed, held_resource) = (renewed, number);
+                is_renewed = renewed;
                 let request = client.locker().lock(resource(number)).ttl(ttl).timeout(timeout);
                 let request = if fenced { request.fenced() } else { request };
                 let request = with(request, renewed, healing);
-                guard = granted(&client, "lock", request, timeout, dropped_after).await;
+                let granted = granted(&client, "lock", request, timeout, dropped_after).await;
+                guard = granted.map(|held| Locked::new(one(number), held));
             }
+            Step::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after } => {
+                drop(guard.take());
+                is_renewed = renewed;
+                let request = client.locker().lock_all(targets(accesses)).ttl(ttl).timeout(timeout);
+                let request = if fenced { request.fenced() } else { request };
+                let request = if once { request.attempts(1) } else { request };
+                let request = with(request, renewed, healing);
+                let granted = granted(&client, "lock", request, timeout, dropped_after).await;
+                guard = granted.map(|held| Locked::new(accesses, held));
+                let resources: Option<Vec<_>> = guard.as_ref().map(|held| held.resources().collect());
+                if let Some(held) = resources.filter(|held| !are_targets(accesses, held)) {
+                    client.report(format!("a lock of {accesses:?} was granted as one of {held:?}"));
+                }
+            }
+            Step::Downgrade => guard = guard.take().map(Locked::downgrade),
             Step::HandOn => {
                 if let Some(held) = guard.take() {
                     let token = held.token();
-                    if let Ok(proof) = held.hand_over() {
+                    if let Ok(handed) = held.hand_over() {
                         client.handed_over(token);
-                        letterbox.borrow_mut().push_back((held_resource, proof));
+                        letterbox.borrow_mut().push_back(handed);
                     }
                 }
             }
             Step::Resume { ttl, renewed, healing } => {
                 let handed = letterbox.borrow_mut().pop_front();
-                if let Some((number, proof)) = handed {
+                if let Some(Handed { accesses, proof }) = handed {
                     drop(guard.take());
-                    (is_renewed, held_resource) = (renewed, number);
-                    let request = client.locker().resume(resource(number), proof).ttl(ttl);
+                    is_renewed = renewed;
+                    let request = client.locker().lock_all(targets(accesses)).resuming(proof).ttl(ttl);
                     let request = with(request.timeout(RESUMED_WITHIN), renewed, healing);
-                    guard = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
+                    let granted = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
+                    guard = granted.map(|held| Locked::new(accesses, held));
                 }
             }
             Step::ReleaseHanded => {
                 let handed = letterbox.borrow_mut().pop_front();
-                if let Some((number, proof)) = handed {
+                // Of others the keys stay until they end.
+                if let Some((number, handed)) = handed.and_then(|handed| Some((handed.as_one()?, handed))) {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
-                    let _ = client.locker().release(resource(number), proof.token).await;
+                    let _ = client.locker().release(resource(number), handed.proof.token).await;
                     timed.end();
                 }
             }
@@ -182,6 +229,17 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                     timed.end();
                 }
             }
+            Step::ReleaseAfter(at_least) => {
+                if let Some(held) = guard.take() {
+                    let timed = Timed::begin(&client, "release", answer_limit, true);
+                    let (resource, release) = (held.resource().clone(), held.release_after(at_least));
+                    let kept_until = release.keeps_for().map(|left| client.now() + left);
+                    if let (Ok(_), Some(until)) = (release.await, kept_until) {
+                        client.keeps(resource, until);
+                    }
+                    timed.end();
+                }
+            }
             Step::Drop => drop(guard.take()),
             Step::Rest(span) => client.sleep(span).await,
         }
@@ -210,33 +268,38 @@ async fn granted(
     guard
 }
 
-/// Seeks a lock when all is well, which must come to something within this time; and then one of its own, which must be renewed,
-/// extended and released as promised.
-pub(super) async fn must_get(client: Client, number: u8, ttl: Duration, timeout: Duration) {
+/// Requests these targets when all is well, which must come to something within this time; and then
+/// a lock of its own, which must be renewed, extended and released as promised.
+pub(super) async fn must_get(client: Client, targets: Vec<Target>, ttl: Duration, timeout: Duration) {
     let until = client.now() + timeout;
-    if let Err(error) = live(&client, number, ttl, until).await {
+    if let Err(error) = live(&client, targets, ttl, until).await {
         client.find(Violation::NoProgress { client: client.number(), error });
     }
 }
 
-async fn live(client: &Client, number: u8, ttl: Duration, until: Instant) -> Result<(), String> {
-    let guard = keep_asking(client, resource(number), ttl, until).await?;
+async fn live(client: &Client, targets: Vec<Target>, ttl: Duration, until: Instant) -> Result<(), String> {
+    let guard = keep_asking(client, targets, ttl, until).await?;
     client.sleep(Duration::from_millis(3)).await;
     // Who came in through masters of which one was just coming back cannot be sure to hear a quorum once more.
     drop(guard);
-    let own = format!("own{}", client.number());
+    let own = vec![Target::write(format!("own{}", client.number()))];
     let guard = keep_asking(client, own, ttl, until + ttl * 2).await?;
     if let Some(cause) = unless(client, Some(ttl * 3), guard.lost()).await {
         return Err(format!("its lock was not renewed: {cause}"));
     }
     guard.extend(ttl).await.map_err(|error| error.to_string())?;
-    guard.release().await.map_err(|error| error.to_string())
+    guard.release().await.map(drop).map_err(|error| error.to_string())
 }
 
-async fn keep_asking(client: &Client, name: String, ttl: Duration, until: Instant) -> Result<Guard, String> {
+async fn keep_asking(
+    client: &Client,
+    targets: Vec<Target>,
+    ttl: Duration,
+    until: Instant,
+) -> Result<Guard, String> {
     loop {
         let left = until.since(client.now());
-        let request = client.locker().lock(&name).ttl(ttl).renew().timeout(left);
+        let request = client.locker().lock_all(targets.iter().cloned()).ttl(ttl).renew().timeout(left);
         let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
         match request.await {
             Ok(guard) => return Ok(guard),

@@ -4,12 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use quorlock_core::Resource;
+use quorlock_core::internals::Sentinel;
 
 use super::observer::Observer;
 use super::random::nanos;
 use super::state::State;
 use super::timeline::Key;
-use crate::master::{Command, CommandKind};
+use crate::master::{Command, CommandKind, Held};
 use crate::picture::Outcome;
 
 impl State {
@@ -21,15 +22,94 @@ impl State {
         let now = self.now;
         for (master, node) in self.masters.iter().enumerate() {
             let server_now = Duration::from_nanos(node.clock.read(now));
-            let present = node.model.keys(server_now).filter_map(|held| {
-                let known = self.observer.known.get(held.value?)?;
-                let resource = Resource::new(held.key).ok()?;
-                let end = node.model.expires_at(0, resource.key(), server_now);
+            let entries = node.model.keys(server_now).flat_map(|held| entries(held, server_now));
+            let present = entries.filter_map(|(resource, token, end)| {
+                let known = self.observer.known.get(token)?;
                 let until = end.map_or(u64::MAX, |end| node.clock.when(nanos(end)));
                 Some(Key { master, client: known.client, resource, token: known.number, from: now, until })
             });
             self.timeline.keys_are(master, now, present.collect());
         }
+    }
+}
+
+/// The tokens that a master's key keeps, each with its resource and its end: the token that is the
+/// key's value, or those of the set of sharers that have not ended.
+pub(super) fn entries(
+    held: Held<'_>,
+    now: Duration,
+) -> impl Iterator<Item = (Resource, &[u8], Option<Duration>)> {
+    let value = held.value.and_then(|value| Some((Resource::new(held.key).ok()?, value, held.expires_at)));
+    let shared = held.scores.and_then(|scores| Some((shared_resource(held.key)?, scores)));
+    let shared = shared.into_iter().flat_map(move |(resource, scores)| {
+        let ends = scores.iter().map(|(token, end)| (token, Duration::from_millis(end.unsigned_abs())));
+        let present = ends.filter(move |(_, end)| *end > now);
+        present.map(move |(token, end)| (resource.clone(), token.as_slice(), Some(end)))
+    });
+    value.into_iter().chain(shared)
+}
+
+/// Whether this value of a key says that a group shares it.
+pub(super) fn is_sentinel(value: &[u8]) -> bool {
+    value.starts_with(Sentinel::COMMON.as_bytes())
+}
+
+/// The resource whose sharers are kept under this key.
+fn shared_resource(key: &[u8]) -> Option<Resource> {
+    let rest = key.strip_prefix(b"quorlock:shared")?;
+    Resource::new(rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?).ok()
+}
+
+/// The keys of the resources that a command is about.
+fn lock_keys(command: &Command) -> Vec<&[u8]> {
+    let Some(shape) = Shape::of(command) else { return command.key().into_iter().collect() };
+    let written = 0..shape.written;
+    let shared = (0..shape.read).map(|target| shape.written + 3 * target);
+    written.chain(shared).filter_map(|key| command.script_key(key)).collect()
+}
+
+/// The keys that count the grants of a command that numbers them.
+pub(super) fn counters(command: &Command) -> Vec<&[u8]> {
+    match (command.kind(), Shape::of(command)) {
+        (_, Some(shape)) if shape.counts => {
+            let first = shape.written * if shape.marks { 2 } else { 1 } + 3 * shape.read;
+            let counters = first..first + shape.written + shape.read;
+            counters.filter_map(|key| command.script_key(key)).collect()
+        }
+        (
+            CommandKind::AcquireFenced
+            | CommandKind::AcquireFencedGuarded
+            | CommandKind::Raise
+            | CommandKind::ExtendFenced
+            | CommandKind::HealFenced,
+            None,
+        ) => command.script_key(1).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// How a script of several targets was called, as its arguments say.
+struct Shape {
+    written: usize,
+    read: usize,
+    marks: bool,
+    counts: bool,
+}
+
+impl Shape {
+    fn of(command: &Command) -> Option<Self> {
+        let is_all = matches!(
+            command.kind(),
+            CommandKind::AcquireAll
+                | CommandKind::RaiseAll
+                | CommandKind::ExtendAll
+                | CommandKind::HealAll
+                | CommandKind::ReleaseAll
+        );
+        let number = |value| std::str::from_utf8(command.script_value(value)?).ok()?.parse().ok();
+        let flags = command.script_value(4).filter(|_| is_all)?;
+        let has = |flag| flags.contains(&flag);
+        Some(Self { written: number(5)?, read: number(6)?, marks: has(b'm'), counts: has(b'f') })
     }
 }
 
@@ -60,10 +140,12 @@ impl Observer {
         let kind = command.kind();
         let value = match kind {
             CommandKind::Raise => text(command.script_value(2)),
+            CommandKind::RaiseAll => text(command.script_value(3)),
             _ => ttl_millis(command).unwrap_or_default().to_string(),
         };
         let token = command.token().and_then(|token| self.known.get(token)).map(|known| known.number);
-        Named { kind, name: text(Some(command.name())), key: text(command.key()), token, value }
+        let key = text(Some(&lock_keys(command).join(&b' ')));
+        Named { kind, name: text(Some(command.name())), key, token, value }
     }
 }
 
@@ -73,8 +155,11 @@ impl fmt::Display for Named {
         let token = token.map_or_else(|| "a token".to_owned(), |number| format!("token {number}"));
         match kind {
             CommandKind::Raise => write!(f, "RAISE {key} {token} to {value}"),
-            CommandKind::ExtendFenced => write!(f, "{kind} {key} {token} by {value}"),
-            _ if is_request(*kind) && *kind != CommandKind::Set || *kind == CommandKind::HealFenced => {
+            CommandKind::RaiseAll => write!(f, "{kind} {key} {token} to {value}"),
+            CommandKind::ExtendFenced | CommandKind::ExtendAll => {
+                write!(f, "{kind} {key} {token} by {value}")
+            }
+            _ if is_request(*kind) && *kind != CommandKind::Set || is_heal(*kind) => {
                 write!(f, "{kind} {key} {token} PX {value}")
             }
             CommandKind::Attend => write!(f, "{kind}"),
@@ -82,6 +167,8 @@ impl fmt::Display for Named {
             CommandKind::Extend => write!(f, "EXTEND {key} {token} by {value}"),
             CommandKind::Release => write!(f, "RELEASE {key} {token}"),
             CommandKind::Undo => write!(f, "UNDO {key} {token}"),
+            CommandKind::Keep => write!(f, "KEEP {key} {token} PX {value}"),
+            CommandKind::ReleaseAll => write!(f, "{kind} {key} {token}"),
             _ => f.write_str(name),
         }
     }
@@ -90,10 +177,7 @@ impl fmt::Display for Named {
 /// What a command came to.
 pub(super) fn answer(command: &Command, reply: &[u8]) -> Answer {
     let kind = command.kind();
-    let is_vote = matches!(
-        kind,
-        CommandKind::Extend | CommandKind::ExtendFenced | CommandKind::HealFenced | CommandKind::Raise
-    );
+    let is_vote = is_extension(kind) || is_heal(kind) || is_raise(kind);
     let outcome = match () {
         () if reply.starts_with(b"-") => Outcome::Failed,
         () if is_grant(command, reply) => Outcome::Granted,
@@ -113,7 +197,26 @@ pub(super) fn is_request(kind: CommandKind) -> bool {
             | CommandKind::AcquireGuarded
             | CommandKind::AcquireFencedGuarded
             | CommandKind::AcquireReading
+            | CommandKind::AcquireAll
     )
+}
+
+pub(super) fn is_extension(kind: CommandKind) -> bool {
+    matches!(kind, CommandKind::Extend | CommandKind::ExtendFenced | CommandKind::ExtendAll)
+}
+
+pub(super) fn is_raise(kind: CommandKind) -> bool {
+    matches!(kind, CommandKind::Raise | CommandKind::RaiseAll)
+}
+
+/// Whether it restores keys.
+pub(super) fn is_heal(kind: CommandKind) -> bool {
+    matches!(kind, CommandKind::HealFenced | CommandKind::HealAll)
+}
+
+/// Whether it removes keys.
+pub(super) fn is_parting(kind: CommandKind) -> bool {
+    matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll)
 }
 
 /// Whether it asked for a lock, and this answer grants it.

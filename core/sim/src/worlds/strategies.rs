@@ -25,6 +25,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use super::access::{Access, RESOURCES};
 use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
 use super::plan::{ClientPlan, Plan};
 use super::program::Step;
@@ -158,15 +159,58 @@ pub fn steps() -> impl Strategy<Value = Step> {
         2 => (millis(150..LONGEST_TTL), dropped_after())
             .prop_map(|(ttl, dropped_after)| Step::Extend { ttl, dropped_after }),
         3 => Just(Step::Release),
+        1 => millis(1..LONGEST_TTL).prop_map(Step::ReleaseAfter),
         1 => Just(Step::Drop),
         1 => Just(Step::StopRenewal),
         1 => millis(1..500).prop_map(Step::Rest),
     ]
 }
 
+/// Generates how one lock uses each of the resources: some of the first three are locked
+/// exclusively, read, or shared by one of two groups.
+pub fn accesses() -> impl Strategy<Value = [Access; RESOURCES]> {
+    let access = || {
+        prop_oneof![
+            3 => Just(Access::None),
+            2 => Just(Access::Write),
+            2 => Just(Access::Read),
+            1 => (0u8..2).prop_map(Access::Share),
+        ]
+    };
+    let all = [access(), access(), access()]
+        .prop_map(|[first, second, third]| [first, second, third, Access::None]);
+    all.prop_filter("a lock has a target", |all| all.iter().any(|access| *access != Access::None))
+}
+
+/// Generates one step of a client that locks in every way: also several resources, and shared ones.
+pub fn mixed_steps() -> impl Strategy<Value = Step> {
+    let dropped_after = option::weighted(0.15, millis(1..200));
+    let lock_all = (
+        accesses(),
+        millis(150..LONGEST_TTL),
+        millis(5..3_000),
+        any::<[bool; 3]>(),
+        prop::bool::weighted(0.15),
+        dropped_after,
+    );
+    prop_oneof![
+        3 => lock_all.prop_map(
+            |(accesses, ttl, timeout, [renewed, fenced, healing], once, dropped_after)| {
+                Step::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after }
+            }
+        ),
+        1 => Just(Step::Downgrade),
+        7 => steps(),
+    ]
+}
+
 /// Generates a client whose clock drifts within Redlock's assumptions.
 pub fn clients() -> impl Strategy<Value = ClientPlan> {
-    (vec(steps(), 1..30), drift())
+    clients_of(steps())
+}
+
+fn clients_of(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = ClientPlan> {
+    (vec(steps, 1..30), drift())
         .prop_map(|(steps, gain_ppm)| ClientPlan { gain_ppm, ..ClientPlan::new(steps) })
 }
 
@@ -177,6 +221,16 @@ fn drift() -> impl Strategy<Value = i32> {
 /// Generates whole runs: one to five masters, up to four clients, and faults of every kind. With
 /// the restart guard masters also lose their data.
 pub fn plans() -> impl Strategy<Value = Plan> {
+    plans_of(clients())
+}
+
+/// Generates whole runs as [`plans`] does, in which clients also lock several resources at once and
+/// share them.
+pub fn mixed_plans() -> impl Strategy<Value = Plan> {
+    plans_of(clients_of(mixed_steps()))
+}
+
+fn plans_of(clients: impl Strategy<Value = ClientPlan>) -> impl Strategy<Value = Plan> {
     let horizon = Duration::from_secs(4);
     let any_fault = prop_oneof![6 => faults(), 1 => losses()].boxed();
     let guarded =
@@ -184,7 +238,7 @@ pub fn plans() -> impl Strategy<Value = Plan> {
             .prop_map(|(longest, bootstrapped, faults)| (Some(longest), bootstrapped, faults));
     let plain = schedules(20, horizon).prop_map(|faults| (None, false, faults));
     let masters = vec(drift(), 1..=5);
-    (any::<u64>(), masters, vec(clients(), 1..=4), prop_oneof![plain, guarded]).prop_map(
+    (any::<u64>(), masters, vec(clients, 1..=4), prop_oneof![plain, guarded]).prop_map(
         |(seed, masters, clients, (restart_guard, bootstrapped, faults))| Plan {
             masters,
             faults,

@@ -9,7 +9,8 @@ use quorlock_core::Resource;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Two guards of one resource were valid by their own clocks at one instant of true time.
+    /// Two guards of one resource that do not share it as one group were valid by their own clocks
+    /// at one instant of true time.
     TwoHolders {
         /// The number of one client.
         first: usize,
@@ -22,6 +23,13 @@ pub enum Violation {
         client: usize,
         /// The number of masters that would keep the token.
         masters: usize,
+    },
+    /// A client got a lock that another one had released for later, before the time was over.
+    GrantedWhileKept {
+        /// The client that holds the guard.
+        client: usize,
+        /// The client that had released it.
+        by: usize,
     },
     /// A guard was valid again after its validity had ended.
     Revived {
@@ -48,7 +56,8 @@ pub enum Violation {
         /// The fencing token.
         number: u64,
     },
-    /// A grant has a fencing token that is not larger than that of an earlier grant.
+    /// An exclusive grant has a fencing token that is not larger than that of an earlier grant, or a
+    /// shared one a token that is smaller than that of an earlier exclusive grant.
     NumberTooSmall {
         /// The resource.
         resource: Resource,
@@ -146,6 +155,9 @@ impl fmt::Display for Violation {
                     f,
                     "client{client}'s guard is valid, but only {masters} masters keep its token until it ends"
                 )
+            }
+            Self::GrantedWhileKept { client, by } => {
+                write!(f, "client{client} holds what client{by} keeps others out of for some time")
             }
             Self::Revived { client } => write!(f, "client{client}'s guard is valid again after its end"),
             Self::GrantedTooLate { client } => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorlock_core::{Config, ConfigBuilder, ConfigError};
 
+use super::access::Kinds;
 use super::client::{Client, Process, SharedState, lock};
 use super::fault::{Fault, When};
 use super::random::nanos;
@@ -63,6 +64,8 @@ pub struct Report {
     pub took: Duration,
     /// The number of guards that were handed out.
     pub acquisitions: u64,
+    /// The same by kind.
+    pub kinds: Kinds,
     /// The number of requests to acquire, extend or release a lock that the masters executed.
     pub requests: u64,
     /// The number of grants with a fencing token.
@@ -257,6 +260,7 @@ impl World {
         Report {
             took: Duration::from_nanos(state.now),
             acquisitions: state.observer.granted,
+            kinds: state.observer.kinds,
             requests: state.observer.requests,
             numbered: state.observer.numbered.0,
             raised: state.observer.numbered.1,

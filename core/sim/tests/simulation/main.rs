@@ -4,6 +4,8 @@
 mod assumed;
 mod broken;
 mod front;
+mod kept;
+mod kinds;
 mod shares;
 mod stores;
 mod tries;

@@ -9,7 +9,7 @@ use loom::thread;
 
 use super::{Demand, Mailbox};
 use crate::front::loom_tests::{Sleeper, explore};
-use crate::front::wake::Woken;
+use crate::front::sync::Woken;
 use crate::protocol::MasterId;
 use crate::time::Instant;
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::thread;
 
-use super::queue::Queue;
-use super::{Outbox, Outputs};
+use super::{Outbox, Outputs, Queue};
 use crate::front::loom_tests::explore;
 use crate::front::sync::lock;
 use crate::protocol::MasterId;

@@ -9,7 +9,7 @@ use loom::thread;
 use super::Slot;
 use crate::front::loom_tests::{Sleeper, explore};
 use crate::front::observe::Subject;
-use crate::front::wake::Woken;
+use crate::front::sync::Woken;
 use crate::protocol::LossCause;
 use crate::time::Instant;
 

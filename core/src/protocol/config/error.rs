@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::endpoint::EndpointError;
 use crate::protocol::units::Span;
-use crate::protocol::{Quorum, Resource, Ttl};
+use crate::protocol::{Group, Quorum, Resource, Targets, Ttl};
 
 /// What is wrong with a configuration, or with a value that a request names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +37,29 @@ pub enum ConfigError {
     EmptyResource,
     /// The name of what is to be locked is longer than [`Resource::MAX_BYTES`].
     OversizedResource {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A lock of several resources names none.
+    NoTarget,
+    /// A lock names more than [`Targets::MAX_WRITTEN`] resources that are written,
+    /// [`Targets::MAX_READ`] that are read, or [`Targets::MAX_BYTES`] of names.
+    TooManyTargets,
+    /// A lock would share a resource with two groups at once.
+    ConflictingGroups {
+        /// The resource.
+        resource: Resource,
+    },
+    /// A lock that was handed over is resumed as another one: of other resources, or shared where it
+    /// was not.
+    ResumedAsAnother,
+    /// A semaphore has no permit, or more than [`Targets::MAX_PERMITS`].
+    UnusablePermits {
+        /// How many.
+        permits: u32,
+    },
+    /// A group's name is empty or longer than [`Group::MAX_BYTES`].
+    UnusableGroup {
         /// Its length.
         bytes: usize,
     },
@@ -124,6 +147,12 @@ impl ConfigError {
             Self::Endpoint { .. } => "endpoint",
             Self::EmptyResource => "empty_resource",
             Self::OversizedResource { .. } => "oversized_resource",
+            Self::NoTarget => "no_target",
+            Self::TooManyTargets => "too_many_targets",
+            Self::ConflictingGroups { .. } => "conflicting_groups",
+            Self::ResumedAsAnother => "resumed_as_another",
+            Self::UnusablePermits { .. } => "unusable_permits",
+            Self::UnusableGroup { .. } => "unusable_group",
             Self::ZeroTtl => "zero_ttl",
             Self::OversizedTtl { .. } => "oversized_ttl",
             Self::TtlTooShort { .. } => "ttl_too_short",
@@ -159,6 +188,26 @@ impl fmt::Display for ConfigError {
             Self::EmptyResource => f.write_str("the resource's name is empty; name what is to be locked"),
             Self::OversizedResource { bytes } => {
                 write!(f, "the resource's name has {bytes} bytes, and {} is the most", Resource::MAX_BYTES)
+            }
+            Self::NoTarget => f.write_str("no resource is named; name what is to be locked"),
+            Self::TooManyTargets => write!(
+                f,
+                "one lock has at most {} resources that are written, {} that are read, and {} KiB of names; take several locks, or one for all of them",
+                Targets::MAX_WRITTEN,
+                Targets::MAX_READ,
+                Targets::MAX_BYTES / 1024
+            ),
+            Self::ConflictingGroups { resource } => {
+                write!(f, "{resource} would be shared with two groups, which exclude each other; name one")
+            }
+            Self::ResumedAsAnother => f.write_str(
+                "the lock was handed over as one of other resources, or shared in another way; request the same targets and resume it with that",
+            ),
+            Self::UnusablePermits { permits } => {
+                write!(f, "the semaphore has {permits} permits; use 1 to {}", Targets::MAX_PERMITS)
+            }
+            Self::UnusableGroup { bytes } => {
+                write!(f, "the group's name has {bytes} bytes; use 1 to {}", Group::MAX_BYTES)
             }
             Self::ZeroTtl => {
                 f.write_str("the TTL is zero; masters count whole milliseconds, so use 1 ms or more")

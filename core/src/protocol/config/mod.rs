@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use builder::ConfigBuilder;
 pub use error::ConfigError;
 
-use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Ttl};
+use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Target, Targets, Ttl};
 use crate::endpoint::Endpoint;
 
 /// A checked configuration: every value of this type can be used.
@@ -138,6 +138,29 @@ impl Config {
     /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
     pub fn resource(&self, name: impl AsRef<[u8]>) -> Result<Resource, ConfigError> {
         Resource::with_prefix(&self.prefix, name.as_ref())
+    }
+
+    /// What a lock of one resource is about.
+    pub(crate) fn one(&self, name: impl AsRef<[u8]>) -> Result<Targets, ConfigError> {
+        self.resource(name).map(Into::into)
+    }
+
+    /// Returns what a lock of these targets is about, with the prefix of this configuration in
+    /// their keys.
+    ///
+    /// # Errors
+    /// Those of [`Config::resource`], [`ConfigError::NoTarget`], [`ConfigError::TooManyTargets`]
+    /// and [`ConfigError::ConflictingGroups`].
+    pub fn targets(&self, targets: impl IntoIterator<Item = Target>) -> Result<Targets, ConfigError> {
+        Targets::new(&self.prefix, targets)
+    }
+
+    /// Returns what a lock of one of so many permits is about.
+    ///
+    /// # Errors
+    /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
+    pub fn permits(&self, name: impl AsRef<[u8]>, permits: u32) -> Result<Targets, ConfigError> {
+        Targets::permit(self.resource(name)?, permits)
     }
 
     /// Returns the longest TTL of all clients, if the restart guard is on.

@@ -45,6 +45,8 @@ if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
     };
 }
 
+pub(super) use {check_marker, read_life};
+
 /// As the acquisition that reads the key first, where the marker allows it.
 pub const ACQUIRE_GUARDED: Script = Script {
     number: 7,

@@ -30,15 +30,24 @@ return 1"
     };
 }
 
+mod claim;
 mod fence;
 mod fleet;
+mod inspect;
+mod keep;
+mod many;
+mod seat;
 
 pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
 pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
+pub use inspect::{FORCE_RELEASE, INSPECT};
+pub use keep::KEEP;
+pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
+pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 12] = [
+pub const ALL: [&Script; 21] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -51,12 +60,21 @@ pub const ALL: [&Script; 12] = [
     &ATTEND,
     &OPEN,
     &ACQUIRE_READING,
+    &ACQUIRE_ALL,
+    &RAISE_ALL,
+    &EXTEND_ALL,
+    &HEAL_ALL,
+    &RELEASE_ALL,
+    &TAKE,
+    &KEEP,
+    &INSPECT,
+    &FORCE_RELEASE,
 ];
 
 /// A script and the name by which a server knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Script {
-    /// Its place among all of them.
+    /// A number below 64, which no other one has.
     pub number: u8,
     /// What it does, for messages.
     pub name: &'static str,
@@ -68,7 +86,7 @@ pub struct Script {
 
 /// Some of the scripts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct ScriptSet(u16);
+pub(crate) struct ScriptSet(u64);
 
 impl ScriptSet {
     /// Puts a script in; whether it was not there before.
@@ -100,8 +118,9 @@ pub const RELEASE_SCRIPT: &str = RELEASE.text;
 
 /// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if it holds it, 0 if not.
 ///
-/// Nothing but a release shortens a key's life: a key that lives longer already, or has no end (a PTTL of -1),
-/// is left as it is, so that a late or shorter extension does no harm. It never creates a key. Errors as in [`RELEASE`].
+/// Nothing but a release, at once or in a while ([`KEEP`]), shortens a key's life: a key that lives
+/// longer already, or has no end (a PTTL of -1), is left as it is, so that a late or shorter
+/// extension does no harm. It never creates a key. Errors as in [`RELEASE`].
 pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",
@@ -173,8 +192,9 @@ mod tests {
 
     #[test]
     fn each_script_goes_by_the_sha_1_of_its_text() {
-        for (place, script) in ALL.iter().enumerate() {
-            assert_eq!(usize::from(script.number), place);
+        let mut numbers = ScriptSet::default();
+        for script in ALL {
+            assert!(script.number < 64 && numbers.insert(script), "{}", script.name);
             let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
             assert_eq!(script.sha1_hex, digest, "{}", script.name);
         }

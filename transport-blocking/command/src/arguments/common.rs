@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use quorlock_core::EvictionPolicy;
+use quorlock_core::{EvictionPolicy, Ttl};
 
 use super::Environment;
 use crate::duration;
@@ -142,6 +142,16 @@ impl Seek {
 
 fn exit_code(text: &str) -> Result<u8, &'static str> {
     text.parse().map_err(|_| "needs a number from 0 to 255")
+}
+
+/// Whether keys may be kept for so long.
+pub(super) fn check_kept(option: &str, span: Duration) -> Result<(), String> {
+    let longest = Ttl::MAX;
+    if span <= longest {
+        Ok(())
+    } else {
+        Err(format!("{option} must not be longer than {}.", duration::spoken(longest)))
+    }
 }
 
 /// How long to wait for a lock that another client holds.

@@ -78,6 +78,7 @@ impl Subcommand {
         resource.map_or(Ok(()), |resource| resource.complete(environment))?;
         match &self {
             Self::Run(run) => run.check()?,
+            Self::Release(release) => release.check()?,
             Self::Simulate(simulate) => simulate.check()?,
             _ => {}
         }

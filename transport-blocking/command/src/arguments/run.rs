@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser, ValueHint};
 
-use super::common::{Guarded, Hidden, Masters, Seek, Speech, Terms};
+use super::common::{Guarded, Hidden, Masters, Seek, Speech, Terms, check_kept};
 use crate::duration;
 
 /// Run a command while holding a lock
@@ -34,6 +34,11 @@ pub(crate) struct RunArguments {
     /// Hold the lock no longer than this: then COMMAND gets TERM, and KILL when the lock runs out
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) max_hold: Option<Duration>,
+    /// Keep others out until this time since the grant, also when COMMAND ends sooner: quorlock ends
+    /// at once, and the lock by itself. For jobs that all machines start at one time by clocks that
+    /// differ a little
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
+    pub(crate) at_least: Option<Duration>,
     /// How long before the lock runs out COMMAND gets TERM; it gets KILL shortly before the lock
     /// runs out. Less than half of the TTL; by default a quarter of it or 2s, whichever is shorter
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
@@ -83,6 +88,16 @@ impl RunArguments {
             return Err(
                 "COMMAND is missing: write quorlock run [OPTIONS] RESOURCE [--] COMMAND [ARG]...".into()
             );
+        }
+        if let Some(at_least) = self.at_least {
+            check_kept("--at-least", at_least)?;
+            if self.guarded.restart_guard.is_some_and(|longest| at_least > longest) {
+                return Err(
+                    "--at-least must not be longer than --restart-guard: a master that lost its data waits \
+                            for no lock that lasts longer."
+                        .into(),
+                );
+            }
         }
         if self.grace() >= self.seek.ttl / 2 {
             return Err("--grace must be shorter than half of --ttl, or COMMAND would hardly run.".into());

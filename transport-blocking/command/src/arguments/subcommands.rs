@@ -9,7 +9,7 @@ use clap::builder::ValueHint;
 use clap_complete::Shell;
 use quorlock_core::EvictionPolicy;
 
-use super::common::{Guarded, Masters, Resource, Seek, Speech, Terms, policy};
+use super::common::{Guarded, Masters, Resource, Seek, Speech, Terms, check_kept, policy};
 use crate::duration;
 
 /// Take a lock and leave it held, for a script
@@ -75,10 +75,20 @@ impl ExtendArguments {
 pub(crate) struct ReleaseArguments {
     #[command(flatten)]
     pub(crate) masters: Masters,
+    /// Keep others out for this time from now on, instead of deleting the key: the lock ends by
+    /// itself
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
+    pub(crate) keep_for: Option<Duration>,
     #[command(flatten)]
     pub(crate) speech: Speech,
     #[command(flatten)]
     pub(crate) resource: Resource,
+}
+
+impl ReleaseArguments {
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.keep_for.map_or(Ok(()), |span| check_kept("--keep-for", span))
+    }
 }
 
 /// Show what each master reports about a lock

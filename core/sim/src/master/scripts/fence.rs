@@ -1,7 +1,7 @@
 //! The scripts of locks whose grants are numbered.
 
 use super::plain::no_wrong_type;
-use super::{Body, Holder};
+use super::{Body, Holder, LAST_FENCE, NO_COUNTER, USED_UP};
 use crate::master::number::{lua_max, lua_number};
 use crate::master::reply::Failure;
 
@@ -21,8 +21,8 @@ impl Body<'_, '_> {
             return self.number(fence);
         }
         let fence = lua_max(fence, floor) + 1.0;
-        if fence > 9_007_199_254_740_991.0 {
-            return Err(Failure::new("ERR the fencing counter is used up"));
+        if fence > LAST_FENCE {
+            return Err(USED_UP);
         }
         self.set(self.key(2), Some(format!("{fence:.0}").as_bytes()))?;
         self.set_lock()?;
@@ -59,7 +59,7 @@ impl Body<'_, '_> {
 
     pub(super) fn heal_fenced(&mut self) -> Result<(), Failure> {
         let Some(key) = self.key(1) else { return self.number(0.0) };
-        self.read(key);
+        self.read(&[key]);
         if self.call.master.keyspace.get(self.call.session.database, key, self.call.now).is_some() {
             return self.number(0.0);
         }
@@ -80,6 +80,6 @@ impl Body<'_, '_> {
     fn counter(&mut self) -> Result<f64, Failure> {
         let counter = self.get(self.key(2))?;
         let fence = counter.map_or(Some(0.0), |counter| lua_number(&counter));
-        fence.ok_or(Failure::new("ERR the fencing counter is not a number"))
+        fence.ok_or(NO_COUNTER)
     }
 }

@@ -1,11 +1,11 @@
 //! The scripts of the restart guard.
 
-use super::{Body, SOON};
+use super::Body;
 use crate::master::number::{lua_number, lua_text};
 use crate::master::reply::Failure;
 
 /// How the master stands, by its marker.
-enum Standing {
+pub(super) enum Standing {
     /// It votes, from then on.
     Votes { opens: f64 },
     /// It has said why not.
@@ -44,7 +44,7 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn open(&mut self) -> Result<(), Failure> {
-        let now = self.clock();
+        let now = self.time();
         let mut text = format!("{} {now:.0} {now:.0}", self.call.master.replication_id).into_bytes();
         for (number, argument) in [(1, 5), (2, 6)] {
             let Some(value) = self.value(number) else {
@@ -57,10 +57,10 @@ impl Body<'_, '_> {
         self.number(1.0)
     }
 
-    fn check_marker(&mut self) -> Result<Standing, Failure> {
+    pub(super) fn check_marker(&mut self) -> Result<Standing, Failure> {
         let last = self.values.len();
         let (longest, masters) = (self.value(last.saturating_sub(1)), self.value(last));
-        let now = self.clock();
+        let now = self.time();
         let id = self.call.master.replication_id.clone();
         let found = self.get(self.key(self.keys.len()))?.unwrap_or_default();
         let seen = Marker::read(&found);
@@ -103,8 +103,8 @@ impl Body<'_, '_> {
     }
 
     /// What TIME says, in milliseconds.
-    fn clock(&self) -> f64 {
-        self.later(SOON) as f64
+    fn time(&mut self) -> f64 {
+        self.clock() as f64
     }
 }
 

@@ -2,9 +2,15 @@
 //!
 //! For what a script sees of keys, the server's clock stands still while it runs; TIME and the ends that it gives see it go on.
 
+mod claim;
 mod fence;
 mod fleet;
+mod inspect;
+mod keep;
+mod many;
 mod plain;
+mod seat;
+mod store;
 
 use quorlock_core::internals::Script;
 
@@ -72,6 +78,9 @@ fn key_count(call: &Call<'_>) -> Result<usize, Failure> {
 fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), Failure> {
     let arguments = call.arguments_from(3);
     let (keys, values) = arguments.split_at_checked(keys).unwrap_or_default();
+    if let Some(clock) = &mut call.master.conditions.script_clock {
+        clock.readings = 0;
+    }
     let mut body = Body { call, script, keys, values, has_written: false };
     match body.call.command.kind() {
         CommandKind::Release => body.release(),
@@ -86,6 +95,15 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         CommandKind::Attend => body.attend(),
         CommandKind::Open => body.open(),
         CommandKind::AcquireReading => body.acquire_reading(),
+        CommandKind::AcquireAll => body.acquire_all(),
+        CommandKind::RaiseAll => body.raise_all(),
+        CommandKind::ExtendAll => body.extend_all(),
+        CommandKind::HealAll => body.heal_all(),
+        CommandKind::ReleaseAll => body.release_all(),
+        CommandKind::Take => body.take(),
+        CommandKind::Keep => body.keep(),
+        CommandKind::Inspect => body.inspect(),
+        CommandKind::ForceRelease => body.force_release(),
         _ => Err(UNKNOWN_SCRIPT),
     }
 }
@@ -119,17 +137,17 @@ impl<'b> Body<'_, 'b> {
     /// `GET`: `None` is Lua's `false`.
     fn get(&mut self, key: Given<'b>) -> Result<Option<Vec<u8>>, Failure> {
         let key = key.ok_or(NO_ARGUMENT)?;
-        self.read(key);
+        self.read(&[key]);
         let held = self.call.master.keyspace.text(self.call.session.database, key, self.call.now)?;
         Ok(held.map(<[u8]>::to_vec))
     }
 
     /// Every command inside a script that reads comes by here.
-    fn read(&mut self, key: &[u8]) {
-        self.call.come_by(key);
+    fn read(&mut self, keys: &[&[u8]]) {
+        keys.iter().for_each(|key| self.call.come_by(key));
         let (master, session) = (&mut *self.call.master, self.call.session.id);
         if master.conditions.tracks_scripts {
-            master.keyspace.has_read(session, key);
+            keys.iter().for_each(|key| master.keyspace.has_read(session, key));
         } else {
             self.keys.iter().for_each(|key| master.keyspace.has_read(session, key));
         }
@@ -157,9 +175,14 @@ impl<'b> Body<'_, 'b> {
         let (Some(key), Some(token), Some(life)) = (self.key(1), self.value(1), self.value(2)) else {
             return Err(NO_ARGUMENT);
         };
+        self.set_with_end(key, token, life)
+    }
+
+    /// `SET key value PX life`
+    fn set_with_end(&mut self, key: &[u8], value: &[u8], life: &[u8]) -> Result<(), Failure> {
         self.may_write()?;
-        let end = end_of_set(Unit::Millis, life, self.later(LATER))?;
-        self.put(key, token, Some(end));
+        let end = end_of_set(Unit::Millis, life, self.clock())?;
+        self.put(key, value, Some(end));
         Ok(())
     }
 
@@ -174,15 +197,20 @@ impl<'b> Body<'_, 'b> {
         if self.has_written { Ok(()) } else { self.call.master.has_memory() }
     }
 
-    /// Lua's numbers are doubles, so a PTTL above 2^53 comes back rounded.
+    /// `PTTL KEYS[1]`
     fn pttl(&mut self) -> i64 {
-        let Some(key) = self.key(1) else { return -2 };
-        self.read(key);
-        let (keyspace, database) = (&self.call.master.keyspace, self.call.session.database);
-        if keyspace.get(database, key, self.call.now).is_none() {
+        self.key(1).map_or(-2, |key| self.pttl_of(key))
+    }
+
+    /// Lua's numbers are doubles, so a PTTL above 2^53 comes back rounded.
+    fn pttl_of(&mut self, key: &[u8]) -> i64 {
+        self.read(&[key]);
+        let database = self.call.session.database;
+        if self.call.master.keyspace.get(database, key, self.call.now).is_none() {
             return -2;
         }
-        lua_integer(keyspace.pttl_of(database, key, self.later(SOON)) as f64)
+        let now = self.clock();
+        lua_integer(self.call.master.keyspace.pttl_of(database, key, now) as f64)
     }
 
     /// `if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
@@ -201,17 +229,21 @@ impl<'b> Body<'_, 'b> {
             return Ok(());
         }
         let life = wanted.unwrap_or_default();
-        let end = self.call.master.takes_writes();
-        let end = end.and_then(|()| end_from_now(life, Unit::Millis, "pexpire", self.later(LATER)));
+        let given = self.call.master.takes_writes();
+        let now = self.clock();
+        let end = given.and_then(|()| end_from_now(life, Unit::Millis, "pexpire", now));
         let end = end.map_err(|failure| self.raised(LINE, &failure))?;
-        self.call.master.expire_at(self.call.session.database, key, end, self.later(LATER));
+        let now = self.clock();
+        self.call.master.expire_at(self.call.session.database, key, end, now);
         Ok(())
     }
 
     /// The server's clock, which may have gone on since the script began.
-    fn later(&self, place: usize) -> Millis {
-        let passed = self.call.master.conditions.script_pace.get(place).copied().unwrap_or_default();
-        self.call.now.saturating_add(passed)
+    fn clock(&mut self) -> Millis {
+        let Some(clock) = &mut self.call.master.conditions.script_clock else { return self.call.now };
+        let passed = clock.steps.iter().filter(|step| **step <= clock.readings).count();
+        clock.readings += 1;
+        self.call.now.saturating_add(Millis::try_from(passed).unwrap_or(Millis::MAX))
     }
 
     /// A reply of a number: what comes after the point is cut off.
@@ -248,7 +280,8 @@ enum Holder {
 
 const UNKNOWN_SCRIPT: Failure = Failure::new("ERR this model of a master runs only the scripts of Quorlock");
 const NO_ARGUMENT: Failure = Failure::new("ERR Lua redis lib command arguments must be strings or integers");
+const NO_COUNTER: Failure = Failure::new("ERR the fencing counter is not a number");
+const USED_UP: Failure = Failure::new("ERR the fencing counter is used up");
+/// The largest number that a counter may have: doubles hold it exactly.
+const LAST_FENCE: f64 = 9_007_199_254_740_991.0;
 const SHA1_DIGITS: usize = 40;
-/// When a script asks for the time, or for what is left of a life; and when it gives a life.
-const SOON: usize = 0;
-const LATER: usize = 1;

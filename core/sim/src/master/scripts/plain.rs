@@ -44,16 +44,20 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn tell_holder(&mut self, held: &[u8]) {
-        let shown = held.get(..SHOWN_BYTES).unwrap_or(held);
-        let digest = sha1_smol::Sha1::from(shown).digest().to_string();
         let left = self.pttl();
+        self.tell(held, left);
+    }
+
+    /// The SHA-1 of what is shown of a value, and how long its key lives.
+    pub(super) fn tell(&mut self, held: &[u8], left: i64) {
+        let digest = digest(held);
         self.call.reply.array(2);
         self.call.reply.bulk(digest.as_bytes());
         self.call.reply.integer(left);
     }
 
     /// `return redis.call('DEL', KEYS[1])`
-    fn delete(&mut self) -> Result<(), Failure> {
+    pub(super) fn delete(&mut self) -> Result<(), Failure> {
         let may = self.call.master.takes_writes();
         may.map_err(|failure| self.raised("redis.call('DEL'", &failure))?;
         let Some(key) = self.key(1) else { return Ok(()) };
@@ -61,6 +65,12 @@ impl Body<'_, '_> {
         self.call.reply.integer(removed.into());
         Ok(())
     }
+}
+
+/// What tells one holder from another.
+pub(super) fn digest(held: &[u8]) -> String {
+    let shown = held.get(..SHOWN_BYTES).unwrap_or(held);
+    sha1_smol::Sha1::from(shown).digest().to_string()
 }
 
 /// A foreign type is not our lock; any other error stays one.

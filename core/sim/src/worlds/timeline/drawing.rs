@@ -74,12 +74,14 @@ pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
         | CommandKind::AcquireFenced
         | CommandKind::AcquireGuarded
         | CommandKind::AcquireFencedGuarded
-        | CommandKind::AcquireReading => Some("lock"),
-        CommandKind::Extend | CommandKind::ExtendFenced => Some("extend"),
-        CommandKind::HealFenced => Some("put back"),
-        CommandKind::Raise => Some("raise"),
-        CommandKind::Release => Some("release"),
+        | CommandKind::AcquireReading
+        | CommandKind::AcquireAll => Some("lock"),
+        CommandKind::Extend | CommandKind::ExtendFenced | CommandKind::ExtendAll => Some("extend"),
+        CommandKind::HealFenced | CommandKind::HealAll => Some("put back"),
+        CommandKind::Raise | CommandKind::RaiseAll => Some("raise"),
+        CommandKind::Release | CommandKind::ReleaseAll => Some("release"),
         CommandKind::Undo => Some("take back"),
+        CommandKind::Keep => Some("keep"),
         _ => None,
     }
 }
@@ -262,6 +264,7 @@ impl Drawing {
             }
             Violation::TooFewMasters { client, .. }
             | Violation::Revived { client }
+            | Violation::GrantedWhileKept { client, .. }
             | Violation::GrantedTooLate { client }
             | Violation::ValidTooLong { client, .. }
             | Violation::Late { client, .. }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use quorlock_core::{FencingToken, Resource};
+use quorlock_core::FencingToken;
 
 use super::Actor;
 use crate::master::Keep;
+use crate::worlds::access::Shown;
 use crate::worlds::clock::TrueTime;
 use crate::worlds::fault::Fault;
 use crate::worlds::reading::{Answer, Named};
@@ -45,7 +46,7 @@ pub(in crate::worlds) enum Happening {
     Holds {
         client: usize,
         is_new: bool,
-        resource: Resource,
+        what: Shown,
         token: usize,
         fence: Option<FencingToken>,
         valid_for: Duration,
@@ -54,7 +55,7 @@ pub(in crate::worlds) enum Happening {
     /// A guard is gone.
     LetGo {
         client: usize,
-        resource: Resource,
+        what: Shown,
         token: usize,
         was_valid: bool,
     },
@@ -123,17 +124,17 @@ impl fmt::Display for Happening {
                 write!(f, "{command}: {}{late}", answer.text)
             }
             Self::Pushed { fate, .. } => write!(f, "tells that what was read has changed{fate}"),
-            Self::Holds { is_new, resource, token, fence, valid_for, .. } => {
-                let what = if *is_new { "holds" } else { "goes on holding" };
-                write!(f, "{what} {resource} with token {token}")?;
+            Self::Holds { is_new, what, token, fence, valid_for, .. } => {
+                let holds = if *is_new { "holds" } else { "goes on holding" };
+                write!(f, "{holds} {what} with token {token}")?;
                 if let Some(fence) = fence {
                     write!(f, ", number {fence}")?;
                 }
                 write!(f, ", valid for {valid_for:?}")
             }
-            Self::LetGo { resource, token, was_valid, .. } => {
+            Self::LetGo { what, token, was_valid, .. } => {
                 let why = if *was_valid { "" } else { ", whose validity is over" };
-                write!(f, "has {resource} no longer with token {token}{why}")
+                write!(f, "has {what} no longer with token {token}{why}")
             }
             Self::Stored { what, is_taken, .. } => {
                 write!(f, "{what}{}", if *is_taken { "" } else { ": refused" })

@@ -1,0 +1,267 @@
+//! The scripts of claims of several targets, written or read.
+
+use super::claim::{Looked, Many, written};
+use super::fleet::Standing;
+use super::plain::no_wrong_type;
+use super::{Body, LAST_FENCE, USED_UP};
+use crate::master::number::lua_max;
+use crate::master::reply::Failure;
+
+impl<'b> Body<'_, 'b> {
+    pub(super) fn acquire_all(&mut self) -> Result<(), Failure> {
+        let many = self.many()?;
+        let mut floor = 0.0;
+        if many.has(b'g') {
+            match self.check_marker()? {
+                Standing::Votes { opens } => floor = opens * 1024.0,
+                Standing::Answered => return Ok(()),
+            }
+        }
+        let many = self.at_this_time(many);
+        let mut refused = self.first_written(&many)?;
+        let (mut targets, mut wanted) = (Vec::new(), None);
+        for target in 1..=if refused.is_some() { 0 } else { many.read } {
+            let place = many.place(target);
+            let held = self.get(self.key(place))?;
+            let sentinel = self.sentinel(target)?;
+            let is_shared = held.as_deref() == Some(sentinel);
+            let entered = is_shared && self.zscore(self.named(place + 1)?, many.token)?.is_some();
+            if entered || held.is_some() && !is_shared {
+                refused = Some(place);
+                break;
+            }
+            if !many.has(b'i') {
+                let left = self.pttl_of(self.named(place + 2)?);
+                wanted = wanted.or((left != -2).then_some(left));
+            }
+            targets.push(Looked { held, end: None });
+        }
+        if let Some(place) = refused {
+            return self.tell_place(place).map(drop);
+        }
+        if let Some(left) = wanted {
+            self.call.reply.array(2);
+            self.call.reply.bulk(b"wanted");
+            self.call.reply.integer(left);
+            return Ok(());
+        }
+        let fence = if many.has(b'f') { self.number_all(&many, floor)? } else { 1.0 };
+        for key in self.keys_between(1, many.written)? {
+            self.set_with_end(key, many.token, self.worth(2)?)?;
+        }
+        self.share_all(&many, &targets)?;
+        self.number(fence)
+    }
+
+    pub(super) fn raise_all(&mut self) -> Result<(), Failure> {
+        let many = self.many_now()?;
+        if self.ours(&many)?.is_none() {
+            return self.number(0.0);
+        }
+        let largest = self.raise_all_counters(&many)?;
+        self.number(if many.written > 0 { largest } else { many.number })
+    }
+
+    pub(super) fn extend_all(&mut self) -> Result<(), Failure> {
+        let many = self.many_now()?;
+        let targets = match self.ours(&many) {
+            Ok(targets) => targets,
+            Err(error) => {
+                no_wrong_type(error)?;
+                None
+            }
+        };
+        let Some(targets) = targets else { return self.number(0.0) };
+        if many.has(b'f') && many.number > 0.0 {
+            self.raise_all_counters(&many)?;
+        }
+        for key in self.keys_between(1, many.written)? {
+            self.lengthen_by(&many, key)?;
+        }
+        self.share_all(&many, &targets)?;
+        self.number(1.0)
+    }
+
+    pub(super) fn heal_all(&mut self) -> Result<(), Failure> {
+        let many = self.many_now()?;
+        let found = match self.nobody_elses(&many) {
+            Ok(found) => found,
+            Err(error) => {
+                no_wrong_type(error)?;
+                None
+            }
+        };
+        let Some((values, targets)) = found else { return self.number(0.0) };
+        if many.has(b'f') && many.number > 0.0 {
+            self.raise_all_counters(&many)?;
+        }
+        for (key, value) in self.keys_between(1, many.written)?.iter().zip(values) {
+            match value {
+                Some(_) => self.lengthen_by(&many, key)?,
+                None => self.set_with_end(key, many.token, self.worth(2)?)?,
+            }
+        }
+        self.share_all(&many, &targets)?;
+        self.number(1.0)
+    }
+
+    pub(super) fn release_all(&mut self) -> Result<(), Failure> {
+        let many = self.many_now()?;
+        let keys = self.keys_between(1, many.written)?;
+        let values = self.mget(keys);
+        let mut is_complete = values.iter().all(|value| value.as_deref() == Some(many.token));
+        let holds = |value: &Option<Vec<u8>>, ours: &[u8]| value.as_deref() == Some(ours);
+        let gone = keys.iter().zip(&values).filter(|(_, value)| holds(value, many.token));
+        let mut gone: Vec<&[u8]> = gone.map(|(key, _)| key.as_slice()).collect();
+        if many.has(b'm') {
+            let (marks, wait) =
+                (self.keys_between(many.marks + 1, many.counters)?, self.worth(7 + many.read)?);
+            let values = self.mget(marks);
+            let ours = marks.iter().zip(&values).filter(|(_, value)| holds(value, wait));
+            gone.extend(ours.map(|(key, _)| key.as_slice()));
+        }
+        self.delete_all(&gone)?;
+        for target in 1..=many.read {
+            match self.leave(&many, target) {
+                Ok(was_ours) => is_complete &= was_ours,
+                Err(error) => {
+                    no_wrong_type(error)?;
+                    is_complete = false;
+                }
+            }
+        }
+        if is_complete {
+            return self.number(1.0);
+        }
+        if many.has(b't') {
+            let written = if self.exists(keys) > 0 { many.written } else { 0 };
+            let read = (1..=many.read).map(|target| many.place(target));
+            for place in (1..=written).chain(read) {
+                if self.tell_place(place)? {
+                    return Ok(());
+                }
+            }
+        }
+        self.number(0.0)
+    }
+
+    /// The first written target that is held. Wishes to write those that are shared are left there.
+    fn first_written(&mut self, many: &Many<'b>) -> Result<Option<usize>, Failure> {
+        let mut found = self.exists(self.keys_between(1, many.written)?);
+        let mut refused = None;
+        for place in 1..=if found > 0 { many.written } else { 0 } {
+            if let Some(held) = self.get(self.key(place))? {
+                refused = refused.or(Some(place));
+                found -= 1;
+                if many.has(b'm') && held.starts_with(b"quorlock:shared:") {
+                    let (mark, wait) = (self.named(many.marks + place)?, self.worth(7 + many.read)?);
+                    self.set_with_end(mark, wait, b"1000")?;
+                }
+            }
+            if found == 0 || refused.is_some() && !many.has(b'm') {
+                break;
+            }
+        }
+        Ok(refused)
+    }
+
+    /// The number of a grant, which all counters are raised to.
+    fn number_all(&mut self, many: &Many<'b>, floor: f64) -> Result<f64, Failure> {
+        let (mut counters, mut most) = (Vec::new(), floor);
+        for target in 1..=many.written + many.read {
+            let counter = self.counter_of(many, target)?;
+            most = lua_max(most, counter);
+            counters.push(counter);
+        }
+        let fence = if many.written > 0 { most + 1.0 } else { lua_max(most, 1.0) };
+        if fence > LAST_FENCE {
+            return Err(USED_UP);
+        }
+        for (target, _) in (1..).zip(counters).filter(|(_, counter)| *counter < fence) {
+            self.set(self.key(many.counters + target), Some(format!("{fence:.0}").as_bytes()))?;
+        }
+        Ok(fence)
+    }
+
+    /// All read targets, where all targets are ours.
+    fn ours(&mut self, many: &Many<'b>) -> Result<Option<Vec<Looked>>, Failure> {
+        let keys = self.keys_between(1, many.written)?;
+        for (key, value) in keys.iter().zip(self.mget(keys)) {
+            if value.as_deref() != Some(many.token) {
+                if value.is_none() {
+                    self.get(Some(key))?;
+                }
+                return Ok(None);
+            }
+        }
+        let mut targets = Vec::new();
+        for target in 1..=many.read {
+            let found = self.look(many, target)?;
+            if found.end.is_none() && found.held.as_deref() != Some(many.token) {
+                return Ok(None);
+            }
+            targets.push(found);
+        }
+        Ok(Some(targets))
+    }
+
+    /// What there is of all targets, where none is another's.
+    fn nobody_elses(&mut self, many: &Many<'b>) -> Result<Option<Found>, Failure> {
+        let keys = self.keys_between(1, many.written)?;
+        let values = self.mget(keys);
+        if values.iter().flatten().any(|value| value != many.token) {
+            return Ok(None);
+        }
+        if self.exists(keys) != values.iter().flatten().count() {
+            return Ok(None);
+        }
+        let mut targets = Vec::new();
+        for target in 1..=many.read {
+            let found = self.look(many, target)?;
+            let sentinel = self.sentinel(target)?;
+            if found.held.as_ref().is_some_and(|held| *held != many.token && *held != sentinel) {
+                return Ok(None);
+            }
+            targets.push(found);
+        }
+        Ok(Some((values, targets)))
+    }
+
+    fn share_all(&mut self, many: &Many<'b>, targets: &[Looked]) -> Result<(), Failure> {
+        (1..).zip(targets).try_for_each(|(target, found)| self.share(many, target, found))
+    }
+
+    /// Takes our part of a read target away: whether there was one.
+    fn leave(&mut self, many: &Many<'b>, target: usize) -> Result<bool, Failure> {
+        let place = many.place(target);
+        let (key, set) = (self.named(place)?, self.named(place + 1)?);
+        let held = self.get(Some(key))?;
+        if held.as_deref() == Some(many.token) {
+            return self.delete_all(&[key]).map(|()| true);
+        }
+        if held.as_deref() != Some(self.sentinel(target)?) || !self.zrem(set, many.token)? {
+            return Ok(false);
+        }
+        let left = self.longest(set)?.unwrap_or_default() as f64 - many.now;
+        if left <= 0.0 {
+            self.delete_all(&[key, set])?;
+        } else {
+            let left = written(left + 1.0);
+            self.pexpire(key, left.as_bytes())?;
+            self.pexpire(set, left.as_bytes())?;
+        }
+        Ok(true)
+    }
+
+    /// `tell(place)`: whether somebody holds it.
+    fn tell_place(&mut self, place: usize) -> Result<bool, Failure> {
+        let key = self.named(place)?;
+        let Some(held) = self.get(Some(key))? else { return Ok(false) };
+        let left = self.pttl_of(key);
+        self.tell(&held, left);
+        Ok(true)
+    }
+}
+
+/// What the written targets hold, and the read ones.
+type Found = (Vec<Option<Vec<u8>>>, Vec<Looked>);

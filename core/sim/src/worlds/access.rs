@@ -1,0 +1,208 @@
+//! What a step of a client locks, and what a guard holds, in the simulation's own words.
+
+use std::fmt;
+
+use quorlock_core::{Group, Mode, Resource, Target, Targets};
+
+/// The number of resources that one step may name.
+pub const RESOURCES: usize = 4;
+
+/// How a step locks one resource.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Access {
+    /// Not at all.
+    None,
+    /// Exclusively.
+    Write,
+    /// Together with other readers.
+    Read,
+    /// Together with others of the group with this number, which excludes readers and all other
+    /// groups.
+    Share(u8),
+}
+
+impl Access {
+    /// The target with this name; `None` if the resource is not locked.
+    fn target(self, name: &str) -> Option<Target> {
+        match self {
+            Self::None => None,
+            Self::Write => Some(Target::write(name)),
+            Self::Read => Some(Target::read(name)),
+            Self::Share(group) => {
+                Group::new(format!("group{group}")).ok().map(|group| Target::share(name, group))
+            }
+        }
+    }
+}
+
+/// The name of the resource with this number.
+pub(super) fn resource(number: u8) -> String {
+    format!("resource{number}")
+}
+
+/// The exclusive lock of the resource with this number.
+pub(super) fn one(number: u8) -> [Access; RESOURCES] {
+    let mut accesses = [Access::None; RESOURCES];
+    if let Some(access) = accesses.get_mut(usize::from(number)) {
+        *access = Access::Write;
+    }
+    accesses
+}
+
+/// The targets of a step.
+pub(super) fn targets(accesses: [Access; RESOURCES]) -> Vec<Target> {
+    (0..).zip(accesses).filter_map(|(number, access)| access.target(&resource(number))).collect()
+}
+
+/// Whether a guard names the resources of a step, all of them and no others.
+pub(super) fn are_targets(accesses: [Access; RESOURCES], resources: &[&Resource]) -> bool {
+    let wanted = (0u8..).zip(accesses).filter(|(_, access)| *access != Access::None);
+    wanted
+        .map(|(number, _)| resource(number).into_bytes())
+        .eq(resources.iter().map(|held| held.name().to_vec()))
+}
+
+/// Whether two guards must not be valid at once: they have a resource in common, and do not share
+/// it as one group. The observer's own rule, and not that of the code under test.
+pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
+    one.iter().any(|(resource, mode)| {
+        other.iter().any(|(theirs, their_mode)| {
+            let together = match (mode, their_mode) {
+                (Mode::Shared(group), Mode::Shared(their_group)) => group.name() == their_group.name(),
+                _ => false,
+            };
+            resource.key() == theirs.key() && !together
+        })
+    })
+}
+
+/// The number of guards of each kind that were handed out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub struct Kinds {
+    /// Of one resource, exclusively.
+    pub exclusive: u64,
+    /// Of several resources, all of them exclusively.
+    pub several: u64,
+    /// Of one resource or several, all of them read.
+    pub readers: u64,
+    /// Of one resource or several, all of them shared, not all of them read.
+    pub groups: u64,
+    /// Of several resources, of which some are exclusive and some are shared.
+    pub mixed: u64,
+}
+
+impl Kinds {
+    /// One more guard of these targets.
+    pub(super) fn count(&mut self, targets: &Targets) {
+        let (mut alone, mut read, mut shared) = (0, 0, 0);
+        for (_, mode) in targets.iter() {
+            match mode {
+                Mode::Shared(group) if group.name().is_empty() => read += 1,
+                Mode::Shared(_) => shared += 1,
+                _ => alone += 1,
+            }
+        }
+        let place = match (alone, read, shared) {
+            (1, 0, 0) => &mut self.exclusive,
+            (_, 0, 0) => &mut self.several,
+            (0, _, 0) => &mut self.readers,
+            (0, ..) => &mut self.groups,
+            _ => &mut self.mixed,
+        };
+        *place += 1;
+    }
+
+    /// The number of the kind of which there were fewest.
+    pub fn least(&self) -> u64 {
+        let Self { exclusive, several, readers, groups, mixed } = *self;
+        exclusive.min(several).min(readers).min(groups).min(mixed)
+    }
+}
+
+impl std::ops::AddAssign for Kinds {
+    fn add_assign(&mut self, other: Self) {
+        self.exclusive += other.exclusive;
+        self.several += other.several;
+        self.readers += other.readers;
+        self.groups += other.groups;
+        self.mixed += other.mixed;
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { exclusive, several, readers, groups, mixed } = self;
+        write!(
+            f,
+            "{exclusive} exclusive, {several} of several resources, {readers} of readers, {groups} of groups, \
+             {mixed} mixed"
+        )
+    }
+}
+
+/// Targets as timelines show them: exclusive ones by their names alone.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Shown(pub(super) Targets);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (resource, mode)) in self.0.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            match mode {
+                Mode::Shared(group) => write!(f, "{comma}{resource} shared by {group:?}")?,
+                _ => write!(f, "{comma}{resource}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock_core::Config;
+
+    use super::*;
+
+    fn of(accesses: [Access; RESOURCES]) -> Targets {
+        Config::builder(["redis://m"]).build().unwrap().targets(targets(accesses)).unwrap()
+    }
+
+    #[test]
+    fn guards_conflict_where_they_meet_and_do_not_share_as_one_group() {
+        use Access::{None, Read, Share, Write};
+        let [writes, reads] = [[Write, None, None, None], [Read, None, None, None]].map(of);
+        let [first, second] = [0, 1].map(|group| of([Share(group), None, None, None]));
+        let mixed = of([Read, Write, None, None]);
+        for (one, other) in [(&writes, &writes), (&writes, &reads), (&reads, &first), (&first, &second)] {
+            assert!(conflict(one, other) && conflict(other, one), "{one:?} {other:?}");
+        }
+        for (one, other) in [(&reads, &reads), (&first, &first), (&reads, &mixed)] {
+            assert!(!conflict(one, other) && !conflict(other, one), "{one:?} {other:?}");
+        }
+        assert!(conflict(&mixed, &mixed) && conflict(&writes, &mixed));
+        assert!(!conflict(&of([None, Write, None, None]), &writes));
+    }
+
+    #[test]
+    fn each_guard_counts_for_one_kind() {
+        use Access::{None, Read, Share, Write};
+        let mut kinds = Kinds::default();
+        for accesses in [
+            [Write, None, None, None],
+            [Write, Write, None, None],
+            [Read, Read, None, None],
+            [Read, Share(0), None, None],
+            [Write, Read, None, None],
+        ] {
+            assert_eq!(kinds.least(), 0);
+            let targets = of(accesses);
+            let resources: Vec<_> = targets.resources().collect();
+            assert!(are_targets(accesses, &resources));
+            assert!(!are_targets([Write, None, None, Read], &resources));
+            kinds.count(&targets);
+        }
+        assert_eq!(kinds.least(), 1);
+    }
+}

@@ -1,0 +1,44 @@
+//! Locks that were released and still keep others out, as the observer keeps account of them.
+
+use quorlock_core::{Instant, Resource};
+
+use super::observer::Observer;
+use super::state::State;
+use super::violation::Violation;
+
+/// A lock whose keys a quorum has been told to keep.
+#[derive(Debug)]
+pub(super) struct Kept {
+    client: usize,
+    resource: Resource,
+    /// On the client's clock.
+    until: u64,
+}
+
+impl Observer {
+    /// A quorum of masters has said that it keeps a lock for this client.
+    pub(super) fn keeps(&mut self, client: usize, resource: Resource, until: Instant) {
+        self.kept.push(Kept { client, resource, until: until.as_nanos() });
+        self.is_stale = true;
+    }
+}
+
+impl State {
+    /// Nobody may hold what is kept, before its time is over by the clock of the client that let go
+    /// of it.
+    pub(super) fn look_at_kept(&mut self) {
+        let (now, clients) = (self.now, &self.clients);
+        let Observer { kept, held, .. } = &mut self.observer;
+        kept.retain(|kept| clients.get(kept.client).is_some_and(|node| now < node.clock.when(kept.until)));
+        let early = kept.iter().find_map(|kept| {
+            let is_early = |held: &&super::observer::Held| {
+                held.targets.resources().any(|resource| *resource == kept.resource) && now < held.ends
+            };
+            let held = held.iter().find(is_early)?;
+            Some(Violation::GrantedWhileKept { client: held.client, by: kept.client })
+        });
+        if let Some(violation) = early {
+            self.observer.report(violation);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Keys that masters still keep although no client holds their locks.
+
+use std::time::Duration;
+
+use quorlock_core::Resource;
+
+use super::reading::{entries, is_sentinel};
+use super::state::State;
+use super::violation::Violation;
+
+/// A shared key lives 1 ms longer than its last entry, and ends are whole milliseconds. A larger
+/// value would overlook keys that are left for a short time.
+const ROUNDING: Duration = Duration::from_millis(3);
+
+impl State {
+    /// Looks for keys that no client holds. All masters must have answered for some time.
+    pub(super) fn look_for_left_keys(&mut self) {
+        let mut found = None;
+        for (master, node) in self.masters.iter().enumerate() {
+            let server_now = Duration::from_nanos(node.clock.read(self.now));
+            let mut shared = Vec::new();
+            for held in node.model.keys(server_now) {
+                for (resource, token, _) in entries(held, server_now) {
+                    if self.is_left(master, token) {
+                        found = Some(Violation::KeyLeft { master, resource: resource.clone() });
+                    }
+                    if held.scores.is_some() {
+                        shared.push(resource);
+                    }
+                }
+            }
+            // A master that lost the set of sharers keeps the key for as long as they may hold it.
+            let sentinels = node.model.keys(server_now).filter(|held| {
+                let lasts = held.expires_at.is_none_or(|end| end > server_now + ROUNDING);
+                lasts && held.value.is_some_and(is_sentinel) && !self.observer.outages.has_lost(master)
+            });
+            let mut without = sentinels.filter_map(|held| Resource::new(held.key).ok());
+            if let Some(resource) = without.find(|resource| !shared.contains(resource)) {
+                found = Some(Violation::KeyLeft { master, resource });
+            }
+        }
+        if let Some(violation) = found {
+            self.observer.report(violation);
+        }
+    }
+
+    /// Whether a master should not keep this token any more.
+    fn is_left(&self, master: usize, token: &[u8]) -> bool {
+        let Some(known) = self.observer.known.get(token) else { return false };
+        let is_excused = self.observer.dead.contains(&known.client)
+            || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
+                // Its release was sent behind it and lost with the connection, or found no room in
+                // the socket.
+                self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
+            })
+            || self.observer.handed.contains(token)
+            || self.observer.held.iter().any(|held| held.token == token);
+        !is_excused
+    }
+}

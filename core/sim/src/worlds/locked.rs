@@ -1,0 +1,94 @@
+//! What a client's program holds, and what it hands over.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quorlock_core::Resumption;
+use quorlock_core::front::{Guard, HandOverError, ReadGuard, Release};
+
+use super::access::{Access, RESOURCES};
+
+/// A lock, and how each resource was asked for.
+pub(super) struct Locked {
+    pub(super) accesses: [Access; RESOURCES],
+    guard: Held,
+}
+
+enum Held {
+    Guard(Guard),
+    Reader(ReadGuard),
+}
+
+impl Locked {
+    pub(super) fn new(accesses: [Access; RESOURCES], guard: Guard) -> Self {
+        Self { accesses, guard: Held::Guard(guard) }
+    }
+
+    /// What was locked exclusively is read from now on, if nothing else may act for the lock.
+    pub(super) fn downgrade(self) -> Self {
+        let Held::Guard(guard) = self.guard else { return self };
+        let reads = |access| if access == Access::Write { Access::Read } else { access };
+        match guard.downgrade() {
+            Ok(reader) => Self { accesses: self.accesses.map(reads), guard: Held::Reader(reader) },
+            Err(guard) => Self { guard: Held::Guard(guard), ..self },
+        }
+    }
+
+    pub(super) fn release(self) -> Release {
+        match self.guard {
+            Held::Guard(guard) => guard.release(),
+            Held::Reader(reader) => reader.release(),
+        }
+    }
+
+    /// A lock of one resource is kept; several are released, since they cannot be kept.
+    pub(super) fn release_after(self, at_least: Duration) -> Release {
+        match self.guard {
+            Held::Guard(guard) if guard.resources().len() == 1 => guard.release_after(at_least),
+            Held::Guard(guard) => guard.release(),
+            Held::Reader(reader) => reader.release(),
+        }
+    }
+
+    pub(super) fn hand_over(self) -> Result<Handed, HandOverError> {
+        let proof = match self.guard {
+            Held::Guard(guard) => guard.hand_over(),
+            Held::Reader(reader) => reader.hand_over(),
+        }?;
+        Ok(Handed { accesses: self.accesses, proof })
+    }
+}
+
+impl Deref for Locked {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        match &self.guard {
+            Held::Guard(guard) => guard,
+            Held::Reader(reader) => reader,
+        }
+    }
+}
+
+/// A lock that was handed over.
+pub(super) struct Handed {
+    pub(super) accesses: [Access; RESOURCES],
+    pub(super) proof: Resumption,
+}
+
+impl Handed {
+    /// The number of its one resource, if that is all and is locked exclusively.
+    pub(super) fn as_one(&self) -> Option<u8> {
+        let mut locked = (0..).zip(self.accesses).filter(|(_, access)| *access != Access::None);
+        match (locked.next(), locked.next()) {
+            (Some((number, Access::Write)), None) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// Locks that were handed over, the first one first.
+pub(super) type Letterbox = Rc<RefCell<VecDeque<Handed>>>;

@@ -1,0 +1,130 @@
+//! Locks of several resources and of shared ones, beside plain locks of the same names.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quorlock_sim::{Access, ClientPlan, Fault, Keep, Kinds, Plan, RESOURCES, Step, Violation, strategies};
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Small enough for a build without optimisation; `simulate --mixed` runs as many as one likes.
+const OF_EACH_KIND: u64 = 150;
+
+#[test]
+fn no_promise_is_broken_where_locks_of_every_kind_meet() {
+    let (mut kinds, mut seed) = (Kinds::default(), 0);
+    while kinds.least() < OF_EACH_KIND {
+        let plan = Plan::random_mixed(seed);
+        match plan.run() {
+            Ok(report) => kinds += report.kinds,
+            Err(failure) => {
+                let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
+                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-world-{seed}.svg"));
+                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
+                panic!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}");
+            }
+        }
+        seed += 1;
+    }
+    println!("{kinds} in {seed} worlds");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_promise_is_broken_in_mixed_worlds_that_shrink(plan in strategies::mixed_plans()) {
+        plan.run().map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_mixed_run_with_and_without_a_timeline() {
+    for seed in 0..8 {
+        let plan = Plan::random_mixed(seed);
+        let (first, second) = (plan.trace(), plan.trace());
+        assert!(first == second, "seed {seed}");
+        assert_eq!(plan.run().unwrap(), first.0.unwrap(), "seed {seed}");
+    }
+}
+
+const WRITES: [Access; RESOURCES] = [Access::Write, Access::None, Access::None, Access::None];
+const READS: [Access; RESOURCES] = [Access::Read, Access::None, Access::None, Access::None];
+const GROUP: [Access; RESOURCES] = [Access::Share(1), Access::None, Access::None, Access::None];
+const BATCH: [Access; RESOURCES] = [Access::Write, Access::Write, Access::None, Access::None];
+const MIXED: [Access; RESOURCES] = [Access::Read, Access::Write, Access::None, Access::None];
+
+/// A client that locks in this way for long.
+fn holder(accesses: [Access; RESOURCES], fenced: bool) -> ClientPlan {
+    let lock = Step::LockAll {
+        accesses,
+        once: false,
+        ttl: ms(2_000),
+        timeout: ms(2_000),
+        renewed: false,
+        fenced,
+        healing: false,
+        dropped_after: None,
+    };
+    ClientPlan::new(vec![lock, Step::Hold(ms(1_900)), Step::Release])
+}
+
+/// Two masters, one after the other, forget what they knew.
+fn forgetful(seed: u64, one: [Access; RESOURCES], other: [Access; RESOURCES]) -> Plan {
+    let mut plan = Plan::new(seed, 3, vec![holder(one, false), holder(other, false)]);
+    let empty = |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing };
+    plan.faults = vec![(ms(300).into(), empty(0)), (ms(600).into(), empty(1))];
+    plan
+}
+
+#[test]
+fn the_observer_sees_two_holders_of_every_kind_that_conflict() {
+    let pairs = [(BATCH, BATCH), (BATCH, WRITES), (WRITES, READS), (READS, GROUP), (MIXED, BATCH)];
+    for (one, other) in pairs {
+        let found = (0..10).find_map(|seed| forgetful(seed, one, other).run().err());
+        let found = found.map(|failure| failure.violation);
+        assert!(matches!(found, Some(Violation::TwoHolders { .. })), "{one:?} {other:?}: {found:?}");
+        let mut guarded = forgetful(0, one, other);
+        (guarded.restart_guard, guarded.bootstrapped) = (Some(ms(2_100)), true);
+        guarded.run().unwrap_or_else(|failure| panic!("{one:?} {other:?}: {failure}"));
+    }
+}
+
+#[test]
+fn readers_of_one_resource_hold_it_at_the_same_time() {
+    let plan = Plan::new(1, 3, vec![holder(READS, true), holder(READS, true), holder(READS, false)]);
+    let (outcome, timeline) = plan.trace();
+    assert_eq!(outcome.unwrap().kinds.readers, 3 + 1);
+    let lines = timeline.to_string();
+    let of = |what: &str| {
+        let lines = lines.lines().enumerate().filter(move |(_, line)| line.contains(what));
+        lines.map(|(place, _)| place).collect::<Vec<_>>()
+    };
+    let (granted, gone) =
+        (of(" holds resource0 shared by readers"), of(" has resource0 shared by readers no"));
+    assert!(granted[2] < gone[0], "{lines}");
+}
+
+#[test]
+fn counters_that_are_lost_give_a_writer_the_number_of_an_earlier_reader() {
+    let turn = |accesses| {
+        let mut steps = holder(accesses, true).steps;
+        steps[1] = Step::Hold(ms(20));
+        steps
+    };
+    let found = (0..10).find_map(|seed| {
+        let steps = [turn(WRITES), turn(WRITES), turn(READS), turn(READS), turn(WRITES)].concat();
+        let mut plan = Plan::new(seed, 3, vec![ClientPlan::new(steps)]);
+        // The reader's number is known to the third one only, which is away when the writer comes.
+        plan.faults = [0, 1].map(|master| (ms(90).into(), Fault::Flush { master })).to_vec();
+        plan.faults.push((ms(90).into(), Fault::Hang { master: 2, span: ms(2_000) }));
+        plan.run().err()
+    });
+    let found = found.map(|failure| failure.violation);
+    let is_known = matches!(found, Some(Violation::NumberTwice { .. } | Violation::NumberTooSmall { .. }));
+    assert!(is_known, "{found:?}");
+}

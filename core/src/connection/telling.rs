@@ -1,0 +1,181 @@
+//! What a master tells of a lock's key and of itself: the one reply that is more than a vote.
+
+use std::time::Duration;
+
+use super::{Answers, Connection};
+use crate::protocol::{Answer, Cause, Fate, Marker, Request, Said, SaidKey, ServerFacts};
+use crate::wire::{Reply, ServerError};
+
+impl Connection {
+    /// The reply to an inspection. Anything that the script never answers ends the connection.
+    pub(super) fn told(
+        &mut self,
+        request: &Request,
+        reply: &Reply<'_>,
+        answers: &mut Answers,
+    ) -> Result<(), Cause> {
+        let failed = |cause, fate| Answer::Failed { cause, fate, stale: false };
+        match reply {
+            Reply::Error(text) => {
+                let cause = Cause::Server(ServerError::classify(text));
+                answers.answer(self.id, request, failed(cause, Fate::NotSent));
+            }
+            Reply::Array(fields) => match read(fields) {
+                Some(said) => answers.report(self.id, request, said),
+                None => {
+                    let cause = Cause::UnexpectedReply;
+                    answers.answer(self.id, request, failed(cause, Fate::NotSent));
+                    return Err(cause);
+                }
+            },
+            _ => {
+                let cause = Cause::UnexpectedReply;
+                answers.answer(self.id, request, failed(cause, Fate::NotSent));
+                return Err(cause);
+            }
+        }
+        self.proven = true;
+        self.backoff.reset();
+        Ok(())
+    }
+}
+
+fn read(fields: &[Reply<'_>]) -> Option<Said> {
+    let [
+        Reply::Bulk(kind),
+        Reply::Bulk(digest),
+        Reply::Integer(left),
+        Reply::Integer(ours),
+        Reply::Bulk(seconds),
+        Reply::Bulk(micros),
+        Reply::Bulk(marker),
+        Reply::Bulk(server),
+        Reply::Bulk(replication),
+    ] = fields
+    else {
+        return None;
+    };
+    let key = match *kind {
+        b"free" => SaidKey::Free,
+        b"other" => SaidKey::OtherType,
+        b"held" => {
+            let digits = std::str::from_utf8(digest.get(..16)?).ok()?;
+            SaidKey::Held {
+                fingerprint: u64::from_str_radix(digits, 16).ok()?,
+                // -1 never expires (Redis command page of PTTL). The script reads the key and its
+                // end at one instant.
+                remaining: u64::try_from(*left).ok().map(Duration::from_millis),
+                is_ours: *ours == 1,
+            }
+        }
+        _ => return None,
+    };
+    let clock = read_clock(seconds, micros);
+    let server_facts = read_server(server, replication, clock);
+    Some(Said {
+        key,
+        server: server_facts,
+        marker: read_marker(marker, field(replication, "master_replid"), clock),
+    })
+}
+
+fn read_clock(seconds: &[u8], micros: &[u8]) -> Option<Duration> {
+    let number = |digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
+    Duration::from_secs(number(seconds)?).checked_add(Duration::from_micros(number(micros)?))
+}
+
+fn read_server(server: &[u8], replication: &[u8], clock: Option<Duration>) -> ServerFacts {
+    let text = |name: &str| field(server, name).map(str::to_owned);
+    let kind = (!server.is_empty()).then(|| text("server_name").unwrap_or_else(|| "redis".to_owned()));
+    // Valkey tells the version of Redis that it is compatible with first.
+    let own_version = kind.as_deref().and_then(|kind| text(&format!("{kind}_version")));
+    ServerFacts {
+        version: own_version.or_else(|| text("redis_version")),
+        kind,
+        role: field(replication, "role").map(str::to_owned),
+        replicas: field(replication, "connected_slaves").and_then(|replicas| replicas.parse().ok()),
+        uptime: field(server, "uptime_in_seconds")
+            .and_then(|uptime| uptime.parse().ok())
+            .map(Duration::from_secs),
+        clock,
+    }
+}
+
+fn read_marker(marker: &[u8], replication_id: Option<&str>, clock: Option<Duration>) -> Marker {
+    if marker.is_empty() {
+        return Marker::Absent;
+    }
+    let read = || {
+        let (clock, replication_id) = (clock?, replication_id?);
+        let mut parts = std::str::from_utf8(marker).ok()?.split(' ');
+        let id = parts.next()?;
+        let mut millis = || parts.next().and_then(|part| part.parse().ok()).map(Duration::from_millis);
+        let (born, opens, longest) = (millis()?, millis()?, millis()?);
+        let is_own = id == replication_id && born <= clock;
+        Some(Marker::Present { is_own, left: opens.saturating_sub(clock), longest })
+    };
+    read().unwrap_or(Marker::Unknown)
+}
+
+/// The value of `name:value` in an answer to INFO.
+fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
+    let mut lines = info.split(|byte| *byte == b'\n');
+    let value = lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":"))?;
+    std::str::from_utf8(value).ok().map(str::trim_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Fleet;
+    use crate::wire::INSPECT;
+
+    #[test]
+    fn the_script_reads_the_marker_of_the_restart_guard() {
+        assert!(INSPECT.text.contains(&format!("redis.pcall('GET', '{}')", Fleet::MARKER)));
+    }
+
+    #[test]
+    fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {
+        let seconds = Duration::from_secs;
+        let read = |marker: &str, clock| match read_marker(marker.as_bytes(), Some("ab12"), clock) {
+            Marker::Present { is_own, left, longest } => Some((is_own, left, longest)),
+            Marker::Absent | Marker::Unknown => None,
+        };
+        let marker = "ab12 5000 65000 60000 3";
+        assert_eq!(read(marker, Some(seconds(25))), Some((true, seconds(40), seconds(60))));
+        assert_eq!(read(marker, Some(seconds(70))), Some((true, Duration::ZERO, seconds(60))));
+        // From a former life, or from a time that has not come yet.
+        assert_eq!(read("cd34 5000 5000 60000 3", Some(seconds(70))).map(|read| read.0), Some(false));
+        assert_eq!(read(marker, Some(seconds(4))).map(|read| read.0), Some(false));
+        assert_eq!(read(marker, None), None);
+        for strange in ["ab12", "ab12 x y z 3", "denied"] {
+            assert_eq!(read_marker(strange.as_bytes(), Some("ab12"), Some(seconds(1))), Marker::Unknown);
+        }
+        assert_eq!(read_marker(b"", Some("ab12"), Some(seconds(1))), Marker::Absent);
+    }
+
+    #[test]
+    fn what_a_user_may_not_ask_is_not_told_and_the_key_is() {
+        let bulk = |text: &'static str| Reply::Bulk(text.as_bytes());
+        let key = [bulk("held"), bulk("0123456789abcdef0123456789abcdef01234567"), Reply::Integer(-1)];
+        let rest = [Reply::Integer(1), bulk(""), bulk(""), bulk("denied"), bulk(""), bulk("")];
+        let said = read(&[key.as_slice(), &rest].concat()).unwrap();
+        let fingerprint = 0x0123_4567_89ab_cdef;
+        assert_eq!(said.key, SaidKey::Held { fingerprint, remaining: None, is_ours: true });
+        assert_eq!((said.server, said.marker), (ServerFacts::default(), Marker::Unknown));
+        assert_eq!(read(&rest), None);
+    }
+
+    #[test]
+    fn a_server_says_what_it_is() {
+        let info = b"# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.1\r\nuptime_in_seconds:61\r\n";
+        let replication = b"role:master\r\nconnected_slaves:2\r\n";
+        let facts = read_server(info, replication, read_clock(b"3", b"500000"));
+        assert_eq!((facts.kind.as_deref(), facts.version.as_deref()), (Some("valkey"), Some("9.0.1")));
+        assert_eq!((facts.role.as_deref(), facts.replicas), (Some("master"), Some(2)));
+        let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+        assert_eq!((facts.uptime, facts.clock), (seconds(61.0), seconds(3.5)));
+        assert_eq!(read_clock(b"", b""), None);
+    }
+}

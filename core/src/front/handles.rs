@@ -1,0 +1,249 @@
+//! The handles of one lock: how many guards of it live, and what is known of copies of its token.
+//!
+//! The process that holds a lock is the only writer of this count. No master keeps one: counts that
+//! several masters increment differ as soon as one of them misses an increment.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use super::guard::{Guard, Watch};
+use super::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::protocol::{LossCause, Resumption};
+
+/// Counts the guards of one lock. The last one to leave ends the lock.
+pub(super) struct Handles {
+    /// Zero once the last handle has left, and from then on. With [`CLOSED`] no owner finds the lock any more.
+    count: AtomicUsize,
+    resumption_was_read: AtomicBool,
+    was_resumed: AtomicBool,
+    renewal_was_stopped: AtomicBool,
+}
+
+/// A bit of the count: far above all handles that memory has room for.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+impl Handles {
+    /// The handle of the caller that acquires the lock.
+    pub(super) fn one() -> Self {
+        Self {
+            count: AtomicUsize::new(1),
+            resumption_was_read: AtomicBool::new(false),
+            was_resumed: AtomicBool::new(false),
+            renewal_was_stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds a handle. Returns `false` if the last one has left: then the lock is over, whatever its
+    /// release finds.
+    pub(super) fn join(&self) -> bool {
+        let add = |count| if count == 0 || count & CLOSED != 0 { None } else { Some(count + 1) };
+        self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
+    }
+
+    /// Removes a handle and returns how many others there are. Zero tells the last one to release.
+    pub(super) fn leave(&self) -> usize {
+        (self.count.fetch_sub(1, Ordering::AcqRel) - 1) & !CLOSED
+    }
+
+    /// Adds a handle beside one that lives.
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The lock is another one from now on than its owner has asked for, which finds it no more. Fails where there are other handles.
+    pub(super) fn close(&self) -> bool {
+        self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Removes the only handle, so that none can join it. Fails with the number of others.
+    pub(super) fn leave_alone(&self) -> Result<(), usize> {
+        let take = |count: usize| (count & !CLOSED == 1).then_some(0);
+        let left = self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        left.map(drop).map_err(|count| (count & !CLOSED).saturating_sub(1))
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// Whether its owner finds the lock.
+    pub(super) fn is_any(&self) -> bool {
+        let count = self.count.load(Ordering::Acquire);
+        count > 0 && count & CLOSED == 0
+    }
+
+    /// The lock goes on with a token that another guard had before.
+    pub(super) fn note_resumed(&self) {
+        self.was_resumed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_resumption_read(&self) {
+        self.resumption_was_read.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_renewal_stopped(&self) {
+        self.renewal_was_stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_renewal_stopped(&self) -> bool {
+        self.renewal_was_stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// What may act for a lock beside one of its handles: see [`Guard::ties`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Ties {
+    /// Other handles of the lock: from [`Guard::share`] or an [`Owner`](super::Owner).
+    pub other_handles: usize,
+    /// [`Guard::resumption`] was called on a handle of the lock, so another process may go on with
+    /// it.
+    pub resumption_read: bool,
+    /// The lock was resumed ([`Locker::resume`](super::Locker::resume)), so the process that handed
+    /// it over may still know its token.
+    pub resumed: bool,
+}
+
+impl Ties {
+    /// Returns whether nothing but this handle may act for the lock.
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl Guard {
+    /// Returns another handle of this lock: same token, fencing number and validity. Nothing is
+    /// sent.
+    ///
+    /// The last handle to be released or dropped releases the lock. Until then
+    /// [`Guard::release`] of a handle ends with [`Released::Kept`](super::Released::Kept). What one
+    /// handle does to the lock holds for all: [`Guard::extend`], [`Guard::stop_renewal`], and the
+    /// loss of the lock.
+    ///
+    /// Handles do not exclude each other. Code under one handle runs beside code under another.
+    /// [`Owner`](super::Owner) gives further handles by name.
+    ///
+    /// ```
+    /// # use quorlock_core::front::{Guard, Released};
+    /// # async fn work(guard: Guard) -> Result<(), quorlock_core::front::ReleaseError> {
+    /// let other = guard.share();
+    /// assert_eq!(guard.release().await?, Released::Kept { others: 1 });
+    /// assert_eq!(other.release().await?, Released::Freed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn share(&self) -> Self {
+        self.watch.slot.handles.add();
+        self.twin()
+    }
+
+    /// Returns what may act for the lock beside this handle.
+    ///
+    /// [`Guard::hand_over`] needs a handle without others. A number of handles is of this moment
+    /// where an [`Owner`](super::Owner) of the lock is used by other threads.
+    pub fn ties(&self) -> Ties {
+        let handles = &self.watch.slot.handles;
+        Ties {
+            other_handles: handles.count().saturating_sub(1),
+            resumption_read: handles.resumption_was_read.load(Ordering::Relaxed),
+            resumed: handles.was_resumed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Hands the lock over to another process or another locker. Renewal ends and the keys stay.
+    ///
+    /// The receiver of what this returns can go on with the lock
+    /// ([`Locker::resume`](super::Locker::resume)) or release it
+    /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. Nothing is sent, so
+    /// this does not wait.
+    ///
+    /// # Errors
+    /// - [`HandOverError::Shared`] if the lock has other handles, which would go on calling it
+    ///   valid beside the receiver. It gives the guard back, and the lock is as it was.
+    /// - [`HandOverError::Lost`] if the lock is not held any more.
+    pub fn hand_over(mut self) -> Result<Resumption, HandOverError> {
+        if self.watch.is_forked() {
+            return Err(HandOverError::Lost(LossCause::Forked));
+        }
+        if let Err(others) = self.watch.slot.handles.leave_alone() {
+            return Err(HandOverError::Shared { guard: Box::new(self), others });
+        }
+        self.has_left = true;
+        let Some(proof) = self.watch.handle.0.command(|engine, now| engine.hand_over(self.id, now)) else {
+            let cause = self.watch.slot.loss().unwrap_or(LossCause::Expired);
+            self.abandon();
+            return Err(HandOverError::Lost(cause));
+        };
+        self.watch.end(LossCause::HandedOver);
+        Ok(proof)
+    }
+
+    /// Releases as this handle leaves, if it is the last one.
+    pub(super) fn leave(&mut self) -> usize {
+        self.has_left = true;
+        self.watch.slot.handles.leave()
+    }
+
+    /// A guard of the same lock. It must have been counted.
+    fn twin(&self) -> Self {
+        let Watch { handle, slot } = &self.watch;
+        Self::new(handle.clone(), self.id, Arc::clone(slot), self.targets.clone(), self.proof)
+    }
+}
+
+/// Why a lock was not handed over.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HandOverError {
+    /// The lock is not held any more.
+    Lost(LossCause),
+    /// The lock has other handles. Nothing has changed.
+    Shared {
+        /// The guard that was to be handed over.
+        guard: Box<Guard>,
+        /// The number of other handles.
+        others: usize,
+    },
+}
+
+impl HandOverError {
+    /// Returns the guard, if the lock is held as before.
+    pub fn into_guard(self) -> Option<Guard> {
+        match self {
+            Self::Lost(_) => None,
+            Self::Shared { guard, .. } => Some(*guard),
+        }
+    }
+
+    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
+    /// version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Lost(_) => "lost",
+            Self::Shared { .. } => "shared",
+        }
+    }
+}
+
+impl fmt::Display for HandOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(cause) => cause.fmt(f),
+            Self::Shared { guard, others } => write!(
+                f,
+                "{} not handed over: other handles of the lock are alive: {others}; release them first",
+                guard.resource()
+            ),
+        }
+    }
+}
+
+impl Error for HandOverError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Lost(cause) => Some(cause),
+            Self::Shared { .. } => None,
+        }
+    }
+}

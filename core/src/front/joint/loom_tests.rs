@@ -1,0 +1,241 @@
+//! The requests of one owner share one grant, whose last handle releases once, in every
+//! interleaving with callers that go.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::task::Context;
+
+use loom::sync::Mutex;
+use loom::thread;
+
+use super::{Held, Joined, Joint, Left, Seeker, Terms, Waiting};
+use crate::front::loom_tests::{Sleeper, explore};
+use crate::front::observe::Subject;
+use crate::front::slot::Slot;
+use crate::front::sync::lock;
+use crate::front::wake::Woken;
+use crate::protocol::{Acquire, Event, LockId, Resource, Resumption, Token, Ttl};
+use crate::time::Instant;
+
+/// Grants one lock at a time, in the order in which they were requested, as the machine does.
+#[derive(Default)]
+struct Machine {
+    next: u32,
+    /// Those that are sought, with their slots.
+    sought: Vec<(LockId, Arc<Slot>)>,
+    is_granted: bool,
+    held: Option<LockId>,
+    taken: usize,
+    released: usize,
+}
+
+struct World {
+    machine: Mutex<Machine>,
+    joint: Arc<Joint>,
+    resource: Resource,
+    wanted: Acquire,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        let resource = Resource::new("job").unwrap();
+        let ttl = Ttl::new(std::time::Duration::from_secs(1)).unwrap();
+        let wanted = Acquire { healing: true, ..Acquire::new(resource.clone(), ttl) };
+        Arc::new(Self { machine: Mutex::default(), joint: Arc::new(Joint::new()), resource, wanted })
+    }
+
+    /// Enters as a caller does with its first poll.
+    fn enter(self: &Arc<Self>, wanted: &Acquire) -> Result<Waiting, Held> {
+        let mut begun = None;
+        let entered = self.joint.enter(&self.resource, || {
+            let slot = Arc::new(Slot::new(Subject::none()));
+            let mut machine = lock(&self.machine);
+            let id = LockId { index: machine.next, generation: 0 };
+            machine.next += 1;
+            machine.sought.push((id, Arc::clone(&slot)));
+            begun = Some((id, Arc::clone(&slot)));
+            Ok(Seeker::new(id, &slot, Instant::ORIGIN, Terms::of(wanted)))
+        });
+        self.flush();
+        match entered.unwrap() {
+            Some(held) => Err(held),
+            None => {
+                let (id, slot) = begun.unwrap();
+                Ok(Waiting::new(Arc::clone(&self.joint), self.resource.clone(), id, slot))
+            }
+        }
+    }
+
+    /// Grants the lock in front, unless one is held.
+    fn flush(&self) {
+        let mut woken = Woken::default();
+        let mut machine = lock(&self.machine);
+        if machine.held.is_none() && !machine.is_granted {
+            if let Some((id, slot)) = machine.sought.first() {
+                slot.deliver(Event::Granted { lock: *id, valid_until: Instant::ORIGIN }, &mut woken);
+                machine.is_granted = true;
+            }
+        }
+        drop(machine);
+        woken.wake();
+    }
+
+    fn take(&self, id: LockId) -> Option<(Resumption, ())> {
+        let mut machine = lock(&self.machine);
+        assert!(machine.held.is_none(), "two locks of one resource");
+        assert_eq!(machine.sought.first().map(|(front, _)| *front), Some(id));
+        drop(machine.sought.remove(0));
+        (machine.held, machine.is_granted) = (Some(id), false);
+        machine.taken += 1;
+        Some((Resumption::new(Token::from_hex(&"ab".repeat(20)).unwrap(), None), ()))
+    }
+
+    fn cancel(&self, left: Left) {
+        let ids: Vec<_> = left.own.into_iter().chain(left.adopted.iter().map(Seeker::id)).collect();
+        let mut machine = lock(&self.machine);
+        if machine.is_granted && machine.sought.first().is_some_and(|(front, _)| ids.contains(front)) {
+            machine.is_granted = false;
+        }
+        machine.sought.retain(|(id, _)| !ids.contains(id));
+        drop(machine);
+        self.flush();
+        left.held.into_iter().for_each(|held| self.let_go(&held));
+    }
+
+    /// What the drop of a guard does.
+    fn let_go(&self, held: &Held) {
+        if held.slot.handles.leave() == 0 {
+            let mut machine = lock(&self.machine);
+            assert_eq!(machine.held.take(), Some(held.id), "released twice, or while another one holds");
+            machine.released += 1;
+            drop(machine);
+            self.flush();
+        }
+    }
+
+    /// A caller that waits for the lock and lets it go.
+    fn call(self: &Arc<Self>) {
+        let held = match self.enter(&self.wanted) {
+            Err(held) => held,
+            Ok(mut waiting) => {
+                let sleeper = Arc::new(Sleeper::default());
+                let joined = sleeper.sleep_until(|cx| waiting.poll(cx, |id, _, _| self.take(id)));
+                let left = waiting.end();
+                self.cancel(left);
+                match joined {
+                    Joined::Took { held, .. } | Joined::Found(held) => held,
+                    Joined::Refused(error) => unreachable!("{error}"),
+                }
+            }
+        };
+        assert!(lock(&self.machine).held == Some(held.id), "held by nobody, or by another one");
+        self.let_go(&held);
+    }
+
+    /// A caller that is polled once and goes.
+    fn look_in(self: &Arc<Self>) {
+        self.look_in_for(&self.wanted);
+    }
+
+    /// A caller that goes, and whose request has less than the others ask for.
+    fn look_in_for_less(self: &Arc<Self>) {
+        self.look_in_for(&Acquire { healing: false, ..self.wanted.clone() });
+    }
+
+    fn look_in_for(self: &Arc<Self>, wanted: &Acquire) {
+        let mut waiting = match self.enter(wanted) {
+            Err(held) => return self.let_go(&held),
+            Ok(waiting) => waiting,
+        };
+        let sleeper = std::task::Waker::from(Arc::new(Sleeper::default()));
+        let polled = waiting.poll(&Context::from_waker(&sleeper), |id, _, _| self.take(id));
+        let held = match polled {
+            std::task::Poll::Pending => {
+                let left = waiting.leave();
+                return self.cancel(left);
+            }
+            std::task::Poll::Ready(Joined::Took { held, .. } | Joined::Found(held)) => held,
+            std::task::Poll::Ready(Joined::Refused(error)) => unreachable!("{error}"),
+        };
+        let left = waiting.end();
+        self.cancel(left);
+        self.let_go(&held);
+    }
+
+    fn is_over(&self) {
+        let machine = lock(&self.machine);
+        assert!(machine.held.is_none() && machine.sought.is_empty() && !machine.is_granted);
+        assert_eq!(machine.taken, machine.released);
+    }
+}
+
+/// Both callers come while another process holds the lock, and it lets go at some time.
+fn run(name: &str, first: fn(&Arc<World>), second: fn(&Arc<World>)) {
+    explore(name, Some(3), move || {
+        let world = World::new();
+        let rival = LockId { index: u32::MAX, generation: 0 };
+        lock(&world.machine).held = Some(rival);
+        let callers = [first, second].map(|act| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || act(&world))
+        });
+        lock(&world.machine).held = None;
+        world.flush();
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        world.is_over();
+    });
+}
+
+#[test]
+fn two_callers_of_one_owner_get_the_lock_and_the_last_one_releases_it() {
+    run("two callers of one owner", World::call, World::call);
+}
+
+#[test]
+fn a_caller_that_goes_does_not_end_the_request_for_the_other() {
+    run("a caller of an owner, and one that goes", World::call, World::look_in);
+}
+
+#[test]
+fn a_caller_that_goes_leaves_its_place_to_one_that_asks_for_more() {
+    run("a caller of an owner, and one that goes and asks for less", World::call, World::look_in_for_less);
+}
+
+#[test]
+fn two_callers_that_go_leave_nothing() {
+    run("two callers of an owner that go", World::look_in, World::look_in);
+}
+
+#[test]
+fn the_last_of_two_handles_releases_once_while_a_third_joins() {
+    explore("two handles that go and one that joins", None, || {
+        let world = World::new();
+        let mut waiting = world.enter(&world.wanted).ok().unwrap();
+        let sleeper = Arc::new(Sleeper::default());
+        let Joined::Took { held, .. } = sleeper.sleep_until(|cx| waiting.poll(cx, |id, _, _| world.take(id)))
+        else {
+            unreachable!("no other request has it")
+        };
+        let left = waiting.end();
+        world.cancel(left);
+        assert!(held.slot.handles.join());
+        let other = thread::spawn({
+            let (world, held) = (Arc::clone(&world), held.clone());
+            move || world.let_go(&held)
+        });
+        let third = thread::spawn({
+            let (world, held) = (Arc::clone(&world), held.clone());
+            move || {
+                if held.slot.handles.join() {
+                    assert!(lock(&world.machine).held == Some(held.id), "joined after the end");
+                    world.let_go(&held);
+                }
+            }
+        });
+        world.let_go(&held);
+        other.join().unwrap();
+        third.join().unwrap();
+        world.is_over();
+    });
+}

@@ -1,0 +1,318 @@
+//! The outbox: what the machine has brought about waits here until one thread carries it out for
+//! all, and writes the bytes to the sockets without waiting.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::ptr;
+
+use super::sync::{AtomicBool, AtomicU64, Ordering, TryMutex, fence};
+use crate::protocol::{MasterId, MasterSet};
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+/// What an [`Outbox`] carries out.
+pub(super) trait Outputs {
+    /// What remains to be done when the queue is free again.
+    type Rest: Default;
+
+    /// Takes every output that there is. Bytes go into the queue.
+    fn collect(&self, queue: &mut Queue, rest: &mut Self::Rest);
+
+    /// The bytes are written, as far as the sockets took them; `became_full` if one of them has no
+    /// more room.
+    fn written(&self, became_full: bool, rest: &mut Self::Rest);
+
+    /// Does what remains, under no mutex. Returns whether callers were woken. It must not panic.
+    fn finish(&self, rest: Self::Rest) -> bool;
+}
+
+/// Outputs wait here until they are carried out.
+///
+/// A thread that has changed the machine calls [`Outbox::flush`]. It carries the outputs out
+/// itself, unless another thread has the queue (which then does it for both) or the driver is
+/// gathering (which does it at the end of its turn).
+///
+/// Nothing is left behind, because every thread marks the box *before* it looks for another one,
+/// and looks for the mark *after* letting go:
+///
+/// | a thread that flushes | the thread that has the queue | the driver that gathers |
+/// |---|---|---|
+/// | sets `dirty` | releases `queue` | clears `gathers` |
+/// | fence | fence | fence |
+/// | reads `gathers`, tries `queue` | reads `dirty` | reads `dirty` |
+///
+/// Of two fences one is first, so at least one side sees what the other has written.
+/// `loom_tests.rs` checks it for all interleavings of two and three threads.
+pub(super) struct Outbox {
+    queue: TryMutex<Queue>,
+    /// There may be outputs that no thread has begun to carry out.
+    dirty: AtomicBool,
+    /// The driver carries out at the end of its turn, after the tasks that it has woken have run.
+    gathers: AtomicBool,
+    /// Masters whose sockets are full, one bit each.
+    full: AtomicU64,
+}
+
+#[cfg(not(all(test, loom)))]
+std::thread_local! {
+    /// The outbox that this thread is going to carry out, if any: see [`Outbox::gathered`]. Nothing
+    /// is ever read through it.
+    static GATHERS_HERE: Cell<*const ()> = const { Cell::new(ptr::null()) };
+}
+#[cfg(all(test, loom))]
+loom::thread_local! {
+    static GATHERS_HERE: Cell<*const ()> = Cell::new(ptr::null());
+}
+
+impl Outbox {
+    pub(super) fn new(masters: usize) -> Self {
+        Self {
+            queue: TryMutex::new(Queue::new(masters)),
+            dirty: AtomicBool::new(false),
+            gathers: AtomicBool::new(false),
+            full: AtomicU64::new(0),
+        }
+    }
+
+    // Connections.
+
+    /// What is queued for this connection from now on is written to `sink`.
+    pub(super) fn open(&self, master: MasterId, generation: u32, sink: Sink, outputs: &impl Outputs) {
+        self.with_queue(outputs, |queue| queue.open(master, generation, sink));
+    }
+
+    /// The connection has ended: with the next write its sink is dropped.
+    pub(super) fn close(&self, master: MasterId, generation: u32, outputs: &impl Outputs) {
+        self.with_queue(outputs, |queue| queue.close(master, generation));
+    }
+
+    /// Whether bytes wait for room in this master's socket.
+    pub(super) fn is_full(&self, master: MasterId) -> bool {
+        MasterSet::from_bits(self.full.load(Ordering::SeqCst)).contains(master)
+    }
+
+    /// A full socket has room again. Returns whether it took everything.
+    pub(super) fn retry(&self, master: MasterId, outputs: &impl Outputs) -> bool {
+        self.with_queue(outputs, |queue| {
+            queue.pending.push(master);
+            queue.write();
+            !queue.full.contains(master)
+        })
+    }
+
+    /// Waits for the queue and uses it. A thread that finds it taken meanwhile leaves its outputs
+    /// to this one.
+    fn with_queue<R>(&self, outputs: &impl Outputs, act: impl FnOnce(&mut Queue) -> R) -> R {
+        let result = {
+            let mut queue = self.queue.lock();
+            let result = act(&mut queue);
+            self.full.store(queue.full.bits(), Ordering::SeqCst);
+            result
+        };
+        fence(Ordering::SeqCst);
+        self.carry_out(outputs);
+        result
+    }
+
+    // Flushing.
+
+    /// Has the outputs carried out: by the calling thread at once, unless another one is going to
+    /// do that anyway. Then what many ask for goes out in one write.
+    pub(super) fn flush(&self, outputs: &impl Outputs) {
+        self.mark();
+        if !self.gathers.load(Ordering::Acquire) && GATHERS_HERE.with(Cell::get) != ptr::from_ref(self).cast()
+        {
+            self.carry_out(outputs);
+        }
+    }
+
+    /// Carries the outputs out, also where they are gathered. Returns whether callers were woken.
+    pub(super) fn flush_now(&self, outputs: &impl Outputs) -> bool {
+        self.mark();
+        self.carry_out(outputs)
+    }
+
+    // Gathering: many outputs in one write.
+
+    /// The driver carries out, and the callers that it wakes are to run before it does so again, at
+    /// the latest with [`Outbox::end_gathering`]. Returns whether there are any; if not, nothing is
+    /// gathered.
+    pub(super) fn begin_gathering(&self, outputs: &impl Outputs) -> bool {
+        self.gathers.store(true, Ordering::Release);
+        let has_woken = self.flush_now(outputs);
+        if !has_woken {
+            self.end_gathering(outputs);
+        }
+        has_woken
+    }
+
+    pub(super) fn end_gathering(&self, outputs: &impl Outputs) {
+        if self.gathers.swap(false, Ordering::AcqRel) {
+            fence(Ordering::SeqCst);
+            self.carry_out(outputs);
+        }
+    }
+
+    /// The driver has changed the machine in its turn. The outputs are carried out with its tick
+    /// or, if that has been, with [`Outbox::end_gathering`], which it calls before it sleeps.
+    pub(super) fn changed_in_turn(&self) {
+        self.mark();
+        self.gathers.store(true, Ordering::Release);
+    }
+
+    /// Does what may ask for many things on this thread, and carries them out after it.
+    pub(super) fn gathered<R>(&self, outputs: &impl Outputs, act: impl FnOnce() -> R) -> R {
+        /// Also if `act` panics.
+        struct Gathering<F: FnMut()>(F);
+        impl<F: FnMut()> Drop for Gathering<F> {
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+        let outer = GATHERS_HERE.with(|here| here.replace(ptr::from_ref(self).cast()));
+        let _gathering = Gathering(|| {
+            GATHERS_HERE.with(|here| here.set(outer));
+            self.carry_out(outputs);
+        });
+        act()
+    }
+
+    fn mark(&self) {
+        // Not a store, of which loom does not know that it cannot come between what another
+        // thread's `swap` reads and writes.
+        self.dirty.swap(true, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+    }
+
+    /// If another thread has the queue, it carries out for us too: it looks for the mark again
+    /// after it has let go.
+    fn carry_out<O: Outputs>(&self, outputs: &O) -> bool {
+        let mut has_woken = false;
+        while self.dirty.load(Ordering::Acquire) {
+            let Some(mut queue) = self.queue.try_lock() else { break };
+            let mut rest = O::Rest::default();
+            while self.dirty.swap(false, Ordering::AcqRel) {
+                outputs.collect(&mut queue, &mut rest);
+                let became_full = queue.write();
+                // Before the driver is told, so that it finds it.
+                self.full.store(queue.full.bits(), Ordering::SeqCst);
+                outputs.written(became_full, &mut rest);
+            }
+            drop(queue);
+            has_woken |= outputs.finish(rest);
+            fence(Ordering::SeqCst);
+        }
+        has_woken
+    }
+}
+
+/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken
+/// after a burst. Smaller: a busy connection allocates for each burst.
+const KEPT_BACKLOG_BYTES: usize = 16 * 1024;
+
+/// A socket that takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`].
+pub(super) type Sink = Box<dyn Write + Send>;
+
+/// The bytes on their way to every master.
+pub(super) struct Queue {
+    outlets: Vec<Outlet>,
+    /// Masters with something to write or to close.
+    pending: Vec<MasterId>,
+    /// Masters whose socket took less than there was; the driver waits for room.
+    full: MasterSet,
+}
+
+/// The bytes on their way to one master.
+#[derive(Default)]
+struct Outlet {
+    generation: u32,
+    sink: Option<Sink>,
+    backlog: Vec<u8>,
+    /// The connection is to be closed behind what the socket still takes.
+    closing: bool,
+}
+
+impl Queue {
+    fn new(masters: usize) -> Self {
+        let outlets = (0..masters).map(|_| Outlet::default()).collect();
+        Self { outlets, pending: Vec::new(), full: MasterSet::EMPTY }
+    }
+
+    pub(super) fn open(&mut self, master: MasterId, generation: u32, sink: Sink) {
+        if let Some(outlet) = self.outlets.get_mut(master.index()) {
+            *outlet = Outlet { generation, sink: Some(sink), ..Outlet::default() };
+            self.full.remove(master);
+        }
+    }
+
+    pub(super) fn append(&mut self, master: MasterId, generation: u32, bytes: &[u8]) {
+        let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
+        if outlet.generation == generation && outlet.sink.is_some() {
+            outlet.backlog.extend_from_slice(bytes);
+            // A full socket is tried again when the driver finds room in it.
+            if !self.full.contains(master) {
+                self.pending.push(master);
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, master: MasterId, generation: u32) {
+        let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
+        if outlet.generation == generation && outlet.sink.is_some() {
+            outlet.closing = true;
+            self.pending.push(master);
+        }
+    }
+
+    /// Writes what the sockets take. Returns whether one of them has become full.
+    ///
+    /// An error is not handled here: the driver's read side learns of it too, and tells the machine
+    /// in order.
+    fn write(&mut self) -> bool {
+        let mut became_full = false;
+        while let Some(master) = self.pending.pop() {
+            let Some(outlet) = self.outlets.get_mut(master.index()) else { continue };
+            if !outlet.write() {
+                self.full.remove(master);
+            } else if !self.full.contains(master) {
+                self.full.insert(master);
+                became_full = true;
+            }
+        }
+        became_full
+    }
+}
+
+impl Outlet {
+    /// Returns whether the driver must wait for room.
+    fn write(&mut self) -> bool {
+        let Some(sink) = &mut self.sink else { return false };
+        let (mut written, mut is_full) = (0, false);
+        while let Some(rest) = self.backlog.get(written..).filter(|rest| !rest.is_empty()) {
+            match sink.write(rest) {
+                Ok(0) => break,
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    is_full = !self.closing;
+                    break;
+                }
+                Err(_) => {
+                    written = self.backlog.len();
+                    break;
+                }
+            }
+        }
+        if written == self.backlog.len() {
+            self.backlog.clear();
+            self.backlog.shrink_to(KEPT_BACKLOG_BYTES);
+        } else {
+            self.backlog.drain(..written);
+        }
+        if self.closing {
+            *self = Self { generation: self.generation, ..Self::default() };
+        }
+        is_full
+    }
+}

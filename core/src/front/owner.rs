@@ -1,0 +1,89 @@
+//! Owners of locks: who may have a lock again that it holds.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::joint::Joint;
+use super::locker::Locker;
+use super::request::Request;
+
+/// An owner of locks, which gets what it holds again at once: reentrancy.
+///
+/// [`Locker::owner`] makes one. It is a value, and a clone is the same owner. It is never a thread
+/// or a task: futures move between threads, and a task may be split into several. To have an owner
+/// for each task, keep one in a task-local variable of the runtime.
+///
+/// ```
+/// # use quorlock_core::front::{Locker, Released};
+/// # async fn nested(locker: Locker) -> Result<(), Box<dyn std::error::Error>> {
+/// let owner = locker.owner();
+/// let outer = owner.lock("invoice:42").fenced().await?;
+/// let inner = owner.lock("invoice:42").await?;
+/// assert_eq!(inner.fencing_token(), outer.fencing_token());
+/// assert_eq!(inner.release().await?, Released::Kept { others: 1 });
+/// assert_eq!(outer.release().await?, Released::Freed);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What it holds
+/// A request for a lock that the owner holds validly is granted without a request to any master.
+/// The guard is another handle of the same lock: same token, fencing number and validity. The last
+/// handle to be released or dropped releases the lock. The owner itself keeps no lock alive.
+///
+/// The settings of the outermost request hold. An inner request that sets a longer TTL extends the
+/// lock. One that asks for what the lock does not have ends with
+/// [`AcquireError::HeldWithout`](crate::AcquireError::HeldWithout): a fencing token, renewal
+/// ([`Request::run`] asks for it), a longer renewal ([`Request::renew_for`]) or healing.
+///
+/// If the lock was lost while a handle of it lives, an inner request ends with
+/// [`AcquireError::Lost`](crate::AcquireError::Lost), because the outer scope believes that it
+/// still holds the lock. After the last handle has gone, the owner may acquire the lock anew.
+///
+/// # Several tasks at once
+/// Requests of one owner for the same resource wait together, each within its own timeout and
+/// number of attempts. Only the first one asks the masters. Its grant serves all: every request
+/// gets a handle. If the first caller's future is dropped, its request goes on for the others.
+///
+/// # Not guaranteed
+/// Exclusion among the handles of one owner: two tasks that use the same owner are both inside.
+/// Requests of the [`Locker`] itself belong to no owner. Nested in an owner's lock of the same
+/// resource, they wait for it, until their timeout.
+#[derive(Clone)]
+pub struct Owner {
+    locker: Locker,
+    joint: Arc<Joint>,
+}
+
+impl Owner {
+    pub(super) fn new(locker: Locker) -> Self {
+        Self { locker, joint: Arc::new(Joint::new()) }
+    }
+
+    /// Requests a lock as [`Locker::lock`] does, or returns another handle of it if this owner
+    /// holds it.
+    pub fn lock(&self, resource: impl AsRef<[u8]>) -> Request {
+        self.locker.lock(resource).owned_by(&self.joint)
+    }
+
+    /// Requests a lock with a single attempt as [`Locker::try_lock`] does, or returns another
+    /// handle of it if this owner holds it.
+    ///
+    /// While another request of this owner waits for the lock, it ends with
+    /// [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent.
+    pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
+        self.lock(resource).attempts(1).timeout(None::<Duration>)
+    }
+
+    /// Returns the locker that this owner requests its locks from.
+    pub fn locker(&self) -> &Locker {
+        &self.locker
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").field("locker", &self.locker).finish_non_exhaustive()
+    }
+}

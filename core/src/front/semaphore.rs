@@ -1,0 +1,89 @@
+//! Semaphores: a number of permits, each of which has one holder.
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::guard::Guard;
+use super::locker::Locker;
+use super::release::Release;
+use super::request::Request;
+use super::sharing::{Granted, sealed};
+use crate::protocol::Targets;
+
+/// A number of permits under one name. At most that many holders are let in at once.
+///
+/// Each permit is a lock of its own on a majority of the masters. So no more permits are held than
+/// there are, whatever masters fail: counting holders on each master does not promise that, because
+/// holders may have different majorities.
+///
+/// Permits are not reentrant: two requests of one caller are two permits.
+#[derive(Clone)]
+pub struct Semaphore {
+    locker: Locker,
+    targets: Targets,
+}
+
+impl Semaphore {
+    pub(super) fn new(locker: Locker, targets: Targets) -> Self {
+        Self { locker, targets }
+    }
+
+    /// Requests a permit, as [`Locker::lock`] requests a lock: with the same settings, the same
+    /// timeout, and waiting for a permit that becomes free.
+    ///
+    /// A [fenced](Request::fenced) permit's number is larger than every earlier one of the same
+    /// [index](Permit::index).
+    pub fn acquire(&self) -> Request<Permit> {
+        self.locker.permit(self.targets.clone())
+    }
+
+    /// Returns how many permits there are.
+    pub fn permits(&self) -> u32 {
+        self.targets.as_permit().map_or(0, |(_, permits)| permits.into())
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore").field("targets", &self.targets).finish_non_exhaustive()
+    }
+}
+
+/// A permit that is held. It tells what a [`Guard`] tells, and has the same ends.
+#[must_use = "dropping a permit releases it"]
+pub struct Permit(Guard);
+
+impl Permit {
+    /// Returns which of the permits it is, counted from zero. No two holders have the same one at
+    /// the same time, so it can name a shard, a port or a worker.
+    pub fn index(&self) -> u32 {
+        self.0.targets.seat().unwrap_or(0).into()
+    }
+
+    /// Releases the permit. See [`Guard::release`].
+    pub fn release(self) -> Release {
+        self.0.release()
+    }
+}
+
+impl Deref for Permit {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("index", &self.index()).field("guard", &self.0).finish()
+    }
+}
+
+impl Granted for Permit {}
+
+impl sealed::OfGuard for Permit {
+    fn of(guard: Guard) -> Self {
+        Self(guard)
+    }
+}

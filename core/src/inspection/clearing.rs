@@ -1,0 +1,92 @@
+//! Deleting a lock's keys, whoever holds it.
+
+use std::sync::Arc;
+
+use crate::lock::Effects;
+use crate::protocol::{
+    Action, Answer, Cause, Claim, Deletion, Event, ForceReleased, LockId, MasterId, MasterSet, Request,
+    Resource, Ticket,
+};
+use crate::wire::ServerError;
+
+/// How often a master is asked to delete a key because another token stood there when it was to
+/// delete the one that it had named. Each try is for a lock that changed hands within a round trip:
+/// fewer give up on a lock that is merely busy, more keep on where clients never leave it alone.
+const TRIES: u8 = 8;
+
+/// Has all masters delete a lock's key.
+///
+/// Each is asked twice: it names the holder's fingerprint, and then deletes the key of that holder.
+/// So a request that a stopped server executes late does nothing to a later holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Clearance {
+    id: LockId,
+    resource: Resource,
+    /// Empty once the outcome has been told.
+    masters: Vec<Progress>,
+}
+
+/// How far one master has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Progress {
+    tries: u8,
+    /// Whether it has been asked once more, because its connection had been quiet for long.
+    is_repeated: bool,
+    outcome: Option<Result<Deletion, Cause>>,
+}
+
+impl Clearance {
+    pub(crate) fn new(id: LockId, resource: &Resource, effects: &mut Effects<'_>) -> Self {
+        let masters = effects.config.masters.len();
+        let begun = Progress { tries: 0, is_repeated: false, outcome: None };
+        let clearance = Self { id, resource: resource.clone(), masters: vec![begun; masters] };
+        clearance.ask(MasterSet::all(masters), None, effects);
+        clearance
+    }
+
+    /// Asks these masters to delete the key of the holder with this fingerprint, or only to name
+    /// it.
+    fn ask(&self, masters: MasterSet, fingerprint: Option<u64>, effects: &mut Effects<'_>) {
+        let digits = fingerprint.map(|fingerprint| format!("{fingerprint:016x}")).unwrap_or_default();
+        let claim = Claim::asking(&self.resource, digits.as_bytes());
+        // Each answer belongs to one question: what follows is asked when it has come.
+        let ticket = Some(Ticket { lock: self.id, round: 0 });
+        let (action, ttl) = (Action::ForceRelease, effects.config.ttl);
+        effects.order(
+            masters,
+            Request { ticket, action, claim, ttl, fence: None, watch: false, insists: false },
+        );
+    }
+
+    pub(crate) fn answer(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
+        let alone = MasterSet::only(master);
+        let Some(progress) = self.masters.get_mut(master.index()) else { return };
+        let outcome = match answer {
+            Answer::Yes => Ok(Deletion::Deleted),
+            Answer::No => Ok(Deletion::Absent),
+            Answer::Holder { holder, .. } if progress.tries < TRIES => {
+                progress.tries += 1;
+                progress.outcome = None;
+                return self.ask(alone, Some(holder), effects);
+            }
+            Answer::Holder { .. } | Answer::Counted(_) | Answer::Seat { .. } => Ok(Deletion::Contended),
+            Answer::Failed { cause: Cause::Server(ServerError::WrongType), .. } => Ok(Deletion::OtherType),
+            Answer::Failed { stale: true, .. } if !progress.is_repeated => {
+                progress.is_repeated = true;
+                return self.ask(alone, None, effects);
+            }
+            Answer::Failed { cause, .. } => Err(cause),
+        };
+        progress.outcome = Some(outcome);
+        let outcomes: Option<Vec<_>> = self.masters.iter().map(|progress| progress.outcome).collect();
+        let Some(deletions) = outcomes else { return };
+        self.masters = Vec::new();
+        let outcome = ForceReleased {
+            resource: self.resource.clone(),
+            masters: Arc::clone(&effects.config.masters),
+            quorum: effects.config.quorum,
+            deletions,
+        };
+        effects.events.push_back(Event::ForceReleased { lock: self.id, outcome: Box::new(outcome) });
+    }
+}

@@ -1,0 +1,57 @@
+//! Asking masters about a lock that may be anybody's, and having its keys deleted.
+
+use super::Machine;
+use super::slot::{Place, Slot, Task};
+use crate::inspection::{Clearance, Inquiry};
+use crate::lock::{Effects, Lock};
+use crate::protocol::{Entropy, LockId, MasterId, Resource, Said, Token, TooManyLocks};
+use crate::time::Instant;
+
+impl<E: Entropy> Machine<E> {
+    /// Asks all masters what they have of a lock, and changes nothing there. It ends with
+    /// [`Event::Inspected`](super::Event::Inspected) when each has answered, or cannot.
+    ///
+    /// Keys with the token of a lock that this machine holds are called ours, and keys with
+    /// `token`, too.
+    ///
+    /// # Errors
+    /// [`TooManyLocks`], and nothing was sent.
+    pub fn inspect(
+        &mut self,
+        resource: &Resource,
+        token: Option<Token>,
+        now: Instant,
+    ) -> Result<LockId, TooManyLocks> {
+        self.check_room()?;
+        let id = self.locks.next_id();
+        let held = self.locks.iter().filter(|slot| slot.is_held()).filter_map(|slot| slot.task.as_lock());
+        let ours = held.filter(|lock| lock.targets().resources().any(|target| target == resource));
+        let ours = ours.filter_map(Lock::token);
+        let tokens: Vec<_> = ours.chain(token).collect();
+        let inquiry = Inquiry::new(id, resource, &tokens, &mut effects!(self, now));
+        self.locks.insert(Slot::new(Task::Inquiry(inquiry), Place::Outside(None)));
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// Has all masters delete a lock's key, whoever holds it. It ends with
+    /// [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered, or cannot.
+    ///
+    /// # Errors
+    /// [`TooManyLocks`], and nothing was sent.
+    pub fn force_release(&mut self, resource: &Resource, now: Instant) -> Result<LockId, TooManyLocks> {
+        self.check_room()?;
+        let id = self.locks.next_id();
+        let clearance = Clearance::new(id, resource, &mut effects!(self, now));
+        self.locks.insert(Slot::new(Task::Clearance(clearance), Place::Outside(None)));
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// A master has told what it has of a lock.
+    pub(super) fn told(&mut self, master: MasterId, id: LockId, said: Box<Said>, now: Instant) {
+        if let Some(Slot { task: Task::Inquiry(inquiry), .. }) = self.locks.get_mut(id) {
+            inquiry.told(master, said, &mut effects!(self, now));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A release that leaves the keys for the rest of a least time to hold.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use super::Machine;
+use super::slot::{Place, Slot, Task};
+use crate::lock::{Effects, Lock};
+use crate::protocol::{Config, ConfigError, Entropy, LockId, Resource, Token, TooManyLocks, Ttl};
+use crate::time::Instant;
+
+impl<E: Entropy> Machine<E> {
+    /// Releases a lock, but not before it has been held for `at_least` since its grant: until then
+    /// its keys stay, and end by themselves. It ends with
+    /// [`Event::Released`](super::Event::Released) as [`release`](Self::release) does, whose
+    /// outcome then says that a quorum of masters held the lock for us and keeps the keys. Returns
+    /// for how long they stay; `None` if the time is over, and this is an ordinary release.
+    ///
+    /// The keys live a little longer than that, by the drift of a TTL as long ([`Ttl::drift`]), so
+    /// that no master's clock ends them early. A master that does not answer is told once it can be
+    /// reached again: to keep the key for what is left, or to end it.
+    ///
+    /// # Errors
+    /// [`KeepError`] if some of the time is left and the keys cannot be kept for it. The lock is as
+    /// it was, and nothing was sent.
+    pub fn release_after(
+        &mut self,
+        lock: LockId,
+        at_least: Duration,
+        now: Instant,
+    ) -> Result<Option<Duration>, KeepError> {
+        let Some(left) = self.lock(lock).and_then(|lock| lock.left_of(at_least, now)) else {
+            self.release(lock, now);
+            return Ok(None);
+        };
+        if !self.lock(lock).is_some_and(Lock::can_keep) {
+            return Err(KeepError::Unsupported);
+        }
+        let life = kept_life(&self.config, left)?;
+        self.with_lock(lock, now, |lock, effects| {
+            lock.look_at_clock(effects);
+            lock.release_keeping(life, effects);
+        });
+        self.settle(now);
+        Ok(Some(left))
+    }
+
+    /// As [`release_token`](Self::release_token), but the keys stay for `life` from now, and end by
+    /// themselves.
+    ///
+    /// # Errors
+    /// [`TooManyLocks`], and nothing was sent.
+    pub fn release_token_keeping(
+        &mut self,
+        resource: &Resource,
+        token: Token,
+        life: Ttl,
+        now: Instant,
+    ) -> Result<LockId, TooManyLocks> {
+        self.check_room()?;
+        let id = self.locks.next_id();
+        let lock = Lock::released(id, &resource.clone().into(), token, Some(life), &mut effects!(self, now));
+        self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
+        self.changed(id, false);
+        self.settle(now);
+        Ok(id)
+    }
+}
+
+/// Why the keys of a lock cannot be kept for the rest of a least time to hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum KeepError {
+    /// The rest is longer than any key may live: [`ConfigError::OversizedTtl`] or
+    /// [`ConfigError::TtlAboveFleet`].
+    Invalid(ConfigError),
+    /// The lock is of several or shared resources, or it has waited for those that share its
+    /// resource. Keys of such locks cannot be kept yet.
+    Unsupported,
+}
+
+impl fmt::Display for KeepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => error.fmt(f),
+            Self::Unsupported => f.write_str(
+                "keys cannot be kept for a least time to hold where a lock is of several or shared resources, \
+                 or has waited for those that share its resource",
+            ),
+        }
+    }
+}
+
+impl Error for KeepError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Invalid(error) => Some(error),
+            Self::Unsupported => None,
+        }
+    }
+}
+
+impl From<ConfigError> for KeepError {
+    fn from(error: ConfigError) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+/// The life of a key that is to stay for `left`. A master whose clock is fast must not end it
+/// early, and a master under the restart guard waits for no key that lives longer than the longest
+/// TTL.
+pub(crate) fn kept_life(config: &Config, left: Duration) -> Result<Ttl, ConfigError> {
+    let longest = config.longest_ttl();
+    if left > longest.as_duration() {
+        return Err(match config.fleet {
+            Some(_) => ConfigError::TtlAboveFleet { ttl: left, longest: longest.as_duration() },
+            None => ConfigError::OversizedTtl { ttl: left },
+        });
+    }
+    let rounded_up = |span| Ttl::new(span + ALMOST_A_MILLI).map_or(longest, |life| life.min(longest));
+    let left = rounded_up(left);
+    Ok(rounded_up(left.as_duration() + left.drift()))
+}
+
+/// What makes a TTL, which cuts off parts of a millisecond, round up.
+const ALMOST_A_MILLI: Duration = Duration::from_nanos(999_999);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_key_lives_for_the_rest_and_the_drift_but_never_longer_than_any_lock() {
+        let [second, minute] = [1, 60].map(Duration::from_secs);
+        let life = |config: &Config, left| kept_life(config, left).map(Ttl::as_duration);
+        let plain = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
+        assert_eq!(life(&plain, second), Ok(second + Duration::from_millis(12)));
+        assert_eq!(life(&plain, Duration::from_micros(1)), Ok(Duration::from_millis(4)), "rounded up");
+        assert_eq!(life(&plain, Ttl::MAX), Ok(Ttl::MAX));
+        assert!(matches!(life(&plain, Ttl::MAX + second), Err(ConfigError::OversizedTtl { .. })));
+        let guarded = Config::builder(["redis://a"]).ttl(second).restart_guard(minute).build().unwrap();
+        assert_eq!(life(&guarded, minute), Ok(minute));
+        assert!(matches!(life(&guarded, minute + second), Err(ConfigError::TtlAboveFleet { .. })));
+    }
+}

@@ -1,0 +1,268 @@
+//! The locks by number, and their deadlines in order, so that the next one is found without asking
+//! thousands of locks.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::protocol::LockId;
+use crate::time::Instant;
+
+/// So many cells are made at once: growing moves nothing, and leaves little unused.
+const CHUNK: usize = 64;
+
+/// Values by number. A number that is used again has another generation, so that an answer to a
+/// lock of the past finds nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<T> {
+    chunks: Vec<Vec<Cell<T>>>,
+    cells: usize,
+    /// The ids that come next, last one first.
+    free: Vec<LockId>,
+}
+
+#[derive(Clone, Debug)]
+struct Cell<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Slab<T> {
+    pub(super) fn new() -> Self {
+        Self { chunks: Vec::new(), cells: 0, free: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cells - self.free.len()
+    }
+
+    /// The id that the next [`Slab::insert`] will use.
+    pub(super) fn next_id(&self) -> LockId {
+        let fresh = LockId { index: u32::try_from(self.cells).unwrap_or(u32::MAX), generation: 0 };
+        self.free.last().copied().unwrap_or(fresh)
+    }
+
+    /// Fills the cell that [`Slab::next_id`] named.
+    pub(super) fn insert(&mut self, value: T) {
+        if let Some(id) = self.free.pop() {
+            if let Some(cell) = self.cell_mut(id.index()) {
+                cell.value = Some(value);
+            }
+            return;
+        }
+        if self.cells % CHUNK == 0 {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(Cell { generation: 0, value: Some(value) });
+            self.cells += 1;
+        }
+    }
+
+    pub(super) fn get(&self, id: LockId) -> Option<&T> {
+        let cell = self.chunks.get(id.index() / CHUNK)?.get(id.index() % CHUNK)?;
+        cell.value.as_ref().filter(|_| cell.generation == id.generation)
+    }
+
+    pub(super) fn get_mut(&mut self, id: LockId) -> Option<&mut T> {
+        self.cell_mut(id.index()).filter(|cell| cell.generation == id.generation)?.value.as_mut()
+    }
+
+    /// All values, in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().filter_map(|cell| cell.value.as_ref())
+    }
+
+    pub(super) fn remove(&mut self, id: LockId) {
+        let Some(cell) = self.cell_mut(id.index()) else { return };
+        if cell.generation == id.generation && cell.value.take().is_some() {
+            cell.generation = cell.generation.wrapping_add(1);
+            let generation = cell.generation;
+            self.free.push(LockId { generation, ..id });
+        }
+    }
+
+    fn cell_mut(&mut self, index: usize) -> Option<&mut Cell<T>> {
+        self.chunks.get_mut(index / CHUNK)?.get_mut(index % CHUNK)
+    }
+}
+
+/// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest is taken at once. If it is smaller, small heaps
+/// are rebuilt more often; if it is larger, more entries are taken slowly from a large heap.
+const SEPARATELY: usize = 32;
+
+/// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is dropped when it
+/// comes up. So a lock that is taken and released costs one push, and nothing is searched.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(Instant, LockId)>>,
+}
+
+impl Timers {
+    /// Makes sure that `lock` comes up no later than at `deadline`. `armed` is its earliest entry, kept with the owner.
+    pub(super) fn arm(&mut self, lock: LockId, deadline: Option<Instant>, armed: &mut Option<Instant>) {
+        let Some(deadline) = deadline else { return };
+        if armed.is_none_or(|at| deadline < at) {
+            *armed = Some(deadline);
+            if self.heap.len() == self.heap.capacity() {
+                // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
+                self.heap.reserve_exact(16 + self.heap.len() / 4);
+            }
+            self.heap.push(Reverse((deadline, lock)));
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<(Instant, LockId)> {
+        self.heap.peek().map(|Reverse(entry)| *entry)
+    }
+
+    /// Moves the entries that are due to `due`, earliest first. Where thousands are due at once they are sorted once, instead of
+    /// being taken one after the other from a heap that is too large for the processor's caches.
+    pub(super) fn take_due(&mut self, now: Instant, due: &mut Vec<(Instant, LockId)>) {
+        let most = SEPARATELY + self.heap.len() / SEPARATELY;
+        while let Some(entry) = self.first().filter(|(at, _)| *at <= now) {
+            if due.len() < most {
+                self.heap.pop();
+                due.push(entry);
+                continue;
+            }
+            let (mut rest, all) = (Vec::new(), std::mem::take(&mut self.heap).into_vec());
+            let already = due.len();
+            for Reverse(entry) in all {
+                if entry.0 <= now { due.push(entry) } else { rest.push(Reverse(entry)) }
+            }
+            due.split_at_mut(already).1.sort_unstable();
+            self.heap = rest.into();
+        }
+    }
+
+    /// Drops the entries that are left behind once there are far more of them than locks: a lock with a long TTL that
+    /// is released at once would otherwise leave one until the TTL has passed.
+    pub(super) fn tidy(&mut self, locks: usize, is_armed: impl Fn(Instant, LockId) -> bool) {
+        if self.heap.len() > 64 + 4 * locks {
+            self.heap.retain(|Reverse((at, lock))| is_armed(*at, *lock));
+        }
+    }
+
+    pub(super) fn drop_first(&mut self) {
+        self.heap.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::machine::Machine;
+    use crate::protocol::{Acquire, Config, Entropy, EntropyFailed, MasterId, Resource, Ttl};
+
+    #[test]
+    fn a_place_that_is_used_again_has_another_id() {
+        let mut slab = Slab::new();
+        let first = slab.next_id();
+        slab.insert("a");
+        slab.remove(first);
+        slab.remove(first);
+        let second = slab.next_id();
+        slab.insert("b");
+        assert_eq!(first.index(), second.index());
+        assert_ne!(first, second);
+        assert_eq!((slab.get(first), slab.get(second), slab.len()), (None, Some(&"b"), 1));
+    }
+
+    fn nanos(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn an_owner_has_one_entry_as_long_as_its_deadline_does_not_come_nearer() {
+        let (mut timers, mut armed) = (Timers::default(), None);
+        let owner = LockId { index: 0, generation: 0 };
+        for deadline in [Some(nanos(5)), Some(nanos(5)), Some(nanos(6)), None] {
+            timers.arm(owner, deadline, &mut armed);
+            assert_eq!((timers.heap.len(), armed), (1, Some(nanos(5))));
+        }
+        timers.arm(owner, Some(nanos(4)), &mut armed);
+        assert_eq!((timers.heap.len(), armed, timers.first()), (2, Some(nanos(4)), Some((nanos(4), owner))));
+    }
+
+    #[test]
+    fn entries_that_are_left_behind_are_dropped_when_there_are_far_more_than_owners() {
+        let mut timers = Timers::default();
+        let owner = LockId { index: 0, generation: 0 };
+        for at in 1..=104 {
+            timers.arm(owner, Some(nanos(at)), &mut None);
+            timers.tidy(10, |_, _| false);
+        }
+        assert_eq!(timers.heap.len(), 64 + 4 * 10);
+        timers.arm(owner, Some(nanos(105)), &mut None);
+        timers.tidy(10, |at, _| at == nanos(7));
+        assert_eq!((timers.heap.len(), timers.first()), (1, Some((nanos(7), owner))));
+    }
+
+    #[test]
+    fn entries_that_are_due_are_taken_in_order_however_many_they_are() {
+        for entries in [0, 1, 10, 100, 1_000, 5_000] {
+            let mut timers = Timers::default();
+            for number in 0..entries {
+                let lock = LockId { index: number, generation: 0 };
+                timers.arm(lock, Some(nanos(u64::from(number * 7_919 % 1_009))), &mut None);
+            }
+            for now in [0, 3, 500, 2_000] {
+                let (mut one_by_one, mut expected, mut due) = (timers.clone(), Vec::new(), Vec::new());
+                while let Some(entry) = one_by_one.first().filter(|(at, _)| *at <= nanos(now)) {
+                    expected.push(entry);
+                    one_by_one.drop_first();
+                }
+                timers.take_due(nanos(now), &mut due);
+                assert_eq!(due, expected, "{entries} entries at {now} ns");
+                assert_eq!(timers.first(), one_by_one.first());
+            }
+        }
+    }
+
+    struct Zeros;
+
+    impl Entropy for Zeros {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+            bytes.fill(0);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn locks_that_come_and_go_leave_a_bounded_number_of_entries() {
+        let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
+        let mut machine = Machine::new(config, Zeros, Instant::ORIGIN);
+        let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(Duration::from_secs(10)).unwrap());
+        for number in 0..3_000 {
+            let now = nanos(number);
+            let timeout = Some(Duration::from_secs(10));
+            let wanted = Acquire { timeout, ..Acquire::new(resource.clone(), ttl) };
+            let lock = machine.acquire(&wanted, now).unwrap();
+            if number >= 100 {
+                machine.cancel(lock, now);
+            }
+        }
+        assert!(machine.timers.heap.len() <= 64 + 4 * (100 + 3), "{}", machine.timers.heap.len());
+        // And those that are alive have theirs.
+        for slot in (0..100).map(|index| LockId { index, generation: 0 }) {
+            let armed = machine.locks.get(slot).unwrap().armed;
+            assert!(machine.timers.heap.iter().any(|entry| Some(entry.0.0) == armed && entry.0.1 == slot));
+        }
+    }
+
+    #[test]
+    fn a_master_with_tasks_stands_in_the_queue_once_and_one_without_does_not() {
+        let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
+        let mut machine = Machine::new(config, Zeros, Instant::ORIGIN);
+        let masters: Vec<_> = MasterId::all(3).collect();
+        for master in &masters {
+            machine.touched(*master);
+        }
+        assert_eq!(machine.busy, masters);
+        while !matches!(machine.poll_output(), crate::machine::Output::Wake(_)) {}
+        machine.touched(masters[0]);
+        assert!(machine.busy.is_empty());
+    }
+}

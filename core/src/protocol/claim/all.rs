@@ -1,0 +1,221 @@
+//! A claim of several resources, or of some that are shared: the keys and values of its scripts
+//! (`wire/script/many.rs`).
+
+use bytes::BytesMut;
+
+use crate::protocol::{Action, Fleet, Mode, Resource, Sentinel, Targets, Token};
+use crate::wire::{Decimal, put_argument};
+
+/// The name of one wait to write what is shared: it stands in the marks that keep new readers out.
+///
+/// It is no secret, and is not derived from a token: everyone who may read the mark may know it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Wish([u8; Self::BYTES]);
+
+impl Wish {
+    /// Its random bytes.
+    pub(crate) const BYTES: usize = 16;
+
+    pub(crate) const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// RESP arguments in the order of the scripts.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct AllClaim {
+    /// What is written, then what is read.
+    resources: Box<[Resource]>,
+    written: usize,
+    /// The keys of all targets: one of each that is written, three of each that is read.
+    targets: Box<[u8]>,
+    /// The marks of what is written, where the attempt waits to write what is shared.
+    marks: Box<[u8]>,
+    /// The counters of all targets, where grants are numbered.
+    counters: Box<[u8]>,
+    token: Box<[u8]>,
+    /// How many are written and read, and the sentinels of those that are read.
+    shape: Box<[u8]>,
+    wish: Option<Wish>,
+    /// Whether an acquisition takes one of them, and not all.
+    takes_one: bool,
+}
+
+impl AllClaim {
+    pub(super) fn new(targets: &Targets, token: Token, fenced: bool, wish: Option<Wish>) -> Self {
+        let written = targets.iter().filter_map(|(resource, mode)| match mode {
+            Mode::Exclusive => Some(resource),
+            Mode::Shared(_) | Mode::Permit { .. } => None,
+        });
+        let written: Vec<_> = written.collect();
+        let read = targets.iter().filter_map(|(resource, mode)| match mode {
+            Mode::Shared(group) => Some((resource, group)),
+            // A permit's claim is of the seat that it gets.
+            Mode::Exclusive | Mode::Permit { .. } => None,
+        });
+        let read: Vec<_> = read.collect();
+        let mut keys = BytesMut::new();
+        for resource in &written {
+            put_argument(&mut keys, resource.key());
+        }
+        let mut shape = BytesMut::new();
+        put_argument(&mut shape, Decimal::new(written.len() as u64).as_bytes());
+        put_argument(&mut shape, Decimal::new(read.len() as u64).as_bytes());
+        for (resource, group) in &read {
+            put_argument(&mut keys, resource.key());
+            put_argument(&mut keys, &resource.shared_key());
+            put_argument(&mut keys, &resource.want_key());
+            put_argument(&mut shape, &Sentinel::of(group.name()));
+        }
+        let resources: Box<[_]> =
+            written.iter().copied().chain(read.iter().map(|(resource, _)| *resource)).cloned().collect();
+        let (mut marks, mut counters) = (BytesMut::new(), BytesMut::new());
+        if wish.is_some() {
+            written.iter().for_each(|resource| put_argument(&mut marks, &resource.want_key()));
+        }
+        if fenced {
+            resources.iter().for_each(|resource| put_argument(&mut counters, &resource.counter_key()));
+        }
+        let mut secret = BytesMut::new();
+        put_argument(&mut secret, &token.to_hex());
+        let boxed = |bytes: BytesMut| Box::from(&*bytes);
+        Self {
+            written: written.len(),
+            resources,
+            targets: boxed(keys),
+            marks: boxed(marks),
+            counters: boxed(counters),
+            token: boxed(secret),
+            shape: boxed(shape),
+            wish,
+            takes_one: false,
+        }
+    }
+
+    pub(super) fn of_seats(seats: &[Resource], token: Token, fenced: bool) -> Self {
+        let (mut keys, mut counters, mut secret) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
+        for seat in seats {
+            put_argument(&mut keys, seat.key());
+            if fenced {
+                put_argument(&mut counters, &seat.counter_key());
+            }
+        }
+        put_argument(&mut secret, &token.to_hex());
+        let mut shape = BytesMut::new();
+        put_argument(&mut shape, Decimal::new(seats.len() as u64).as_bytes());
+        let boxed = |bytes: BytesMut| Box::from(&*bytes);
+        Self {
+            resources: seats.into(),
+            written: seats.len(),
+            targets: boxed(keys),
+            marks: Box::default(),
+            counters: boxed(counters),
+            token: boxed(secret),
+            shape: boxed(shape),
+            wish: None,
+            takes_one: true,
+        }
+    }
+
+    pub(crate) fn takes_one(&self) -> bool {
+        self.takes_one
+    }
+
+    pub(super) fn resources(&self) -> impl Iterator<Item = &[u8]> {
+        self.resources.iter().map(Resource::key)
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        !self.counters.is_empty()
+    }
+
+    /// Which keys and values a request carries.
+    pub(crate) fn arguments(&self, action: Action, insists: bool, fleet: Option<Fleet>) -> Arguments<'_> {
+        let may_wish = matches!(action, Action::Acquire | Action::Release | Action::Undo);
+        Arguments {
+            claim: self,
+            wish: self.wish.filter(|_| may_wish),
+            counts: self.is_fenced() && !action.clears(),
+            fleet: fleet.filter(|_| action == Action::Acquire),
+            insists: insists && action == Action::Acquire,
+            tells: action == Action::Undo,
+            takes: self.takes_one && action == Action::Acquire,
+        }
+    }
+}
+
+/// The keys and values of one request.
+pub(crate) struct Arguments<'a> {
+    claim: &'a AllClaim,
+    wish: Option<Wish>,
+    counts: bool,
+    fleet: Option<Fleet>,
+    insists: bool,
+    tells: bool,
+    /// By the script that takes one seat, which reads none.
+    takes: bool,
+}
+
+impl Arguments<'_> {
+    pub(crate) fn keys(&self) -> u64 {
+        let AllClaim { resources, written, .. } = self.claim;
+        let read = resources.len() - written;
+        let marks = if self.wish.is_some() { *written } else { 0 };
+        let counters = if self.counts { resources.len() } else { 0 };
+        (written + 3 * read + marks + counters + usize::from(self.fleet.is_some())) as u64
+    }
+
+    pub(crate) fn values(&self) -> u64 {
+        let read = self.claim.resources.len() - self.claim.written;
+        let fleet = if self.fleet.is_some() { 2 } else { 0 };
+        let shape = if self.takes { 1 } else { 2 + read };
+        (4 + shape + usize::from(self.wish.is_some()) + fleet) as u64
+    }
+
+    /// Appends all keys, then all values.
+    pub(crate) fn put(&self, ttl: u64, number: u64, out: &mut BytesMut) {
+        let claim = self.claim;
+        out.extend_from_slice(&claim.targets);
+        if self.wish.is_some() {
+            out.extend_from_slice(&claim.marks);
+        }
+        if self.counts {
+            out.extend_from_slice(&claim.counters);
+        }
+        if self.fleet.is_some() {
+            put_argument(out, Fleet::MARKER.as_bytes());
+        }
+        out.extend_from_slice(&claim.token);
+        put_argument(out, Decimal::new(ttl).as_bytes());
+        put_argument(out, Decimal::new(number).as_bytes());
+        put_argument(out, self.flags().as_bytes());
+        out.extend_from_slice(&claim.shape);
+        if claim.takes_one && !self.takes {
+            // As for a claim of all of them, of which none is read.
+            put_argument(out, b"0");
+        }
+        if let Some(wish) = self.wish {
+            put_argument(out, wish.to_hex().as_bytes());
+        }
+        if let Some(fleet) = self.fleet {
+            put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
+            put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
+        }
+    }
+
+    fn flags(&self) -> String {
+        let all = [
+            ('f', self.counts),
+            ('g', self.fleet.is_some()),
+            ('m', self.wish.is_some()),
+            ('i', self.insists),
+            ('t', self.tells),
+        ];
+        let flags: String = all.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag).collect();
+        if flags.is_empty() { "-".to_owned() } else { flags }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a request is about: targets and a token, as bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+pub(crate) use self::all::AllClaim;
+pub use self::all::Wish;
+use super::{Fleet, Resource, Targets, Token};
+use crate::wire::{MAX_OVERHEAD_BYTES, put_argument};
+
+mod all;
+
+/// What one attempt wants and its token, encoded once and shared by every request of that attempt to every master.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Claim(Form);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Form {
+    /// Of one resource, exclusively. The bytes are RESP arguments as the commands carry them: the key, the counter's key if the lock is
+    /// fenced, then the token.
+    One {
+        bytes: Arc<[u8]>,
+        /// Where the key ends, and where all keys do: a resource's name has at most 16 KiB.
+        key: u16,
+        keys: u16,
+    },
+    /// Of several resources, or of some that are shared.
+    All(Arc<AllClaim>),
+}
+
+impl Claim {
+    /// Puts targets and token into bytes, and the counters' keys if grants are numbered. With a wish the attempt marks what it waits to write.
+    pub fn new(targets: &Targets, token: Token, fenced: bool, wish: Option<Wish>) -> Self {
+        match targets.as_one() {
+            Some(resource) if wish.is_none() => Self::one(resource, token, fenced),
+            _ => Self(Form::All(Arc::new(AllClaim::new(targets, token, fenced, wish)))),
+        }
+    }
+
+    /// Of a window of a semaphore's seats, of which each master is to set one.
+    pub(crate) fn of_seats(seats: &[Resource], token: Token, fenced: bool) -> Self {
+        Self(Form::All(Arc::new(AllClaim::of_seats(seats, token, fenced))))
+    }
+
+    fn one(resource: &Resource, token: Token, fenced: bool) -> Self {
+        let counter = if fenced { resource.counter_key() } else { Vec::new() };
+        let arguments = [resource.key(), &counter, &token.to_hex()];
+        let most: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
+        // What is kept has no byte more than it needs, so it is put together somewhere else: mostly on the stack.
+        let (mut small, mut large) = ([0; 192], Vec::new());
+        let whole = if most <= small.len() {
+            small.as_mut_slice()
+        } else {
+            large.resize(most, 0);
+            large.as_mut_slice()
+        };
+        let [key, counter, token] = arguments;
+        let mut rest = &mut *whole;
+        put_argument(&mut rest, key);
+        let behind_key = rest.len();
+        if fenced {
+            put_argument(&mut rest, counter);
+        }
+        let behind_keys = rest.len();
+        put_argument(&mut rest, token);
+        let behind_all = rest.len();
+        let [key, keys, end] = [behind_key, behind_keys, behind_all].map(|behind| whole.len() - behind);
+        Self::of(whole.get(..end).unwrap_or_default(), key, keys)
+    }
+
+    fn of(bytes: &[u8], key: usize, keys: usize) -> Self {
+        let [key, keys] = [key, keys].map(|end| u16::try_from(end).unwrap_or(u16::MAX));
+        Self(Form::One { bytes: Arc::from(bytes), key, keys })
+    }
+
+    /// Of a request that is about no key.
+    pub(crate) fn none() -> Self {
+        Self::of(&[], 0, 0)
+    }
+
+    /// Of a request about a key whose holder may be anybody, with one argument instead of a token.
+    pub(crate) fn asking(resource: &Resource, argument: &[u8]) -> Self {
+        let most = 2 * MAX_OVERHEAD_BYTES + resource.key().len() + argument.len();
+        let mut bytes = BytesMut::with_capacity(most);
+        put_argument(&mut bytes, resource.key());
+        let key = bytes.len();
+        put_argument(&mut bytes, argument);
+        Self::of(&bytes, key, key)
+    }
+
+    /// Of the restart guard's marker, which has no token.
+    pub(crate) fn marker() -> Self {
+        let mut bytes = BytesMut::with_capacity(32);
+        put_argument(&mut bytes, Fleet::MARKER.as_bytes());
+        Self::of(&bytes, bytes.len(), bytes.len())
+    }
+
+    /// What its scripts need, unless it is of one resource that is locked exclusively.
+    pub(crate) fn as_all(&self) -> Option<&AllClaim> {
+        match &self.0 {
+            Form::One { .. } => None,
+            Form::All(all) => Some(all),
+        }
+    }
+
+    /// The keys of what is locked.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &[u8]> {
+        let (one, all) = match &self.0 {
+            Form::One { bytes, key, .. } => (bytes.get(..usize::from(*key)), None),
+            Form::All(all) => (None, Some(all.resources())),
+        };
+        one.map(argument).into_iter().chain(all.into_iter().flatten())
+    }
+
+    /// Whether other locks of this process may ask for its keys at the same time.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        self.as_all().is_some() || self.resources().any(Resource::is_seat)
+    }
+
+    /// Whether both are about the same keys and token.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (
+                Form::One { bytes: ours, key, keys },
+                Form::One { bytes: theirs, key: their_key, keys: their_keys },
+            ) => {
+                ours.get(..usize::from(*key)) == theirs.get(..usize::from(*their_key))
+                    && ours.get(usize::from(*keys)..) == theirs.get(usize::from(*their_keys)..)
+            }
+            (Form::All(ours), Form::All(theirs)) => Arc::ptr_eq(ours, theirs) || ours == theirs,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_fenced(&self) -> bool {
+        match &self.0 {
+            Form::One { key, keys, .. } => keys > key,
+            Form::All(all) => all.is_fenced(),
+        }
+    }
+
+    /// Appends the key, the counter's if it is wanted, `marker` as the last one, and the token: of one resource.
+    pub(crate) fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut BytesMut) {
+        if let Form::One { bytes, keys, .. } = &self.0 {
+            if with_counter {
+                out.extend_from_slice(bytes.get(..usize::from(*keys)).unwrap_or_default());
+            } else {
+                self.put_key(out);
+            }
+            if let Some(marker) = marker {
+                put_argument(out, marker.as_bytes());
+            }
+            self.put_token(out);
+        }
+    }
+
+    pub(crate) fn put_key(&self, out: &mut BytesMut) {
+        if let Form::One { bytes, key, .. } = &self.0 {
+            out.extend_from_slice(bytes.get(..usize::from(*key)).unwrap_or_default());
+        }
+    }
+
+    pub(crate) fn put_token(&self, out: &mut BytesMut) {
+        if let Form::One { bytes, keys, .. } = &self.0 {
+            out.extend_from_slice(bytes.get(usize::from(*keys)..).unwrap_or_default());
+        }
+    }
+}
+
+/// What a RESP argument says: without the length before it and the line's end behind it.
+fn argument(bytes: &[u8]) -> &[u8] {
+    let length = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    bytes.get(length..bytes.len().saturating_sub(2)).unwrap_or_default()
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Claim(hidden)")
+    }
+}

@@ -1,0 +1,400 @@
+//! What one lock is about: a resource, several, and whether others may share it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ConfigError, Resource};
+
+/// Those who share a resource: holders of one group are let in together, and exclude all others.
+///
+/// Readers are the group without a name.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Group(Option<Arc<[u8]>>);
+
+impl Group {
+    /// The longest name that is accepted, in bytes.
+    pub const MAX_BYTES: usize = 1024;
+
+    /// Readers: the group without a name.
+    pub const READERS: Self = Self(None);
+
+    /// Creates the group with this name.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnusableGroup`] for a name that is empty or longer than
+    /// [`Group::MAX_BYTES`].
+    pub fn new(name: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
+        let name = name.as_ref();
+        if name.is_empty() || name.len() > Self::MAX_BYTES {
+            return Err(ConfigError::UnusableGroup { bytes: name.len() });
+        }
+        Ok(Self(Some(name.into())))
+    }
+
+    /// Returns the name; empty for readers.
+    pub fn name(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("readers"),
+            Some(name) => write!(f, "{}", name.escape_ascii()),
+        }
+    }
+}
+
+/// How a target is locked.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Mode {
+    /// By one holder alone.
+    Exclusive,
+    /// Together with others of the same group.
+    Shared(Group),
+    /// By as many holders as there are permits, each of which has one.
+    Permit {
+        /// How many there are.
+        of: u16,
+    },
+}
+
+impl Mode {
+    /// Whether two holders may have one resource at the same time.
+    pub fn is_compatible(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Shared(ours), Self::Shared(theirs)) if ours == theirs)
+    }
+}
+
+/// One of the things that a lock is about, by name: an item of
+/// [`Locker::lock_all`](crate::front::Locker::lock_all).
+///
+/// Text and bytes become a target that is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    name: Vec<u8>,
+    mode: Mode,
+}
+
+impl Target {
+    /// Locks a resource alone: an exclusive lock.
+    pub fn write(name: impl AsRef<[u8]>) -> Self {
+        Self { name: name.as_ref().to_vec(), mode: Mode::Exclusive }
+    }
+
+    /// Locks a resource together with other readers.
+    pub fn read(name: impl AsRef<[u8]>) -> Self {
+        Self::share(name, Group::READERS)
+    }
+
+    /// Locks a resource together with others of this group.
+    pub fn share(name: impl AsRef<[u8]>, group: Group) -> Self {
+        Self { name: name.as_ref().to_vec(), mode: Mode::Shared(group) }
+    }
+}
+
+impl<T: AsRef<[u8]>> From<T> for Target {
+    fn from(name: T) -> Self {
+        Self::write(name)
+    }
+}
+
+/// What one lock is about: all of it is held under one token, or none.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Targets(Inner);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Inner {
+    /// One resource, exclusively: what nearly every lock is about.
+    One(Resource),
+    All(Arc<All>),
+    /// One of the permits of a semaphore.
+    Permit(Arc<Permits>),
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Permits {
+    name: Resource,
+    /// Under which name callers wait for it, which no lock has.
+    queue: Resource,
+    mode: Mode,
+    /// Which one is held.
+    seat: Option<u16>,
+}
+
+/// In the order of their keys, each once.
+#[derive(PartialEq, Eq, Hash)]
+struct All {
+    first: (Resource, Mode),
+    rest: Box<[(Resource, Mode)]>,
+}
+
+impl Targets {
+    /// The most targets that are written. All masters handle them in one script, and serve nobody
+    /// else meanwhile: 1,000 take some 3 ms.
+    pub const MAX_WRITTEN: usize = 1024;
+    /// The most targets that are read, which take a master ten times as long.
+    pub const MAX_READ: usize = 128;
+    /// The most permits of one semaphore.
+    pub const MAX_PERMITS: u16 = 1024;
+    /// The most bytes of all names together: they travel in every request.
+    pub const MAX_BYTES: usize = 256 * 1024;
+
+    /// Puts the targets of one lock together. Of a resource that is named twice the stronger way
+    /// counts.
+    pub(crate) fn new(prefix: &str, targets: impl IntoIterator<Item = Target>) -> Result<Self, ConfigError> {
+        let mut all = BTreeMap::new();
+        let mut bytes = 0;
+        for Target { name, mode } in targets {
+            let resource = Resource::with_prefix(prefix, &name)?;
+            match all.get(&resource) {
+                None => bytes += resource.key().len(),
+                Some(other) if *other == mode || *other == Mode::Exclusive => continue,
+                Some(_) if mode == Mode::Exclusive => {}
+                Some(_) => return Err(ConfigError::ConflictingGroups { resource }),
+            }
+            all.insert(resource, mode);
+            if bytes > Self::MAX_BYTES || all.len() > Self::MAX_WRITTEN + Self::MAX_READ {
+                break;
+            }
+        }
+        let written = all.values().filter(|mode| **mode == Mode::Exclusive).count();
+        let read = all.len() - written;
+        if bytes > Self::MAX_BYTES || written > Self::MAX_WRITTEN || read > Self::MAX_READ {
+            return Err(ConfigError::TooManyTargets);
+        }
+        let mut all = all.into_iter();
+        match all.next() {
+            None => Err(ConfigError::NoTarget),
+            Some((resource, Mode::Exclusive)) if all.len() == 0 => Ok(resource.into()),
+            Some(first) => Ok(Self(Inner::All(Arc::new(All { first, rest: all.collect() })))),
+        }
+    }
+
+    /// The same resources, with what is locked exclusively shared with readers.
+    pub(crate) fn downgraded(&self) -> Self {
+        let read = |resource: &Resource, mode: &Mode| match mode {
+            Mode::Exclusive => (resource.clone(), Mode::Shared(Group::READERS)),
+            mode => (resource.clone(), mode.clone()),
+        };
+        let mut all = self.iter().map(|(resource, mode)| read(resource, mode));
+        let first = all.next().unwrap_or_else(|| read(self.first(), &Mode::Exclusive));
+        Self(Inner::All(Arc::new(All { first, rest: all.collect() })))
+    }
+
+    /// A number that tells other targets and modes apart, for those that go on with a lock; zero for one resource that is locked exclusively.
+    /// (FNV-1a, Fowler, Noll and Vo 1991.)
+    pub(crate) fn digest(&self) -> u32 {
+        if self.as_one().is_some() {
+            return 0;
+        }
+        let mut hash = 0x811c_9dc5;
+        let mut add = |bytes: &[u8]| {
+            for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+                hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        for (resource, mode) in self.iter() {
+            add(resource.key());
+            match mode {
+                Mode::Exclusive => add(b"w"),
+                Mode::Shared(group) => {
+                    add(b"s");
+                    add(group.name());
+                }
+                Mode::Permit { .. } => add(b"p"),
+            }
+        }
+        hash.max(1)
+    }
+
+    /// One of `of` permits.
+    pub(crate) fn permit(name: Resource, of: u32) -> Result<Self, ConfigError> {
+        let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
+        let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
+        let queue = name.seats();
+        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode: Mode::Permit { of }, seat: None }))))
+    }
+
+    /// Returns the semaphore's name and how many permits there are, if it is one of them.
+    pub(crate) fn as_permit(&self) -> Option<(&Resource, u16)> {
+        match &self.0 {
+            Inner::Permit(permits) => match permits.mode {
+                Mode::Permit { of } => Some((&permits.name, of)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// This one of the permits.
+    pub(crate) fn at_seat(&self, seat: u16) -> Self {
+        match &self.0 {
+            Inner::Permit(permits) => {
+                let Permits { name, queue, mode, .. } = &**permits;
+                let [name, queue] = [name, queue].map(Clone::clone);
+                let seat = Some(seat);
+                Self(Inner::Permit(Arc::new(Permits { name, queue, mode: mode.clone(), seat })))
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Which one of the permits is held.
+    pub(crate) fn seat(&self) -> Option<u16> {
+        match &self.0 {
+            Inner::Permit(permits) => permits.seat,
+            _ => None,
+        }
+    }
+
+    /// Under which name callers wait, and how they want it, if there is one only.
+    pub(crate) fn only(&self) -> Option<(&Resource, &Mode)> {
+        let mut queues = self.queues();
+        let only = queues.next();
+        only.filter(|_| queues.next().is_none())
+    }
+
+    /// Under which names callers wait, and how they want each.
+    pub(crate) fn queues(&self) -> impl ExactSizeIterator<Item = (&Resource, &Mode)> {
+        match &self.0 {
+            Inner::Permit(permits) => Iter { first: Some((&permits.queue, &permits.mode)), rest: [].iter() },
+            _ => self.entries(),
+        }
+    }
+
+    /// Returns the one resource, if that is all and is locked exclusively.
+    pub(crate) fn as_one(&self) -> Option<&Resource> {
+        match &self.0 {
+            Inner::One(resource) => Some(resource),
+            Inner::All(_) | Inner::Permit(_) => None,
+        }
+    }
+
+    /// Returns each resource and how it is locked, in the order of their keys.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Resource, &Mode)> {
+        self.entries()
+    }
+
+    fn entries(&self) -> Iter<'_> {
+        match &self.0 {
+            Inner::One(resource) => Iter { first: Some((resource, &Mode::Exclusive)), rest: [].iter() },
+            Inner::All(all) => Iter { first: Some((&all.first.0, &all.first.1)), rest: all.rest.iter() },
+            Inner::Permit(permits) => Iter { first: Some((&permits.name, &permits.mode)), rest: [].iter() },
+        }
+    }
+
+    /// Returns each resource, in the order of their keys.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &Resource> {
+        self.iter().map(|(resource, _)| resource)
+    }
+
+    /// Returns the first resource, in the order of their keys.
+    pub fn first(&self) -> &Resource {
+        match &self.0 {
+            Inner::One(resource) => resource,
+            Inner::All(all) => &all.first.0,
+            Inner::Permit(permits) => &permits.name,
+        }
+    }
+
+    /// Returns whether nothing is locked exclusively.
+    pub fn is_shared(&self) -> bool {
+        self.iter().all(|(_, mode)| matches!(mode, Mode::Shared(_)))
+    }
+
+    /// Returns whether something is shared.
+    pub fn has_shared(&self) -> bool {
+        self.iter().any(|(_, mode)| matches!(mode, Mode::Shared(_)))
+    }
+}
+
+/// Without a heap, since nearly every lock has one target.
+struct Iter<'a> {
+    first: Option<(&'a Resource, &'a Mode)>,
+    rest: std::slice::Iter<'a, (Resource, Mode)>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a Resource, &'a Mode);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.first.take().or_else(|| self.rest.next().map(|(resource, mode)| (resource, mode)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::from(self.first.is_some()) + self.rest.len();
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+impl From<Resource> for Targets {
+    /// An exclusive lock of one resource.
+    fn from(resource: Resource) -> Self {
+        Self(Inner::One(resource))
+    }
+}
+
+impl fmt::Display for Targets {
+    /// The first name, and how many more there are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.first().fmt(f)?;
+        match self.iter().len() - 1 {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl fmt::Debug for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(resource, mode)| (resource.to_string(), mode))).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(all: &[Target]) -> Result<Targets, ConfigError> {
+        Targets::new("", all.iter().cloned())
+    }
+
+    #[test]
+    fn one_name_is_the_lock_that_it_would_be_alone() {
+        let one = Targets::from(Resource::new("x").unwrap());
+        assert_eq!(targets(&["x".into(), Target::read("x")]), Ok(one.clone()));
+        assert_eq!(targets(&[Target::read("x"), "x".into()]), Ok(one.clone()));
+        assert!(one.as_one().is_some() && !one.is_shared());
+        assert!(targets(&[Target::read("x")]).unwrap().as_one().is_none());
+    }
+
+    #[test]
+    fn names_are_put_in_order_and_counted_once() {
+        let all = targets(&["b".into(), "a".into(), "b".into(), Target::read("c")]).unwrap();
+        assert_eq!(all.to_string(), "a and 2 more");
+        assert_eq!(format!("{all:?}"), r#"{"a": Exclusive, "b": Exclusive, "c": Shared(readers)}"#);
+    }
+
+    #[test]
+    fn what_is_too_much_or_contradicts_itself_is_refused() {
+        let many = |count: usize| (0..count).map(|n| Target::write(format!("n{n}")));
+        assert_eq!(Targets::new("", many(0)), Err(ConfigError::NoTarget));
+        assert!(Targets::new("", many(1_024)).is_ok());
+        assert_eq!(Targets::new("", many(1_025)), Err(ConfigError::TooManyTargets));
+        let reads = |count: usize| (0..count).map(|n| Target::read(format!("n{n}")));
+        assert!(Targets::new("", reads(128)).is_ok());
+        assert_eq!(Targets::new("", reads(129)), Err(ConfigError::TooManyTargets));
+        let long = (0..17).map(|n| Target::write(format!("{n:0>16000}")));
+        assert_eq!(Targets::new("", long), Err(ConfigError::TooManyTargets));
+        let group = Group::new("g").unwrap();
+        let both = [Target::read("x"), Target::share("x", group)];
+        assert!(matches!(targets(&both), Err(ConfigError::ConflictingGroups { .. })));
+        assert_eq!(Group::new(""), Err(ConfigError::UnusableGroup { bytes: 0 }));
+    }
+}

@@ -1,0 +1,96 @@
+//! Who is in front of a resource in this process: the one lock that may ask masters for it, or those that share it.
+
+use std::collections::BTreeSet;
+
+use crate::protocol::{Group, LockId, Mode};
+
+/// The locks in front.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Front {
+    #[default]
+    Nobody,
+    /// Alone.
+    One(LockId),
+    /// Together.
+    Sharers(Box<Sharers>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sharers {
+    /// How all of them want it.
+    mode: Mode,
+    locks: BTreeSet<LockId>,
+}
+
+impl Front {
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Self::Nobody)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Nobody => 0,
+            Self::One(_) => 1,
+            Self::Sharers(sharers) => sharers.locks.len(),
+        }
+    }
+
+    pub(crate) fn locks(&self) -> impl Iterator<Item = LockId> {
+        let (one, sharers) = match self {
+            Self::Nobody => (None, None),
+            Self::One(id) => (Some(*id), None),
+            Self::Sharers(sharers) => (None, Some(sharers.locks.iter().copied())),
+        };
+        one.into_iter().chain(sharers.into_iter().flatten())
+    }
+
+    /// Whether another one can join.
+    pub(super) fn has_room_for(&self, mode: &Mode) -> bool {
+        match (self, mode) {
+            (Self::Nobody, _) => true,
+            (Self::Sharers(sharers), Mode::Permit { of }) => {
+                matches!(sharers.mode, Mode::Permit { .. }) && sharers.locks.len() < usize::from(*of)
+            }
+            (Self::Sharers(sharers), mode) => sharers.mode.is_compatible(mode),
+            _ => false,
+        }
+    }
+
+    /// Whether some other one may join.
+    pub(super) fn may_grow(&self) -> bool {
+        matches!(self, Self::Sharers(_))
+    }
+
+    pub(super) fn add(&mut self, id: LockId, mode: &Mode) {
+        debug_assert!(self.has_room_for(mode), "only those that may be together are in front");
+        match (&mut *self, mode) {
+            (Self::Sharers(sharers), _) => {
+                sharers.locks.insert(id);
+            }
+            (_, Mode::Exclusive) => *self = Self::One(id),
+            (_, mode) => {
+                let locks = BTreeSet::from([id]);
+                *self = Self::Sharers(Box::new(Sharers { mode: mode.clone(), locks }));
+            }
+        }
+    }
+
+    /// The one in front shares with readers.
+    pub(super) fn share(&mut self, id: LockId) {
+        if matches!(self, Self::One(one) if *one == id) {
+            *self = Self::Nobody;
+            self.add(id, &Mode::Shared(Group::READERS));
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: LockId) {
+        let is_last = match self {
+            Self::Nobody => false,
+            Self::One(one) => *one == id,
+            Self::Sharers(sharers) => sharers.locks.remove(&id) && sharers.locks.is_empty(),
+        };
+        if is_last {
+            *self = Self::Nobody;
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What the scripts of claims of several targets have in common.
+
+/// The claim's arguments. `bad` gives an error reply back and anything else as false; `all` calls a
+/// command with keys in portions, because Lua cannot unpack more than about 8,000 at once.
+macro_rules! read_claim {
+    () => {
+        "\
+local token, life, number, flags = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local written, read = tonumber(ARGV[5]), tonumber(ARGV[6])
+local function has(flag) return string.find(flags, flag, 1, true) end
+local marks = written + 3 * read
+local counters = marks + (has('m') and written or 0)
+local function bad(reply) return type(reply) == 'table' and reply.err and reply end
+local function all(command, keys, from, last, see)
+  for first = from, last, 1000 do
+    local reply = redis.pcall(command, unpack(keys, first, math.min(first + 999, last)))
+    local stop = bad(reply) or see and see(reply, first - 1)
+    if stop then return stop end
+  end
+end
+"
+    };
+}
+
+/// The server's time `now`, where a target is shared.
+macro_rules! read_clock {
+    () => {
+        "\
+local now = 0
+if read > 0 then
+  local clock = redis.pcall('TIME')
+  if clock.err then return clock end
+  now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+end
+"
+    };
+}
+
+/// Defines `tell`: who holds `KEYS[place]` and for how long, as for a lock of one target; nil if
+/// nobody does.
+macro_rules! define_tell {
+    () => {
+        "\
+local function tell(place)
+  local held = redis.pcall('GET', KEYS[place])
+  if bad(held) then return held end
+  if not held then return nil end
+  local left = redis.pcall('PTTL', KEYS[place])
+  return bad(left) or {redis.sha1hex(string.sub(held, 1, 64)), left}
+end
+"
+    };
+}
+
+/// Defines `count`: the counter of a target, or nil and the error that keeps it from being read.
+/// Defines `raise`: lifts all counters to `number`, and answers an error, or nil and the largest
+/// counter of what is written.
+macro_rules! define_raise {
+    () => {
+        concat!(
+            define_count!(),
+            "\
+local function raise()
+  local largest = 0
+  for i = 1, written + read do
+    local counter, wrong = count(i)
+    if wrong then return wrong end
+    if counter < number then
+      local done = redis.pcall('SET', KEYS[counters + i], ARGV[3])
+      if bad(done) then return done end
+      counter = number
+    end
+    if i <= written then largest = math.max(largest, counter) end
+  end
+  return nil, largest
+end
+"
+        )
+    };
+}
+
+macro_rules! define_count {
+    () => {
+        "\
+local function count(i)
+  local counter = redis.pcall('GET', KEYS[counters + i])
+  if bad(counter) then return nil, counter end
+  counter = tonumber(counter or 0)
+  if not counter or counter ~= counter then
+    return nil, redis.error_reply('ERR the fencing counter is not a number')
+  end
+  return counter
+end
+"
+    };
+}
+
+/// Defines `look`: reads a read target. `held` keeps what `x` is, `ends` when our entry ends, where
+/// it is alive.
+macro_rules! define_look {
+    () => {
+        "\
+local held, ends = {}, {}
+local function look(i)
+  local x = written + 3 * i - 2
+  held[i] = redis.pcall('GET', KEYS[x])
+  if bad(held[i]) then return held[i] end
+  if held[i] == ARGV[6 + i] then
+    local last = redis.pcall('ZSCORE', KEYS[x + 1], token)
+    if bad(last) then return last end
+    if last and tonumber(last) > now then ends[i] = tonumber(last) end
+  end
+end
+"
+    };
+}
+
+/// Defines `ours`: nil where the claim has all of its targets, else an error or 0. A read target is
+/// also ours where `x` is our token: it was written before, and this master has not been told yet.
+macro_rules! define_ours {
+    () => {
+        "\
+local function ours()
+  local stop = all('MGET', KEYS, 1, written, function(values, before)
+    for i = 1, #values do
+      if values[i] ~= token then
+        return not values[i] and bad(redis.pcall('GET', KEYS[before + i])) or 0
+      end
+    end
+  end)
+  for i = 1, stop and 0 or read do
+    local stop = look(i) or not ends[i] and held[i] ~= token and 0
+    if stop then return stop end
+  end
+  return stop
+end
+"
+    };
+}
+
+/// Defines `share`: puts our entry into a read target, whose `x` is `value`, or moves its end away
+/// from now. Answers an error, or nothing.
+///
+/// Where `x` is our token the sentinel is written last: until then nobody else can look at the
+/// zset. Where there is no `x` it is written first, so that a server without memory refuses.
+macro_rules! define_share {
+    () => {
+        "\
+local function enter(zset, whole, ...)
+  local there = redis.pcall('PEXPIRE', zset, whole)
+  return bad(there) or bad(redis.pcall('ZADD', zset, ...))
+    or there == 0 and bad(redis.pcall('PEXPIRE', zset, whole))
+end
+local function share(i, value, last)
+  local x, zset, sentinel = KEYS[written + 3 * i - 2], KEYS[written + 3 * i - 1], ARGV[6 + i]
+  last = math.max(last or 0, now + life)
+  if not value then
+    local whole = last + 1 - now
+    local stale = redis.pcall('EXISTS', zset)
+    local stop = bad(stale) or stale == 1 and bad(redis.pcall('DEL', zset))
+      or bad(redis.pcall('SET', x, sentinel, 'PX', whole))
+    if stop then return stop end
+    stop = enter(zset, whole, last, token)
+    if stop then redis.pcall('DEL', x) end
+    return stop
+  end
+  local left = redis.pcall('PTTL', x)
+  if bad(left) then return left end
+  if value == token then
+    last = math.max(last, now + left)
+    local whole = last + 1 - now
+    return bad(redis.pcall('DEL', zset)) or enter(zset, whole, last, token)
+      or bad(redis.pcall('SET', x, sentinel, 'PX', whole))
+  end
+  local longest = redis.pcall('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  if bad(longest) then return longest end
+  local lost = not longest[1] and left > 1
+  local whole = math.max(last, tonumber(longest[2] or 0), lost and now + left - 1 or 0) + 1 - now
+  local stop = left >= 0 and left < whole and bad(redis.pcall('PEXPIRE', x, whole))
+  if stop then return stop end
+  if lost then return enter(zset, whole, last, token, now + left - 1, 'lost') end
+  return enter(zset, whole, last, token) or bad(redis.pcall('ZREMRANGEBYSCORE', zset, '-inf', now))
+end
+"
+    };
+}
+
+/// Defines `lengthen`: as an extension of one target does it.
+macro_rules! define_lengthen {
+    () => {
+        "\
+local function lengthen(key)
+  local left = redis.pcall('PTTL', key)
+  return bad(left) or left >= 0 and left < life and bad(redis.pcall('PEXPIRE', key, ARGV[2]))
+end
+"
+    };
+}
+pub(super) use {
+    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
+    read_claim, read_clock,
+};

@@ -1,0 +1,275 @@
+//! The scripts of claims of several targets, written or read, under one token.
+//!
+//! All five take the same keys and values. KEYS: the written targets; for each read target its key
+//! `x`, the zset of those who share it and its want mark; with the flag `m` the want marks of the
+//! written targets; with `f` the counters of all targets, those of the written ones first; with `g`
+//! the restart guard's marker. ARGV: token, life in milliseconds, number (0 if there is none),
+//! flags, how many targets are written, how many are read, the sentinel of each read target, with
+//! `m` the id of the wait, with `g` the two numbers of the fleet.
+//!
+//! Rules that keep them sound where a command fails in the middle, because nothing is taken back:
+//!
+//! - A script that can refuse looks at everything before it writes anything.
+//! - The sentinel is only written by one SET with its whole life. The zset gets its life before or
+//!   together with its first entry, and PEXPIRE is tried on it while it does not exist.
+//! - `x` and the zset live until the largest end of an entry and one millisecond more, and never
+//!   shorter than before. Only a release that took its own entry away shortens them.
+//! - A sentinel whose zset is gone had readers that nobody knows any more. The next reader adds an
+//!   entry named `lost` that ends with `x`, so that the release of that reader does not end the key
+//!   for the others.
+
+use super::Script;
+use super::claim::{
+    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
+    read_claim, read_clock,
+};
+use super::fleet::{check_marker, read_life};
+
+/// Takes all targets, or none: refused where a written one exists, where a read one exists and is
+/// not shared by our group, where our token is known already (one server behind two addresses has
+/// one vote), and where somebody waits to write a read one, unless the flag `i` is there.
+///
+/// Answers 1, or with the flag `f` the number of the grant: with a written target one more than all
+/// counters were, without one the largest of them and at least 1. A refusal answers who holds the
+/// first target that is held, or `wanted` and how long the mark lasts. With the flag `m` it leaves
+/// the mark of our wait at each written target that is shared.
+pub const ACQUIRE_ALL: Script = Script {
+    number: 12,
+    name: "acquire all",
+    text: concat!(
+        read_claim!(),
+        define_tell!(),
+        define_count!(),
+        "\
+local floor = 0
+if has('g') then
+",
+        check_marker!(),
+        "\
+  floor = opens * 1024
+end
+",
+        read_clock!(),
+        define_share!(),
+        "\
+local found, refused, wanted = 0
+local stop = all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
+if stop then return stop end
+for i = 1, found > 0 and written or 0 do
+  local held = redis.pcall('GET', KEYS[i])
+  if bad(held) then return held end
+  if held then
+    refused = refused or i
+    found = found - 1
+    if has('m') and string.sub(held, 1, 16) == 'quorlock:shared:' then
+      local done = redis.pcall('SET', KEYS[marks + i], ARGV[7 + read], 'PX', 1000)
+      if bad(done) then return done end
+    end
+  end
+  if found == 0 or refused and not has('m') then break end
+end
+local held = {}
+for i = 1, refused and 0 or read do
+  local x = written + 3 * i - 2
+  held[i] = redis.pcall('GET', KEYS[x])
+  if bad(held[i]) then return held[i] end
+  local entered = held[i] == ARGV[6 + i] and redis.pcall('ZSCORE', KEYS[x + 1], token)
+  if bad(entered) then return entered end
+  if entered or held[i] and held[i] ~= ARGV[6 + i] then
+    refused = x
+    break
+  end
+  local left = has('i') and -2 or redis.pcall('PTTL', KEYS[x + 2])
+  if bad(left) then return left end
+  if left ~= -2 then wanted = wanted or left end
+end
+if refused then return tell(refused) end
+if wanted then return {'wanted', wanted} end
+local fence = 1
+if has('f') then
+  local counts, most = {}, floor
+  for i = 1, written + read do
+    local counter, wrong = count(i)
+    if wrong then return wrong end
+    counts[i], most = counter, math.max(most, counter)
+  end
+  fence = written > 0 and most + 1 or math.max(most, 1)
+  if fence > 9007199254740991 then
+    return redis.error_reply('ERR the fencing counter is used up')
+  end
+  local text = string.format('%.0f', fence)
+  for i = 1, written + read do
+    local done = counts[i] < fence and redis.pcall('SET', KEYS[counters + i], text)
+    if bad(done) then return done end
+  end
+end
+for i = 1, written do
+  local done = redis.pcall('SET', KEYS[i], token, 'PX', ARGV[2])
+  if bad(done) then return done end
+end
+for i = 1, read do
+  local stop = share(i, held[i])
+  if stop then return stop end
+end
+return fence"
+    ),
+    sha1_hex: "4e0d1e697b2a586c8fbd5b4c83fcf1fb3f368730",
+};
+
+/// Raises all counters to ARGV\[3\] where all targets are ours. Answers the largest counter of what
+/// is written, or ARGV\[3\] if nothing is; 0 where not all are ours. It never lowers one.
+///
+/// Those who share a target raise one another's counters at any time, and no writer can come before
+/// they are gone. So a reader's number is agreed where the counter is at least that.
+pub const RAISE_ALL: Script = Script {
+    number: 13,
+    name: "raise all",
+    text: concat!(
+        read_claim!(),
+        read_clock!(),
+        define_raise!(),
+        define_look!(),
+        define_ours!(),
+        "\
+local stop = ours()
+if stop then return stop end
+local wrong, largest = raise()
+if wrong then return wrong end
+return written > 0 and largest or number"
+    ),
+    sha1_hex: "b3a9eb2592810ae595d248db48e591627a9ec229",
+};
+
+/// Gives all targets a life of ARGV\[2\] milliseconds where all are ours, the counters raised
+/// first. Answers 1, or 0 where not all are ours, and nothing has changed then.
+///
+/// No end moves towards now, and no entry but our own is moved. A read target whose `x` is our
+/// token becomes a shared one, with the later of both ends.
+pub const EXTEND_ALL: Script = Script {
+    number: 14,
+    name: "extend all",
+    text: concat!(
+        read_claim!(),
+        read_clock!(),
+        define_raise!(),
+        define_look!(),
+        define_ours!(),
+        define_lengthen!(),
+        define_share!(),
+        "\
+local stop = ours()
+if stop and bad(stop) and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
+if stop then return 0 end
+stop = has('f') and number > 0 and raise()
+for i = 1, written do stop = stop or lengthen(KEYS[i]) end
+for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
+return stop or 1"
+    ),
+    sha1_hex: "61671786a6fbffaf66cc252f17308f5301b2c15b",
+};
+
+/// Puts back what is missing where nothing is another's, the counters raised first; what is ours is
+/// extended. Answers 1, or 0 where a target is another's, and nothing has changed then. Want marks
+/// keep nobody out who has the claim already.
+pub const HEAL_ALL: Script = Script {
+    number: 15,
+    name: "heal all",
+    text: concat!(
+        read_claim!(),
+        read_clock!(),
+        define_raise!(),
+        define_look!(),
+        define_lengthen!(),
+        define_share!(),
+        "\
+local values, there = {}, 0
+local stop = all('MGET', KEYS, 1, written, function(part, before)
+  for i = 1, #part do
+    values[before + i] = part[i]
+    if part[i] then there = there + 1 end
+    if part[i] and part[i] ~= token then return 0 end
+  end
+end)
+stop = stop or all('EXISTS', KEYS, 1, written, function(count) there = there - count end)
+stop = stop or there ~= 0 and 0
+for i = 1, read do
+  stop = stop or look(i) or held[i] and held[i] ~= token and held[i] ~= ARGV[6 + i] and 0
+end
+if stop and bad(stop) and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
+if stop then return 0 end
+stop = has('f') and number > 0 and raise()
+for i = 1, written do
+  stop = stop or values[i] and lengthen(KEYS[i])
+    or not values[i] and bad(redis.pcall('SET', KEYS[i], token, 'PX', ARGV[2]))
+end
+for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
+return stop or 1"
+    ),
+    sha1_hex: "a679c437bc32ddd9cef177fad62acf9d744eeaba",
+};
+
+/// Takes away what is ours, and only that. Answers 1 if all targets were ours; else 0, or with the
+/// flag `t` who holds the first target that is held.
+///
+/// A read target is ours where `x` is our token, or our group's sentinel with an entry of our own.
+/// The key goes with the last entry; before, it ends with the largest one that is left. With the
+/// flag `m` the marks of our wait go too.
+pub const RELEASE_ALL: Script = Script {
+    number: 16,
+    name: "release all",
+    text: concat!(
+        read_claim!(),
+        define_tell!(),
+        read_clock!(),
+        "\
+local complete, gone = true, {}
+local function leave(x, zset, sentinel)
+  local held = redis.pcall('GET', x)
+  if bad(held) then return held end
+  if held == token then return bad(redis.pcall('DEL', x)) end
+  local found = held == sentinel and redis.pcall('ZREM', zset, token)
+  if bad(found) then return found end
+  if found ~= 1 then
+    complete = false
+    return nil
+  end
+  local longest = redis.pcall('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  if bad(longest) then return longest end
+  local left = tonumber(longest[2] or 0) - now
+  if left <= 0 then return bad(redis.pcall('DEL', x, zset)) end
+  return bad(redis.pcall('PEXPIRE', x, left + 1)) or bad(redis.pcall('PEXPIRE', zset, left + 1))
+end
+local stop = all('MGET', KEYS, 1, written, function(values, before)
+  for i = 1, #values do
+    if values[i] == token then gone[#gone + 1] = KEYS[before + i] else complete = false end
+  end
+end)
+stop = stop or has('m') and all('MGET', KEYS, marks + 1, counters, function(values, before)
+  for i = 1, #values do
+    if values[i] == ARGV[7 + read] then gone[#gone + 1] = KEYS[before + i] end
+  end
+end)
+stop = stop or all('DEL', gone, 1, #gone)
+if stop then return stop end
+for i = 1, read do
+  local x = written + 3 * i - 2
+  stop = leave(KEYS[x], KEYS[x + 1], ARGV[6 + i])
+  if stop and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
+  if stop then complete = false end
+end
+if complete then return 1 end
+local found = 0
+stop = has('t') and all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
+if stop then return stop end
+for i = 1, found > 0 and written or 0 do
+  local holder = tell(i)
+  if holder then return holder end
+end
+for i = 1, has('t') and read or 0 do
+  local holder = tell(written + 3 * i - 2)
+  if holder then return holder end
+end
+return 0"
+    ),
+    sha1_hex: "f25cc6d85034264c2eba5b5dbf3f30f5ec0f2901",
+};

@@ -1,0 +1,319 @@
+//! Several requests of one owner for the same resource at once.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use quorlock_core::front::{Acquiring, Guard, Locker, Owner, Released, Request};
+use quorlock_core::{AcquireError, LossCause, Missing};
+
+use super::driver::{Driver, ms};
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A task that is polled only when it was woken, as an executor does.
+struct Task {
+    future: Pin<Box<Acquiring>>,
+    woken: Arc<Woken>,
+}
+
+impl Task {
+    /// Polled once.
+    fn start(request: Request) -> Self {
+        let mut task = Self { future: Box::pin(request.into_future()), woken: Arc::default() };
+        assert!(task.poll().is_pending());
+        task
+    }
+
+    fn poll(&mut self) -> Poll<Result<Guard, AcquireError>> {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+
+    fn poll_if_woken(&mut self) -> Poll<Result<Guard, AcquireError>> {
+        if self.woken.0.swap(0, Ordering::SeqCst) == 0 { Poll::Pending } else { self.poll() }
+    }
+
+    #[track_caller]
+    fn guard(&mut self) -> Guard {
+        let Poll::Ready(result) = self.poll_if_woken() else { panic!("it was not woken, or still waits") };
+        result.unwrap()
+    }
+}
+
+fn start() -> (Locker, Arc<Driver>, Owner) {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let owner = locker.owner();
+    (locker, driver, owner)
+}
+
+/// The time that a lock needs to come to the next caller of this process.
+fn pass_on(driver: &Arc<Driver>) {
+    for _ in 0..20 {
+        driver.settle();
+        driver.pass(ms(1));
+    }
+    driver.settle();
+}
+
+#[test]
+fn one_request_asks_and_every_other_one_joins_its_grant() {
+    for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
+        let (locker, driver, owner) = start();
+        let writes = driver.writes(0);
+        let mut tasks: Vec<_> = (0..3).map(|_| Task::start(owner.lock("job"))).collect();
+        driver.settle();
+        let guards: Vec<_> = order.iter().map(|place| tasks[*place].guard()).collect();
+        assert!(guards.iter().all(|guard| guard.is_valid() && guard.token() == guards[0].token()));
+        assert_eq!((guards[0].ties().other_handles, driver.writes(0)), (2, writes + 1));
+        let report = locker.report();
+        assert_eq!((report.acquisitions.granted, report.acquisitions.reentered), (1, 2));
+        assert_eq!((report.held, report.waiting), (1, 0));
+        drop(guards);
+        driver.settle();
+        assert_eq!((driver.writes(0), driver.keys(0)), (writes + 2, 0));
+        driver.end();
+    }
+}
+
+#[test]
+fn a_grant_is_shared_although_its_caller_is_not_polled() {
+    let (locker, driver, owner) = start();
+    let mut first = Task::start(owner.lock("job"));
+    let mut second = Task::start(owner.lock("job"));
+    driver.settle();
+    let guard = second.guard();
+    assert_eq!(guard.ties().other_handles, 1, "the handle of the first caller is kept for it");
+    assert_eq!(guard.release().wait(), Ok(Released::Kept { others: 1 }));
+    let first = first.guard();
+    assert!(first.is_valid());
+    assert_eq!(first.release().wait(), Ok(Released::Freed));
+    let acquisitions = locker.report().acquisitions;
+    assert_eq!((acquisitions.granted, acquisitions.reentered, acquisitions.abandoned), (1, 1, 0));
+    driver.end();
+}
+
+#[test]
+fn a_handle_that_is_kept_for_a_caller_goes_with_its_future() {
+    let (locker, driver, owner) = start();
+    let first = Task::start(owner.lock("job"));
+    let mut second = Task::start(owner.lock("job"));
+    driver.settle();
+    drop(second.guard());
+    assert_eq!(driver.keys(0), 1);
+    drop(first);
+    driver.settle();
+    assert_eq!((driver.keys(0), locker.report().held), (0, 0));
+    driver.end();
+}
+
+#[test]
+fn dropping_the_first_callers_future_does_not_end_its_request_for_the_other() {
+    for is_granted in [false, true] {
+        let (locker, driver, owner) = start();
+        let writes = driver.writes(0);
+        let first = Task::start(owner.lock("job"));
+        let mut second = Task::start(owner.lock("job"));
+        if is_granted {
+            driver.settle();
+        }
+        drop(first);
+        driver.settle();
+        let guard = second.guard();
+        assert_eq!(driver.writes(0), writes + 1, "it was asked for once");
+        assert!(guard.ties().is_none());
+        let report = locker.report();
+        assert_eq!((report.acquisitions.granted, report.acquisitions.abandoned), (1, 1));
+        assert_eq!((report.acquisitions.reentered, report.waiting, report.held), (0, 0, 1));
+        drop(guard);
+        driver.settle();
+        assert_eq!(driver.keys(0), 0);
+        driver.end();
+    }
+}
+
+#[test]
+fn when_every_future_is_dropped_nothing_is_sought_or_held() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let (locker, driver, owner) = start();
+        let mut tasks: Vec<_> = (0..3).map(|_| Some(Task::start(owner.lock("job")))).collect();
+        for place in order {
+            tasks[place] = None;
+        }
+        driver.settle();
+        let report = locker.report();
+        assert_eq!((driver.keys(0), report.held, report.waiting), (0, 0, 0));
+        assert_eq!(report.acquisitions.abandoned, 3);
+        drop(locker.try_lock("job").wait().unwrap());
+        driver.end();
+    }
+}
+
+#[test]
+fn a_request_that_asks_for_more_does_not_go_on_with_what_has_less() {
+    let (_locker, driver, owner) = start();
+    let first = Task::start(owner.lock("job"));
+    let mut second = Task::start(owner.lock("job").fenced());
+    drop(first);
+    driver.settle();
+    assert!(second.guard().fencing_token().is_some());
+
+    // Beside the first one it ends with the error of any inner request.
+    let mut first = Task::start(owner.lock("other"));
+    let mut second = Task::start(owner.lock("other").fenced());
+    driver.settle();
+    let guard = first.guard();
+    let Poll::Ready(Err(error)) = second.poll_if_woken() else { panic!("it was not told") };
+    assert!(matches!(error, AcquireError::HeldWithout { missing: Missing::FencingToken, .. }), "{error}");
+    assert!(guard.ties().is_none());
+    driver.end();
+}
+
+#[test]
+fn the_next_request_is_watched_when_the_first_one_goes() {
+    let (_locker, driver, owner) = start();
+    let first = Task::start(owner.lock("job"));
+    let second = Task::start(owner.lock("job").fenced());
+    let mut third = Task::start(owner.lock("job").fenced());
+    drop(first);
+    assert!(third.poll_if_woken().is_pending());
+    driver.settle();
+    // The grant is the second one's, which is not polled.
+    assert_eq!(third.guard().ties().other_handles, 1);
+    drop(second);
+    driver.settle();
+    assert_eq!(driver.keys(0), 1, "the counter is left");
+    driver.end();
+}
+
+#[test]
+fn each_request_has_its_own_limits() {
+    let (locker, driver, owner) = start();
+    let rival = locker.lock("job").ttl(ms(60_000)).wait().unwrap();
+    let mut long = Task::start(owner.lock("job").timeout(None));
+    let mut short = Task::start(owner.lock("job").timeout(ms(1_000)));
+    let error = owner.try_lock("job").wait().unwrap_err();
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    driver.pass(ms(1_000));
+    driver.settle();
+    let Poll::Ready(Err(error)) = short.poll_if_woken() else { panic!("its time is up") };
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    assert!(long.poll_if_woken().is_pending());
+
+    // The first one's end is not the end of the others either.
+    let mut longer = Task::start(owner.lock("job").timeout(None));
+    let mut brief = Task::start(owner.lock("job").timeout(ms(500)));
+    drop(long);
+    driver.pass(ms(500));
+    driver.settle();
+    assert!(matches!(brief.poll_if_woken(), Poll::Ready(Err(AcquireError::HeldByAnother(_)))));
+    drop(rival);
+    pass_on(&driver);
+    assert!(longer.guard().is_valid());
+    driver.end();
+}
+
+#[test]
+fn the_request_behind_one_that_times_out_goes_on() {
+    let (locker, driver, owner) = start();
+    let rival = locker.lock("job").ttl(ms(60_000)).wait().unwrap();
+    let mut first = Task::start(owner.lock("job").timeout(ms(1_000)));
+    let mut second = Task::start(owner.lock("job").timeout(ms(5_000)));
+    driver.pass(ms(1_000));
+    driver.settle();
+    // The second one is polled before the first one has seen its error.
+    assert!(second.poll().is_pending());
+    assert!(matches!(first.poll_if_woken(), Poll::Ready(Err(AcquireError::HeldByAnother(_)))));
+    drop(rival);
+    pass_on(&driver);
+    assert!(second.guard().is_valid());
+    driver.end();
+}
+
+#[test]
+fn a_grant_that_ran_out_before_anyone_took_it_is_sought_again() {
+    let (_locker, driver, owner) = start();
+    let mut first = Task::start(owner.lock("job").ttl(ms(1_000)).timeout(None));
+    let mut second = Task::start(owner.lock("job").ttl(ms(1_000)).timeout(None));
+    driver.settle();
+    driver.pass(ms(2_000));
+    assert!(second.poll().is_pending());
+    driver.settle();
+    driver.pass(ms(500));
+    driver.settle();
+    let guard = second.guard();
+    assert!(guard.is_valid() && first.guard().is_valid());
+    driver.end();
+}
+
+#[test]
+fn a_request_that_waited_is_told_of_a_loss_before_it_was_polled() {
+    let (_locker, driver, owner) = start();
+    let mut first = Task::start(owner.lock("job").ttl(ms(1_000)));
+    let mut second = Task::start(owner.lock("job").ttl(ms(1_000)));
+    driver.settle();
+    let guard = first.guard();
+    driver.pass(ms(2_000));
+    driver.settle();
+    let Poll::Ready(Err(error)) = second.poll_if_woken() else { panic!("it still waits") };
+    assert_eq!(error, AcquireError::Lost(LossCause::Expired));
+    assert!(guard.ties().is_none());
+    driver.end();
+}
+
+#[test]
+fn a_request_that_was_not_polled_while_the_lock_was_held_gets_a_lock_of_its_own() {
+    let (_locker, driver, owner) = start();
+    let mut first = Task::start(owner.lock("job"));
+    let mut second = Task::start(owner.lock("job"));
+    driver.settle();
+    let guard = first.guard();
+    let token = guard.token();
+    drop(guard);
+    // The first poll finds that the lock was released, and waits for its own request.
+    driver.settle();
+    let guard = second.guard();
+    assert!(guard.is_valid() && guard.token() != token && guard.ties().is_none());
+    driver.end();
+}
+
+/// A waker whose task requests the lock at once, as on an executor that runs tasks in place.
+struct Requests(Owner, AtomicUsize);
+
+impl Wake for Requests {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        let mut again = Box::pin(self.0.try_lock("job").into_future());
+        let _ = again.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+#[test]
+fn wakers_may_use_the_owner() {
+    let (_locker, driver, owner) = start();
+    let mut tasks: Vec<_> = (0..2).map(|_| Task::start(owner.lock("job"))).collect();
+    let shared = Arc::new(Requests(owner.clone(), AtomicUsize::new(0)));
+    let mut third = Box::pin(owner.lock("job").into_future());
+    let waker = Waker::from(Arc::clone(&shared));
+    assert!(third.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    driver.settle();
+    let guards: Vec<_> = tasks.iter_mut().map(Task::guard).collect();
+    let Poll::Ready(Ok(guard)) = third.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("still waiting")
+    };
+    assert!(shared.1.load(Ordering::SeqCst) > 0 && guard.ties().other_handles == 2);
+    drop((guards, guard));
+    driver.settle();
+    assert_eq!(driver.keys(0), 0);
+    driver.end();
+}

@@ -1,0 +1,228 @@
+//! Permits of a semaphore: assigned by one master, held as seats on a majority.
+
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Targets, Ttl};
+
+use super::world::{Flow, World, ms, settings};
+
+fn permits(of: u32) -> Targets {
+    settings(3).build().unwrap().permits("gpu", of).unwrap()
+}
+
+fn wanted(of: u32) -> Acquire {
+    Acquire { timeout: Some(ms(60_000)), ..Acquire::new(permits(of), Ttl::new(ms(10_000)).unwrap()) }
+}
+
+fn processes(masters: usize, count: usize) -> World {
+    let mut world = World::of(masters);
+    for node in 1..count {
+        world.add_node(settings(masters).build().unwrap(), 7 * node as u64);
+    }
+    world.pump();
+    world
+}
+
+/// The locks of a process that have been granted by now, which the caller takes, with their seats.
+fn granted(world: &mut World, node: usize) -> Vec<(LockId, u16)> {
+    world.pump();
+    let now = world.now;
+    let events = std::mem::take(&mut world.nodes[node].events);
+    let mut granted = Vec::new();
+    for (_, event) in events {
+        match event {
+            Event::Granted { lock, .. } => {
+                let machine = &mut world.nodes[node].machine;
+                assert!(machine.take(lock, now).is_some());
+                granted.push((lock, machine.seat(lock).unwrap()));
+            }
+            Event::Released { .. } => {}
+            event => panic!("{event:?}"),
+        }
+    }
+    world.drain(node);
+    granted
+}
+
+fn seat_of(world: &World, master: usize, seat: u16) -> Option<&str> {
+    world.masters[master].value(&format!("quorlock:seat:{seat}/{{gpu}}"), world.now)
+}
+
+#[test]
+fn each_holder_has_a_seat_of_its_own_and_no_more_are_let_in() {
+    for masters in [1, 3, 4, 5] {
+        let mut world = processes(masters, 3);
+        let mut seats = Vec::new();
+        let mut held = Vec::new();
+        for turn in 0..4 {
+            let lock = world.acquire_by(turn % 3, &wanted(4));
+            let [(granted, seat)] = granted(&mut world, turn % 3)[..] else { panic!("{turn} of {masters}") };
+            assert_eq!(granted, lock);
+            seats.push(seat);
+            held.push((turn % 3, lock));
+        }
+        seats.sort_unstable();
+        assert_eq!(seats, [0, 1, 2, 3]);
+        world.acquire_by(1, &Acquire { attempts: Some(1), ..wanted(4) });
+        let event = world.next_event_of(1);
+        assert!(
+            matches!(event, Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. }),
+            "{event:?}"
+        );
+        let waits = world.acquire_by(2, &wanted(4));
+        world.pass(ms(500));
+        let start = world.now;
+        let (node, lock) = held[1];
+        world.release_by(node, lock);
+        let next = loop {
+            if let [next] = granted(&mut world, 2)[..] {
+                break next;
+            }
+            assert!(world.jump());
+        };
+        assert_eq!(next, (waits, 1));
+        assert!(world.now.since(start) < ms(10), "it is told");
+    }
+}
+
+#[test]
+fn a_permit_costs_each_master_one_request_and_one_release() {
+    let mut world = World::of(3);
+    let lock = world.acquire(&wanted(4));
+    assert_eq!(granted(&mut world, 0), [(lock, 0)]);
+    world.release(lock);
+    assert_eq!(granted(&mut world, 0), []);
+    let counts =
+        |name: &str| -> Vec<usize> { world.masters.iter().map(|master| master.count(name)).collect() };
+    assert_eq!(counts("TAKE").iter().sum::<usize>(), 1);
+    assert_eq!(counts("SET").iter().sum::<usize>(), 2);
+    assert_eq!(counts("RELEASE"), [1, 1, 1]);
+    assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
+}
+
+#[test]
+fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
+    for silent in 0..3 {
+        let mut world = World::of(3);
+        world.masters[silent].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        let start = world.now;
+        let seat = loop {
+            if let [(granted, seat)] = granted(&mut world, 0)[..] {
+                assert_eq!(granted, lock);
+                break seat;
+            }
+            assert!(world.jump());
+        };
+        assert!(world.now.since(start) < ms(100), "{:?}", world.now.since(start));
+        world.masters[silent].flow = Flow::Free;
+        world.pump();
+        let holders = (0..3).filter(|master| seat_of(&world, *master, seat).is_some()).count();
+        assert!(holders >= 2);
+        world.release(lock);
+        world.pump();
+        world.pass(ms(200));
+        assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "silent: {silent}");
+    }
+}
+
+#[test]
+fn a_seat_that_the_first_master_does_not_know_of_is_not_named_for_ever() {
+    for behind in 0..3 {
+        let mut world = World::of(3);
+        for master in (0..3).filter(|master| *master != behind) {
+            world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+        }
+        let lock = world.acquire(&wanted(4));
+        let (granted, seat) = loop {
+            if let [one] = granted(&mut world, 0)[..] {
+                break one;
+            }
+            assert!(world.jump());
+        };
+        assert_eq!(granted, lock);
+        assert_ne!(seat, 0);
+    }
+}
+
+#[test]
+fn a_window_that_is_taken_leads_to_the_next_one_at_once() {
+    let mut world = World::of(3);
+    for master in 0..3 {
+        for seat in 0..130 {
+            world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        }
+    }
+    let start = world.now;
+    let lock = world.acquire(&wanted(200));
+    assert_eq!(granted(&mut world, 0), [(lock, 130)]);
+    assert_eq!(world.now, start);
+}
+
+#[test]
+fn a_fenced_permit_has_a_number_of_its_seat() {
+    let mut world = World::of(3);
+    let fenced = Acquire { fenced: true, ..wanted(2) };
+    let mut last = [0, 0];
+    for _ in 0..4 {
+        let locks = [world.acquire(&fenced), world.acquire(&fenced)];
+        for (lock, seat) in granted(&mut world, 0) {
+            let number = world.nodes[0].machine.resumption(lock).unwrap().fencing_token.unwrap().get();
+            assert!(number > last[usize::from(seat)]);
+            last[usize::from(seat)] = number;
+        }
+        locks.into_iter().for_each(|lock| world.release(lock));
+        world.pass(ms(10));
+        granted(&mut world, 0);
+    }
+    assert!(last.iter().all(|number| *number >= 4));
+}
+
+#[test]
+fn those_who_disagree_let_in_at_most_the_largest_number() {
+    let mut world = processes(3, 2);
+    let few = world.acquire(&wanted(1));
+    assert_eq!(granted(&mut world, 0), [(few, 0)]);
+    let more = world.acquire_by(1, &wanted(2));
+    assert_eq!(granted(&mut world, 1), [(more, 1)]);
+    for (node, of) in [(0, 1), (1, 2)] {
+        world.acquire_by(node, &Acquire { attempts: Some(1), ..wanted(of) });
+        assert!(matches!(world.next_event_of(node), Event::NotAcquired { .. }));
+    }
+}
+
+#[test]
+fn a_seat_that_is_assigned_late_is_taken_back() {
+    for (slow, full) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let mut world = World::of(3);
+        for seat in 0..4 {
+            world.masters[full].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        }
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        world.pass(ms(30));
+        world.masters[slow].flow = Flow::Free;
+        world.pump();
+        world.pass(ms(5));
+        world.cancel(lock);
+        world.pass(ms(500));
+        for master in (0..3).filter(|master| *master != full) {
+            assert!(world.masters[master].is_empty(world.now), "{master}: slow {slow}, full {full}");
+        }
+    }
+}
+
+#[test]
+fn a_release_takes_back_what_another_master_may_yet_assign() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        world.release(lock);
+        world.pump();
+        world.masters[slow].flow = Flow::Free;
+        world.pass(ms(500));
+        assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
+    }
+}

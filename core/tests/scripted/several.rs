@@ -1,0 +1,213 @@
+//! Locks of several resources, and of resources that are shared.
+
+use quorlock_core::{Acquire, AcquireError, Event, Group, LockId, Target, Targets, Ttl};
+
+use super::world::{World, ms, settings};
+
+fn targets(all: &[Target]) -> Targets {
+    settings(3).build().unwrap().targets(all.iter().cloned()).unwrap()
+}
+
+fn wanted(all: &[Target]) -> Acquire {
+    Acquire { timeout: Some(ms(60_000)), ..Acquire::new(targets(all), Ttl::new(ms(10_000)).unwrap()) }
+}
+
+fn write(names: &[&str]) -> Acquire {
+    wanted(&names.iter().map(Target::write).collect::<Vec<_>>())
+}
+
+fn read(name: &str) -> Acquire {
+    wanted(&[Target::read(name)])
+}
+
+fn two_processes() -> World {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    world
+}
+
+/// Which locks of a process have been granted by now; the caller takes them.
+fn granted(world: &mut World, node: usize) -> Vec<LockId> {
+    world.pump();
+    let now = world.now;
+    let events = std::mem::take(&mut world.nodes[node].events);
+    let mut granted = Vec::new();
+    for (_, event) in events {
+        match event {
+            Event::Granted { lock, .. } => {
+                assert!(world.nodes[node].machine.take(lock, now).is_some());
+                granted.push(lock);
+            }
+            Event::Released { .. } => {}
+            event => panic!("{event:?}"),
+        }
+    }
+    world.drain(node);
+    granted
+}
+
+fn next_granted(world: &mut World, node: usize) -> LockId {
+    for _ in 0..1_000 {
+        match granted(world, node)[..] {
+            [] => assert!(world.jump(), "nothing will ever happen"),
+            [lock] => return lock,
+            ref more => panic!("{more:?}"),
+        }
+    }
+    panic!("it is never granted");
+}
+
+#[test]
+fn all_resources_are_held_under_one_token_and_released_together() {
+    let mut world = World::of(3);
+    let lock = world.acquire(&write(&["y", "x", "z"]));
+    assert_eq!(granted(&mut world, 0), [lock]);
+    let token = world.expose(lock);
+    for master in 0..3 {
+        for key in ["x", "y", "z"] {
+            assert_eq!(world.masters[master].value(key, world.now), Some(token.as_str()));
+        }
+    }
+    world.release(lock);
+    assert_eq!(granted(&mut world, 0), []);
+    assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
+}
+
+#[test]
+fn a_lock_of_several_resources_waits_for_each_of_them_in_one_process() {
+    let mut world = World::of(3);
+    let x = world.acquire(&write(&["x"]));
+    let y = world.acquire(&write(&["y"]));
+    assert_eq!(granted(&mut world, 0), [x, y]);
+    let both = world.acquire(&write(&["x", "y"]));
+    let behind = world.acquire(&write(&["y"]));
+    world.release(x);
+    assert_eq!(granted(&mut world, 0), []);
+    world.release(y);
+    assert_eq!(next_granted(&mut world, 0), both);
+    world.release(both);
+    assert_eq!(next_granted(&mut world, 0), behind);
+}
+
+#[test]
+fn locks_of_several_resources_in_any_order_do_not_wait_for_one_another_for_ever() {
+    let mut world = World::of(3);
+    let names = [["x", "y"], ["y", "z"], ["z", "x"]];
+    let locks: Vec<_> = (0..30).map(|turn| world.acquire(&write(&names[turn % 3]))).collect();
+    for lock in locks {
+        assert_eq!(next_granted(&mut world, 0), lock, "in the order of their coming");
+        world.release(lock);
+    }
+}
+
+#[test]
+fn one_that_leaves_its_queues_lets_others_come_forward() {
+    let mut world = World::of(3);
+    let x = world.acquire(&write(&["x"]));
+    assert_eq!(granted(&mut world, 0), [x]);
+    let both = world.acquire(&write(&["x", "y"]));
+    let y = world.acquire(&write(&["y"]));
+    assert_eq!(granted(&mut world, 0), []);
+    world.cancel(both);
+    assert_eq!(next_granted(&mut world, 0), y);
+}
+
+#[test]
+fn several_resources_exclude_and_are_excluded_by_other_processes() {
+    let mut world = two_processes();
+    let both = world.acquire(&write(&["x", "y"]));
+    assert_eq!(granted(&mut world, 0), [both]);
+    for names in [&["x"][..], &["y"], &["y", "z"]] {
+        world.acquire_by(1, &Acquire { attempts: Some(1), ..write(names) });
+        let event = world.next_event_of(1);
+        assert!(
+            matches!(event, Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. }),
+            "{event:?}"
+        );
+    }
+    let waits = world.acquire_by(1, &write(&["y", "z"]));
+    world.pass(ms(300));
+    world.release(both);
+    let start = world.now;
+    assert_eq!(next_granted(&mut world, 1), waits);
+    assert!(world.now.since(start) < ms(10), "it is told");
+}
+
+#[test]
+fn a_number_is_larger_than_every_earlier_one_of_each_resource() {
+    let mut world = World::of(3);
+    let fenced = |all: Acquire| Acquire { fenced: true, ..all };
+    let mut last = 0;
+    for names in [&["x", "y"][..], &["y"], &["y"], &["x", "y"], &["x"]] {
+        let lock = world.acquire(&fenced(write(names)));
+        assert_eq!(granted(&mut world, 0), [lock]);
+        let number = world.nodes[0].machine.resumption(lock).unwrap().fencing_token.unwrap().get();
+        assert!(number > last, "{names:?}: {number} after {last}");
+        last = number;
+        world.release(lock);
+        assert_eq!(granted(&mut world, 0), []);
+    }
+}
+
+#[test]
+fn readers_hold_together_and_keep_writers_out() {
+    let mut world = two_processes();
+    let readers: Vec<_> = (0..3).map(|_| world.acquire(&read("x"))).collect();
+    assert_eq!(granted(&mut world, 0), readers);
+    let other = world.acquire_by(1, &read("x"));
+    assert_eq!(granted(&mut world, 1), [other]);
+    world.acquire_by(1, &Acquire { attempts: Some(1), ..write(&["x"]) });
+    let group = Group::new("g").unwrap();
+    world.acquire_by(1, &Acquire { attempts: Some(1), ..wanted(&[Target::share("x", group)]) });
+    for _ in 0..2 {
+        let event = world.next_event_of(1);
+        assert!(
+            matches!(event, Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. }),
+            "{event:?}"
+        );
+    }
+    for reader in readers {
+        world.release(reader);
+    }
+    world.release_by(1, other);
+    assert_eq!((granted(&mut world, 0), granted(&mut world, 1)), (vec![], vec![]));
+    assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
+}
+
+#[test]
+fn a_writer_that_waits_keeps_new_readers_out() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(granted(&mut world, 0), [reader]);
+    let writer = world.acquire_by(1, &write(&["x"]));
+    world.pass(ms(100));
+    let late = world.acquire(&read("x"));
+    world.pass(ms(2_000));
+    assert_eq!(granted(&mut world, 0), []);
+    world.release(reader);
+    let start = world.now;
+    assert_eq!(next_granted(&mut world, 1), writer);
+    assert!(world.now.since(start) < ms(5), "{:?}", world.now.since(start));
+    world.pass(ms(100));
+    assert_eq!(granted(&mut world, 0), []);
+    world.release_by(1, writer);
+    let start = world.now;
+    assert_eq!(next_granted(&mut world, 0), late);
+    assert!(world.now.since(start) < ms(5), "{:?}", world.now.since(start));
+}
+
+#[test]
+fn a_waiting_writer_that_died_keeps_readers_out_for_a_second() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(granted(&mut world, 0), [reader]);
+    world.acquire_by(1, &write(&["x"]));
+    world.pass(ms(1_700));
+    world.nodes.pop();
+    let start = world.now;
+    let late = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), late);
+    let waited = world.now.since(start);
+    assert!(waited <= ms(1_100) && waited >= ms(400), "{waited:?}");
+}

@@ -1,0 +1,180 @@
+//! What locks of several and of shared resources ask of masters, and when.
+
+use std::collections::BTreeSet;
+
+use quorlock_core::{Acquire, AcquireError, Event, Group, LockId, Target, Ttl};
+
+use super::world::master::wall_clock;
+use super::world::{Master, World, ms, settings};
+
+fn wanted(all: &[Target]) -> Acquire {
+    let targets = settings(3).build().unwrap().targets(all.iter().cloned()).unwrap();
+    Acquire { timeout: Some(ms(60_000)), ..Acquire::new(targets, Ttl::new(ms(10_000)).unwrap()) }
+}
+
+fn write(names: &[&str]) -> Acquire {
+    wanted(&names.iter().map(Target::write).collect::<Vec<_>>())
+}
+
+fn read(name: &str) -> Acquire {
+    wanted(&[Target::read(name)])
+}
+
+fn share(name: &str, group: &str) -> Acquire {
+    wanted(&[Target::share(name, Group::new(group).unwrap())])
+}
+
+fn two_processes() -> World {
+    let mut world = World::of(3);
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pump();
+    world
+}
+
+/// Waits until a process is granted a lock, and takes it.
+fn next_granted(world: &mut World, node: usize) -> LockId {
+    loop {
+        match world.next_event_of(node) {
+            Event::Granted { lock, .. } => {
+                let now = world.now;
+                assert!(world.nodes[node].machine.take(lock, now).is_some());
+                world.drain(node);
+                return lock;
+            }
+            Event::Released { .. } => {}
+            event => panic!("{event:?}"),
+        }
+    }
+}
+
+/// How many acquisitions each master has been asked for by script.
+fn asked(world: &World) -> Vec<usize> {
+    world.masters.iter().map(|master| master.count("ACQUIRE ALL")).collect()
+}
+
+#[test]
+fn a_group_behind_another_in_its_process_asks_nobody() {
+    let mut world = World::of(3);
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    let other = world.acquire(&share("x", "g"));
+    world.pass(ms(2_000));
+    assert_eq!(asked(&world), [1, 1, 1]);
+    world.release(reader);
+    assert_eq!(next_granted(&mut world, 0), other);
+    assert_eq!(asked(&world), [2, 2, 2]);
+}
+
+#[test]
+fn one_that_waits_for_several_asks_nobody_before_it_is_in_front_for_all() {
+    let mut world = World::of(3);
+    let [x, y] = ["x", "y"].map(|name| {
+        let lock = world.acquire(&write(&[name]));
+        assert_eq!(next_granted(&mut world, 0), lock);
+        lock
+    });
+    let both = world.acquire(&write(&["x", "y"]));
+    world.release(x);
+    world.pass(ms(2_000));
+    assert_eq!(asked(&world), [0, 0, 0]);
+    world.release(y);
+    assert_eq!(next_granted(&mut world, 0), both);
+    assert_eq!(asked(&world), [1, 1, 1]);
+}
+
+#[test]
+fn readers_that_others_kept_out_ask_all_masters_at_once() {
+    let mut world = two_processes();
+    let writer = world.acquire(&write(&["x"]));
+    assert_eq!(next_granted(&mut world, 0), writer);
+    let reader = world.acquire_by(1, &read("x"));
+    world.pass(ms(300));
+    // The answer of one master is there only after the others should have been asked.
+    world.each(|master| master.delay = ms(5));
+    world.release(writer);
+    assert_eq!(next_granted(&mut world, 1), reader);
+    let last = |master: &Master| master.attempts().last().map(|(at, _)| *at);
+    let asked_at: BTreeSet<_> = world.masters.iter().map(last).collect();
+    assert_eq!(asked_at.len(), 1, "{asked_at:?}");
+}
+
+#[test]
+fn a_writer_behind_readers_keeps_its_wish_marked_on_a_quorum() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.acquire_by(1, &write(&["x"]));
+    // Each extension is news of masters that may be free.
+    for _ in 0..8 {
+        world.pass(ms(400));
+        world.extend(reader, ms(10_000));
+        let is_marked = |master: &&Master| master.value("quorlock:want/{x}", world.now).is_some();
+        assert!(world.masters.iter().filter(is_marked).count() >= 2, "at {:?}", world.now);
+    }
+}
+
+#[test]
+fn a_reader_has_its_number_where_a_quorum_counts_as_far() {
+    let mut world = World::of(3);
+    let counted = |world: &World| {
+        let counters = world.masters.iter().map(|master| master.value("quorlock:fence/{x}", world.now));
+        counters.map(|text| text.map_or(0, |text| text.parse::<u64>().unwrap())).collect::<Vec<_>>()
+    };
+    // Only the first master has counted so far.
+    world.masters[0].server.hold(0, b"quorlock:fence/{x}", b"7", None);
+    let reader = world.acquire(&Acquire { fenced: true, ..read("x") });
+    assert_eq!(next_granted(&mut world, 0), reader);
+    let number = world.nodes[0].machine.resumption(reader).unwrap().fencing_token.unwrap().get();
+    let counters = counted(&world);
+    assert!(counters.iter().filter(|counter| **counter >= number).count() >= 2, "{number}: {counters:?}");
+    world.release(reader);
+    let writer = world.acquire(&Acquire { fenced: true, ..write(&["x"]) });
+    assert_eq!(next_granted(&mut world, 0), writer);
+    let later = world.nodes[0].machine.resumption(writer).unwrap().fencing_token.unwrap().get();
+    assert!(later > number, "{later} after {number}");
+}
+
+#[test]
+fn a_reader_leaves_nothing_and_takes_no_other_readers_entry_away() {
+    let mut world = two_processes();
+    let [first, second] = [0, 1].map(|node| {
+        let lock = world.acquire_by(node, &read("x"));
+        assert_eq!(next_granted(&mut world, node), lock);
+        lock
+    });
+    world.release(first);
+    world.pass(ms(100));
+    world.acquire(&Acquire { attempts: Some(1), ..write(&["x"]) });
+    let event = loop {
+        match world.next_event() {
+            Event::Released { .. } => {}
+            event => break event,
+        }
+    };
+    assert!(matches!(event, Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. }), "{event:?}");
+    world.release_by(1, second);
+    world.pass(ms(100));
+    assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
+}
+
+#[test]
+fn readers_that_wishes_keep_out_insist_in_the_end() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    // A wish that is always there, as of writers that come one after the other.
+    let start = world.now;
+    let wish = |world: &mut World| {
+        let until = wall_clock(world.now) + ms(1_000);
+        world.each(|master| master.server.hold(0, b"quorlock:want/{x}", b"another", Some(until)));
+    };
+    wish(&mut world);
+    world.acquire_by(1, &read("x"));
+    while world.nodes[1].events.is_empty() && world.now.since(start) < ms(30_000) {
+        wish(&mut world);
+        world.pass(ms(500));
+    }
+    next_granted(&mut world, 1);
+    let waited = world.now.since(start);
+    assert!(waited >= ms(15_000) && waited <= ms(20_000), "{waited:?}");
+}

@@ -1,0 +1,400 @@
+//! What the scripts of several targets, of shared ones and of seats promise: one source of tests
+//! for the model of a master and for real servers. Many are ways in which such locks go wrong.
+
+use std::fmt::Write;
+
+use quorlock_sim::CommandKind;
+
+/// A server, and a clock.
+pub(crate) trait Desk {
+    /// The reply: numbers and texts as they are, arrays in brackets, errors with a leading `-`.
+    fn ask(&mut self, arguments: &[&str]) -> String;
+    fn pass(&mut self, millis: u64);
+}
+
+/// A claim as a client puts it: its targets, and the token under which it asks for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim<'a> {
+    pub(crate) token: &'a str,
+    pub(crate) written: &'a [&'a str],
+    pub(crate) read: &'a [&'a str],
+    pub(crate) group: &'a str,
+    pub(crate) life: u64,
+    pub(crate) number: u64,
+    pub(crate) flags: &'a str,
+}
+
+const WAIT: &str = "0123456789abcdef0123456789abcdef";
+/// The longest TTL of the fleet, and how many masters it has.
+const FLEET: [&str; 2] = ["500", "3"];
+/// The SHA-1 of what every sentinel begins with.
+const SHARED: &str = "0ee54c81939df725e5bdbc0135f8bdddad754920";
+
+pub(crate) fn sentinel(group: &str) -> String {
+    format!("quorlock:shared:{}{group}", ".".repeat(48))
+}
+
+pub(crate) fn key(kind: &str, name: &str) -> String {
+    format!("quorlock:{kind}/{{{name}}}")
+}
+
+impl<'a> Claim<'a> {
+    pub(crate) fn write(token: &'a str, written: &'a [&'a str]) -> Self {
+        Self { token, written, read: &[], group: "", life: 10_000, number: 0, flags: "-" }
+    }
+
+    pub(crate) fn read(token: &'a str, read: &'a [&'a str]) -> Self {
+        Self { read, ..Self::write(token, &[]) }
+    }
+
+    pub(crate) fn of(self, group: &'a str) -> Self {
+        Self { group, ..self }
+    }
+
+    pub(crate) fn with(self, flags: &'a str) -> Self {
+        Self { flags, ..self }
+    }
+
+    pub(crate) fn living(self, life: u64) -> Self {
+        Self { life, ..self }
+    }
+
+    pub(crate) fn raised_to(self, number: u64) -> Self {
+        Self { number, ..self }
+    }
+
+    /// The command that asks this of a master.
+    pub(crate) fn words(&self, kind: CommandKind) -> Vec<String> {
+        let all = || self.written.iter().chain(self.read);
+        let has = |flag| self.flags.contains(flag);
+        let mut keys: Vec<String> = self.written.iter().map(ToString::to_string).collect();
+        for name in self.read {
+            keys.extend([name.to_string(), key("shared", name), key("want", name)]);
+        }
+        if has('m') {
+            keys.extend(self.written.iter().map(|name| key("want", name)));
+        }
+        if has('f') {
+            keys.extend(all().map(|name| key("fence", name)));
+        }
+        let mut values = vec![self.token.to_owned(), self.life.to_string(), self.number.to_string()];
+        values.extend([self.flags.to_owned(), self.written.len().to_string(), self.read.len().to_string()]);
+        values.extend(self.read.iter().map(|_| sentinel(self.group)));
+        if has('m') {
+            values.push(WAIT.to_owned());
+        }
+        if has('g') {
+            keys.push("quorlock:restart-guard".to_owned());
+            values.extend(FLEET.map(str::to_owned));
+        }
+        called(kind, keys, values)
+    }
+
+    fn ask(&self, desk: &mut impl Desk, kind: CommandKind) -> String {
+        let words = self.words(kind);
+        desk.ask(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn acquire(&self, desk: &mut impl Desk) -> String {
+        self.ask(desk, CommandKind::AcquireAll)
+    }
+
+    fn extend(&self, desk: &mut impl Desk) -> String {
+        self.ask(desk, CommandKind::ExtendAll)
+    }
+
+    fn release(&self, desk: &mut impl Desk) -> String {
+        self.ask(desk, CommandKind::ReleaseAll)
+    }
+}
+
+/// TAKE of a window of seats.
+pub(crate) fn take(token: &str, seats: &[&str], flags: &str) -> Vec<String> {
+    let mut keys: Vec<String> = seats.iter().map(ToString::to_string).collect();
+    let mut values = [token, "10000", "0", flags].map(str::to_owned).to_vec();
+    values.push(seats.len().to_string());
+    if flags.contains('f') {
+        keys.extend(seats.iter().map(|seat| key("fence", seat)));
+    }
+    if flags.contains('g') {
+        keys.push("quorlock:restart-guard".to_owned());
+        values.extend(FLEET.map(str::to_owned));
+    }
+    called(CommandKind::Take, keys, values)
+}
+
+fn called(kind: CommandKind, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
+    let (text, _) = kind.script().unwrap();
+    [vec!["EVAL".to_owned(), text.to_owned(), keys.len().to_string()], keys, values].concat()
+}
+
+fn asked(desk: &mut impl Desk, words: &[String]) -> String {
+    desk.ask(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn pttl(desk: &mut impl Desk, key: &str) -> i64 {
+    desk.ask(&["PTTL", key]).parse().unwrap()
+}
+
+fn lives(desk: &mut impl Desk, key: &str, life: i64) {
+    let left = pttl(desk, key);
+    assert!((life - 3_000..=life + 1).contains(&left), "{key} lives {left} ms, and not about {life}");
+}
+
+/// Everything that a claim of `x` and `y` may change, but for the ends.
+fn survey(desk: &mut impl Desk) -> String {
+    let mut found = String::new();
+    for name in ["x", "y"] {
+        let [shared, want, fence] = ["shared", "want", "fence"].map(|kind| key(kind, name));
+        for key in [name, &want, &fence] {
+            writeln!(found, "{key}: {}", desk.ask(&["GET", key])).unwrap();
+        }
+        writeln!(found, "{shared}: {}", desk.ask(&["ZREVRANGE", &shared, "0", "-1"])).unwrap();
+    }
+    found
+}
+
+/// What any other client does.
+fn any_writer(desk: &mut impl Desk, name: &str) -> String {
+    desk.ask(&["SET", name, "somebody", "NX", "PX", "5000"])
+}
+
+fn is_told(reply: &str, digest: &str) {
+    assert!(reply.starts_with(&format!("[{digest} ")), "{reply}");
+}
+
+pub(crate) fn readers_are_named_and_not_counted(desk: &mut impl Desk) {
+    let [first, second, never] = ["r1", "r2", "r3"].map(|token| Claim::read(token, &["x"]));
+    assert_eq!([first.acquire(desk), second.acquire(desk)], ["1", "1"]);
+    assert_eq!([never.release(desk), never.release(desk)], ["0", "0"]);
+    assert_eq!([first.release(desk), first.release(desk), first.release(desk)], ["1", "0", "0"]);
+    assert_eq!(any_writer(desk, "x"), "nil");
+    assert_eq!(second.release(desk), "1");
+    assert_eq!(any_writer(desk, "x"), "OK");
+}
+
+pub(crate) fn a_key_lives_as_long_as_the_longest_reader(desk: &mut impl Desk) {
+    let (long, short) = (Claim::read("r1", &["x"]).living(20_000), Claim::read("r2", &["x"]).living(50));
+    assert_eq!([long.acquire(desk), short.acquire(desk)], ["1", "1"]);
+    lives(desk, "x", 20_001);
+    lives(desk, &key("shared", "x"), 20_001);
+    desk.pass(60);
+    assert_eq!(any_writer(desk, "x"), "nil");
+    assert_eq!(short.extend(desk), "0", "its own end has come, whoever else reads");
+    assert_eq!(long.living(30_000).extend(desk), "1");
+    lives(desk, "x", 30_001);
+}
+
+pub(crate) fn a_dead_reader_is_not_kept_alive_by_others(desk: &mut impl Desk) {
+    let (dead, alive) = (Claim::read("r1", &["x"]).living(10_000), Claim::read("r2", &["x"]));
+    assert_eq!([dead.acquire(desk), alive.acquire(desk)], ["1", "1"]);
+    let end = desk.ask(&["ZSCORE", &key("shared", "x"), "r1"]);
+    assert_eq!(alive.living(60_000).extend(desk), "1");
+    assert_eq!(desk.ask(&["ZSCORE", &key("shared", "x"), "r1"]), end);
+    assert_eq!(alive.release(desk), "1");
+    lives(desk, "x", 10_001);
+}
+
+pub(crate) fn a_release_that_finds_nothing_of_its_own_changes_nothing(desk: &mut impl Desk) {
+    let stranger = Claim::read("r9", &["x"]);
+    desk.ask(&["SET", "x", "writer", "PX", "10000"]);
+    is_told(&stranger.acquire(desk), &digest("writer"));
+    assert_eq!(stranger.release(desk), "0");
+    is_told(&stranger.with("t").release(desk), &digest("writer"));
+    assert_eq!(desk.ask(&["GET", "x"]), "writer");
+    lives(desk, "x", 10_000);
+    desk.ask(&["DEL", "x"]);
+
+    let reader = Claim::read("r1", &["x"]);
+    assert_eq!(reader.acquire(desk), "1");
+    assert_eq!([stranger.release(desk), reader.of("job").release(desk)], ["0", "0"]);
+    desk.ask(&["DEL", &key("shared", "x")]);
+    assert_eq!(stranger.release(desk), "0");
+    is_told(&stranger.with("t").release(desk), SHARED);
+    assert_eq!(desk.ask(&["GET", "x"]), sentinel(""));
+    lives(desk, "x", 10_001);
+}
+
+pub(crate) fn readers_that_are_forgotten_let_no_writer_in_early(desk: &mut impl Desk) {
+    let (long, short) = (Claim::read("r1", &["x"]).living(20_000), Claim::read("r2", &["x"]).living(50));
+    assert_eq!(long.acquire(desk), "1");
+    desk.ask(&["DEL", &key("shared", "x")]);
+    assert_eq!(short.acquire(desk), "1");
+    lives(desk, "x", 20_001);
+    assert_eq!(short.release(desk), "1");
+    assert_eq!(any_writer(desk, "x"), "nil");
+    lives(desk, "x", 20_001);
+    assert_eq!(long.extend(desk), "0", "it loses this master, and nothing else");
+}
+
+pub(crate) fn who_shared_a_key_that_was_deleted_has_nothing(desk: &mut impl Desk) {
+    let (old, new) = (Claim::read("r1", &["x"]), Claim::read("r2", &["x"]));
+    assert_eq!(old.acquire(desk), "1");
+    desk.ask(&["DEL", "x"]);
+    assert_eq!(new.acquire(desk), "1");
+    assert_eq!([old.extend(desk), old.release(desk), new.extend(desk)], ["0", "0", "1"]);
+}
+
+pub(crate) fn groups_keep_each_other_out(desk: &mut impl Desk) {
+    let (job, other, reader) =
+        (Claim::read("a", &["x"]).of("job"), Claim::read("b", &["x"]).of("jobs"), Claim::read("c", &["x"]));
+    assert_eq!([job.acquire(desk), Claim { token: "d", ..job }.acquire(desk)], ["1", "1"]);
+    is_told(&other.acquire(desk), SHARED);
+    is_told(&reader.acquire(desk), SHARED);
+    is_told(&Claim::write("w", &["x"]).acquire(desk), SHARED);
+}
+
+pub(crate) fn a_batch_is_extended_where_all_of_it_is_ours(desk: &mut impl Desk) {
+    let batch = Claim::write("t", &["x", "y"]).with("f");
+    assert_eq!(batch.acquire(desk), "1");
+    desk.ask(&["DEL", "x"]);
+    let before = survey(desk);
+    assert_eq!(batch.living(60_000).raised_to(7).extend(desk), "0");
+    assert_eq!(batch.raised_to(7).ask(desk, CommandKind::RaiseAll), "0");
+    assert_eq!(survey(desk), before);
+    lives(desk, "y", 10_000);
+    assert_eq!(batch.raised_to(7).ask(desk, CommandKind::HealAll), "1");
+    assert_eq!(batch.living(60_000).extend(desk), "1");
+    lives(desk, "x", 60_000);
+    assert_eq!(batch.living(20_000).extend(desk), "1");
+    lives(desk, "y", 60_000);
+}
+
+pub(crate) fn nothing_is_put_back_beside_another(desk: &mut impl Desk) {
+    let batch = Claim { read: &["y"], ..Claim::write("t", &["x"]) }.with("f");
+    for foreign in [["SET", "x", "other"], ["RPUSH", "x", "other"], ["SET", "y", "other"]] {
+        desk.ask(&["FLUSHALL"]);
+        desk.ask(&foreign);
+        let before = survey(desk);
+        assert_eq!(batch.raised_to(9).ask(desk, CommandKind::HealAll), "0");
+        assert_eq!(survey(desk), before);
+    }
+}
+
+pub(crate) fn a_batch_has_one_number_above_all_counters(desk: &mut impl Desk) {
+    desk.ask(&["SET", &key("fence", "x"), "3"]);
+    desk.ask(&["SET", &key("fence", "y"), "9"]);
+    let batch = Claim::write("t", &["x", "y"]).with("f");
+    assert_eq!(batch.acquire(desk), "10");
+    assert_eq!(["x", "y"].map(|name| desk.ask(&["GET", &key("fence", name)])), ["10", "10"]);
+    assert_eq!(batch.raised_to(12).ask(desk, CommandKind::RaiseAll), "12");
+    assert_eq!(batch.release(desk), "1");
+    for name in ["x", "y"] {
+        assert_eq!(Claim::write("t", &[name]).with("f").acquire(desk), "13");
+    }
+}
+
+pub(crate) fn readers_share_a_number_between_those_of_the_writers(desk: &mut impl Desk) {
+    let [first, second] = ["r1", "r2"].map(|token| Claim::read(token, &["x"]).with("f"));
+    assert_eq!([first.acquire(desk), second.acquire(desk)], ["1", "1"], "0 is no number");
+    assert_eq!(desk.ask(&["GET", &key("fence", "x")]), "1");
+    assert_eq!(first.raised_to(5).ask(desk, CommandKind::RaiseAll), "5");
+    assert_eq!(second.raised_to(4).ask(desk, CommandKind::RaiseAll), "4", "it is at least that");
+    assert_eq!([first.release(desk), second.release(desk)], ["1", "1"]);
+    assert_eq!(Claim::write("w", &["x"]).with("f").acquire(desk), "6");
+}
+
+pub(crate) fn after_lost_counters_readers_begin_above_earlier_writers(desk: &mut impl Desk) {
+    let reader = Claim::read("r1", &["x"]).with("fg");
+    assert!(reader.acquire(desk).starts_with("[quarantined "));
+    desk.pass(600);
+    let number: u64 = reader.acquire(desk).parse().unwrap();
+    assert!(number >= 1_000_000 * 1024, "{number} is not above all that was issued before");
+}
+
+pub(crate) fn a_master_that_is_quarantined_grants_and_writes_nothing(desk: &mut impl Desk) {
+    let claims = [Claim::write("t", &["x", "y"]).with("fgm"), Claim::read("t", &["x", "y"]).with("gi")];
+    let before = survey(desk);
+    for claim in claims {
+        assert!(claim.acquire(desk).starts_with("[quarantined "));
+    }
+    assert!(asked(desk, &take("t", &["x", "y"], "fg")).starts_with("[quarantined "));
+    assert_eq!(survey(desk), before);
+    desk.pass(600);
+    assert!(asked(desk, &take("t", &["x", "y"], "fg")).starts_with("[seat 1 "));
+}
+
+pub(crate) fn one_server_behind_two_addresses_has_one_vote(desk: &mut impl Desk) {
+    for claim in [Claim::write("t", &["x", "y"]), Claim::read("t", &["x"])] {
+        for flags in ["-", "f", "i"] {
+            desk.ask(&["FLUSHALL"]);
+            assert_eq!(claim.with(flags).acquire(desk), "1");
+            assert!(claim.with(flags).acquire(desk).starts_with('['));
+        }
+    }
+    let seats = take("t", &["x", "y", "z"], "-");
+    desk.ask(&["FLUSHALL"]);
+    assert_eq!(asked(desk, &seats), "[seat 1 0]");
+    is_told(&asked(desk, &seats), &digest("t"));
+    assert_eq!(desk.ask(&["EXISTS", "y", "z"]), "0");
+}
+
+pub(crate) fn a_refused_claim_changes_nothing(desk: &mut impl Desk) {
+    let claim = Claim { read: &["y"], ..Claim::write("t", &["x"]) }.with("f");
+    for foreign in [["SET", "x", "other"], ["SET", "y", "other"], ["RPUSH", "y", "other"]] {
+        desk.ask(&["FLUSHALL"]);
+        desk.ask(&foreign);
+        let before = survey(desk);
+        assert_ne!(claim.acquire(desk), "1");
+        assert_eq!(survey(desk), before);
+        assert_eq!(claim.with("-").release(desk), "0");
+        assert_eq!(survey(desk), before);
+    }
+}
+
+pub(crate) fn a_waiting_writer_keeps_new_readers_out_and_no_others(desk: &mut impl Desk) {
+    let [inside, new] = ["r1", "r2"].map(|token| Claim::read(token, &["x"]));
+    let writer = Claim::write("w", &["x"]).with("m");
+    assert_eq!(inside.acquire(desk), "1");
+    is_told(&writer.acquire(desk), SHARED);
+    assert!(new.acquire(desk).starts_with("[wanted "));
+    assert_eq!(inside.extend(desk), "1");
+    assert_eq!(new.with("i").acquire(desk), "1");
+    assert!((1..=1_000).contains(&pttl(desk, &key("want", "x"))), "a dead one is in nobody's way for long");
+    is_told(&writer.with("mt").release(desk), SHARED);
+    assert_eq!(Claim::read("r3", &["x"]).acquire(desk), "1");
+    desk.ask(&["SET", &key("want", "x"), "another wait", "PX", "10000"]);
+    writer.release(desk);
+    assert!(Claim::read("r4", &["x"]).acquire(desk).starts_with("[wanted "), "that mark is not ours");
+}
+
+pub(crate) fn a_writer_becomes_a_reader_where_it_has_not_been_told_yet(desk: &mut impl Desk) {
+    desk.ask(&["SET", "x", "t", "PX", "20000"]);
+    desk.ask(&["ZADD", &key("shared", "x"), "99999999999999", "of old"]);
+    let downgraded = Claim::read("t", &["x"]);
+    assert_eq!(downgraded.extend(desk), "1");
+    assert_eq!(desk.ask(&["ZREVRANGE", &key("shared", "x"), "0", "-1"]), "[t]");
+    lives(desk, "x", 20_001);
+    assert_eq!(Claim::read("r", &["x"]).acquire(desk), "1");
+    assert_eq!(downgraded.release(desk), "1");
+    assert_eq!(any_writer(desk, "x"), "nil");
+
+    desk.ask(&["SET", "x", "t", "PX", "20000"]);
+    assert_eq!(downgraded.release(desk), "1", "it was never told at all");
+    assert_eq!(any_writer(desk, "x"), "OK");
+}
+
+pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {
+    let seats = ["s1", "s2", "s3"];
+    desk.ask(&["RPUSH", "s1", "a foreign type"]);
+    assert_eq!(asked(desk, &take("a", &seats, "f")), "[seat 2 1]");
+    assert_eq!(asked(desk, &take("b", &seats, "f")), "[seat 3 1]");
+    is_told(&asked(desk, &take("c", &seats, "-")), &digest("a"));
+    desk.ask(&["PERSIST", "s2"]);
+    is_told(&asked(desk, &take("c", &seats, "-")), &digest("b"));
+    assert_eq!(Claim::write("b", &seats).release(desk), "0");
+    assert_eq!(asked(desk, &take("c", &seats, "f")), "[seat 3 2]");
+}
+
+pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {
+    let names: Vec<String> = (0..1_152).map(|number| format!("order:{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (written, read) = names.split_at(1_024);
+    let all = Claim { read, ..Claim::write("t", written) };
+    assert_eq!([all.with("f").acquire(desk), all.with("f").extend(desk), all.release(desk)], ["1"; 3]);
+    assert_eq!(Claim::write("u", &names).acquire(desk), "1");
+}
+
+fn digest(token: &str) -> String {
+    sha1_smol::Sha1::from(token).digest().to_string()
+}

@@ -1,0 +1,233 @@
+//! Random calls of the scripts of several targets and of seats, and what others do to their keys.
+
+use quorlock_sim::Command;
+use quorlock_sim::CommandKind::{self, AcquireAll, ExtendAll, HealAll, RaiseAll, ReleaseAll, Take};
+use quorlock_tests::Random;
+
+use crate::commands::{Arguments, arguments, key, token};
+use crate::scripts::{Site, fleet, number, span};
+
+pub(crate) const KINDS: [CommandKind; 6] = [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, Take];
+
+/// How often each script is called.
+const SCRIPTS: [(CommandKind, usize); 5] =
+    [(AcquireAll, 10), (RaiseAll, 4), (ExtendAll, 6), (HealAll, 4), (ReleaseAll, 5)];
+
+/// Each is locked, written or read; others lock the first one alone.
+const RESOURCES: [&str; 3] = ["a", "c", "d"];
+
+/// What is written and what is read, most of the time.
+const USUAL: [(&[&str], &[&str]); 5] =
+    [(&[], &["d"]), (&[], &["c", "d"]), (&["c"], &["d"]), (&["c", "d"], &[]), (&["d"], &[])];
+const USUAL_TOKEN: &[u8] = b"4f3c2a1b";
+
+/// Lives that a claim may have, short ones more often, and one that no server takes.
+const LIVES: [&str; 12] = ["1", "2", "3", "5", "8", "13", "20", "50", "100", "1000", "1000", "0"];
+const RAISED: [&str; 6] = ["0", "1", "7", "8", "12", "9007199254740991"];
+const WAITS: [&str; 2] = ["11111111111111111111111111111111", "22222222222222222222222222222222"];
+const GROUPS: [&str; 6] = ["", "", "", "", "", "g"];
+
+fn sentinel(random: &mut Random) -> Vec<u8> {
+    let dots = ".".repeat(48);
+    format!("quorlock:shared:{dots}{}", random.of(&GROUPS)).into_bytes()
+}
+
+fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
+    let (text, sha1) = kind.script().expect("it is a script");
+    let head = if random.one_in(3) { ["EVAL", text] } else { ["EVALSHA", sha1] };
+    let mut call = arguments(&head.map(str::as_bytes));
+    call.push(keys.len().to_string().into_bytes());
+    for own in keys {
+        call.push(if random.one_in(60) { key(random).to_vec() } else { own.clone() });
+    }
+    call.extend(values);
+    call
+}
+
+/// Whether it is a call of one of these scripts, all of whose arguments are needed.
+pub(crate) fn is_claim(arguments: &Arguments) -> bool {
+    KINDS.contains(&Command::new(arguments.iter().cloned()).kind())
+}
+
+fn life(random: &mut Random) -> Vec<u8> {
+    let end = if random.one_in(20) { LIVES.len() } else { LIVES.len() - 1 };
+    LIVES[random.below(end)].into()
+}
+
+/// What the scripts of one claim have in common.
+struct Aim {
+    written: Vec<&'static str>,
+    read: Vec<&'static str>,
+    token: &'static [u8],
+}
+
+fn aim(random: &mut Random) -> Aim {
+    let (mut written, mut read) = (Vec::new(), Vec::new());
+    // Most of what happens should happen to the same few claims.
+    if !random.one_in(4) {
+        let (writes, reads) = *random.of_all(&USUAL);
+        (written, read) = (writes.to_vec(), reads.to_vec());
+    }
+    while written.is_empty() && read.is_empty() {
+        for resource in RESOURCES {
+            match random.below(8) {
+                0 | 1 => written.push(resource),
+                2..=4 => read.push(resource),
+                _ => {}
+            }
+        }
+    }
+    let token = if random.one_in(4) { token(random) } else { USUAL_TOKEN };
+    Aim { written, read, token }
+}
+
+pub(crate) fn claim(random: &mut Random) -> Arguments {
+    let aim = aim(random);
+    asked(random, &aim)
+}
+
+/// What becomes of one claim, with others in between.
+pub(crate) fn story(random: &mut Random) -> Vec<Arguments> {
+    let aim = aim(random);
+    let length = 4 + random.below(6);
+    (0..length).map(|_| if random.one_in(8) { beside(random) } else { asked(random, &aim) }).collect()
+}
+
+fn asked(random: &mut Random, Aim { written, read, token }: &Aim) -> Arguments {
+    let kind = SCRIPTS[random.weighted(SCRIPTS.iter().map(|(_, weight)| *weight))].0;
+    let flags: String = flags(random, kind);
+    let named = |kind: &str, resource: &&str| format!("{kind} {resource}").into_bytes();
+    let mut keys: Vec<Vec<u8>> = written.iter().map(|resource| (*resource).into()).collect();
+    for resource in read {
+        keys.extend([(*resource).into(), named("shared", resource), named("want", resource)]);
+    }
+    if flags.contains('m') {
+        keys.extend(written.iter().map(|resource| named("want", resource)));
+    }
+    if flags.contains('f') || kind == RaiseAll {
+        keys.extend(written.iter().chain(read).map(|resource| named("count", resource)));
+    }
+    let mut values = vec![
+        token.to_vec(),
+        life(random),
+        random.of(&RAISED).into(),
+        flags.clone().into_bytes(),
+        written.len().to_string().into_bytes(),
+        read.len().to_string().into_bytes(),
+    ];
+    values.extend(read.iter().map(|_| sentinel(random)));
+    if flags.contains('m') {
+        values.push(random.of(&WAITS).into());
+    }
+    if flags.contains('g') {
+        keys.push(b"marker".to_vec());
+        values.extend(arguments(&[span(random), fleet(random)]));
+    }
+    call(random, kind, &keys, values)
+}
+
+fn flags(random: &mut Random, kind: CommandKind) -> String {
+    let may: &[(char, usize)] = match kind {
+        AcquireAll => &[('f', 2), ('g', 6), ('m', 3), ('i', 3)],
+        ReleaseAll => &[('m', 3), ('t', 2)],
+        _ => &[('f', 2)],
+    };
+    let flags: String =
+        may.iter().filter(|(_, times)| random.one_in(*times)).map(|(flag, _)| *flag).collect();
+    if flags.is_empty() { "-".into() } else { flags }
+}
+
+/// The resources are seats here.
+pub(crate) fn take(random: &mut Random) -> Arguments {
+    let first = random.below(RESOURCES.len());
+    let seats = (0..=random.below(RESOURCES.len())).map(|next| RESOURCES[(first + next) % RESOURCES.len()]);
+    let seats: Vec<&str> = seats.collect();
+    let (is_fenced, is_guarded) = (random.one_in(2), random.one_in(6));
+    let mut keys: Vec<Vec<u8>> = seats.iter().map(|seat| (*seat).into()).collect();
+    let mut flags = String::from("-");
+    if is_fenced {
+        keys.extend(seats.iter().map(|seat| format!("count {seat}").into_bytes()));
+        flags.push('f');
+    }
+    let mut values = vec![token(random).to_vec(), life(random), b"0".to_vec()];
+    if is_guarded {
+        keys.push(b"marker".to_vec());
+        flags.push('g');
+    }
+    values.extend([flags.into_bytes(), seats.len().to_string().into_bytes()]);
+    if is_guarded {
+        values.extend(arguments(&[span(random), fleet(random)]));
+    }
+    call(random, Take, &keys, values)
+}
+
+fn named(random: &mut Random, kind: &str) -> Vec<u8> {
+    format!("{kind} {}", random.of(&RESOURCES)).into_bytes()
+}
+
+/// Others set a counter, a mark or a sentinel, or lose one of these keys.
+pub(crate) fn beside(random: &mut Random) -> Arguments {
+    match random.below(12) {
+        0 => vec![b"SET".to_vec(), named(random, "count"), number(random).to_vec()],
+        8.. => {
+            // Without that hardly anything is free after a while.
+            let kinds = ["shared", "want", "count"].into_iter();
+            let keys = kinds.flat_map(|kind| ["c", "d"].map(|name| format!("{kind} {name}")));
+            let all = ["DEL", "c", "d"].map(str::to_owned).into_iter().chain(keys);
+            all.map(String::into_bytes).collect()
+        }
+        1 => vec![b"DEL".to_vec(), named(random, "count")],
+        2 => {
+            let wait = random.of(&WAITS).as_bytes();
+            vec![b"SET".to_vec(), named(random, "want"), wait.to_vec(), b"PX".to_vec(), life(random)]
+        }
+        3 => vec![b"DEL".to_vec(), named(random, "want")],
+        4 => {
+            let key = random.of(&RESOURCES).into();
+            vec![b"SET".to_vec(), key, sentinel(random), b"PX".to_vec(), life(random)]
+        }
+        5 => vec![b"DEL".to_vec(), named(random, "shared")],
+        6 => vec![b"RPUSH".to_vec(), named(random, "shared"), b"x".to_vec()],
+        _ => {
+            let shared = named(random, "shared");
+            let all = arguments(&[b"0", random.of(&[&b"-1"[..], b"-1", b"0", b"1"]), b"WITHSCORES"]);
+            let mut look = [vec![b"ZREVRANGE".to_vec(), shared], all].concat();
+            if random.one_in(4) {
+                look.pop();
+            }
+            look
+        }
+    }
+}
+
+/// Others change those who share, or look at them: ends about now, and what is no number.
+pub(crate) fn members(random: &mut Random, site: &Site) -> Arguments {
+    let shared = if random.one_in(10) { key(random).to_vec() } else { named(random, "shared") };
+    let about = |random: &mut Random| {
+        let end = site.now + [0, 5, 9, 10, 14, 100, 100_000][random.below(7)] - 10;
+        if random.one_in(20) { b"abc".to_vec() } else { end.to_string().into_bytes() }
+    };
+    match random.below(6) {
+        0 | 1 => {
+            let mut add = vec![b"ZADD".to_vec(), shared, about(random), token(random).to_vec()];
+            if random.one_in(4) {
+                add.push(about(random));
+                if !random.one_in(4) {
+                    add.push(b"lost".to_vec());
+                }
+            }
+            add
+        }
+        2 => vec![b"ZREM".to_vec(), shared, token(random).to_vec(), token(random).to_vec()],
+        3 => {
+            let until = about(random);
+            vec![b"ZREMRANGEBYSCORE".to_vec(), shared, b"-inf".to_vec(), until]
+        }
+        4 => vec![b"ZSCORE".to_vec(), shared, token(random).to_vec()],
+        _ => {
+            let mut look = arguments(&[b"ZREVRANGE", &shared, b"0", b"-1", b"WITHSCORES"]);
+            look.truncate(4 + random.below(2));
+            look
+        }
+    }
+}
