@@ -67,7 +67,7 @@ impl Trying {
         };
         match attempt.first {
             Some((first, _)) if cx.keys.seating.is_some() => {
-                cx.take_seat(first, trying.round, trying.watches)
+                cx.take_seat(first, trying.round, trying.watches);
             }
             _ => trying.ask(cx.keys.reached, cx),
         }

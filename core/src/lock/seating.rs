@@ -119,7 +119,7 @@ impl Context<'_, '_> {
                 }
                 seating.taking.remove(master);
                 let resource = seating.name.seat(seat.into());
-                self.keys.choose(resource.into(), fenced);
+                self.keys.choose(&resource.into(), fenced);
                 match number {
                     Some(number) => Some(Answer::Counted(number)),
                     None if fenced => {
@@ -156,10 +156,10 @@ impl Context<'_, '_> {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         let taking = seating.taking();
         let of_window = MasterSet::from_bits(to.bits() & taking.bits());
-        let window = Request { claim: seating.window().clone(), ..request.clone() };
+        let claim = seating.window().clone();
         if seating.chosen().is_some() {
-            self.effects.order(to.without(taking), request);
+            self.effects.order(to.without(taking), request.clone());
         }
-        self.effects.order(of_window, window);
+        self.effects.order(of_window, Request { claim, ..request });
     }
 }

@@ -137,8 +137,8 @@ impl Keys {
     }
 
     /// The seat is chosen.
-    pub(super) fn choose(&mut self, seat: Targets, fenced: bool) {
-        self.claim = Claim::new(&seat, self.token, fenced, None);
+    pub(super) fn choose(&mut self, seat: &Targets, fenced: bool) {
+        self.claim = Claim::new(seat, self.token, fenced, None);
     }
 
     /// The same token claims something else.

@@ -13,6 +13,7 @@ impl Sentinel {
     pub const COMMON: &str = "quorlock:shared:................................................";
 
     /// The SHA-1 by which a master tells any sentinel, in lower-case hexadecimal.
+    #[cfg(any(test, feature = "internals"))]
     pub const SHA1_HEX: &str = "0ee54c81939df725e5bdbc0135f8bdddad754920";
 
     /// The first eight bytes of that: who holds a resource that is shared, in a master's answer.
