@@ -1,11 +1,14 @@
 //! Puts known faults into the core, one at a time, and asks its tests whether they notice.
 //!
-//! `cargo run -p quorlock-tests --example mutants -- [--shard K/N] [--only NAME] [--list]`
+//! `cargo run -p quorlock-tests --example mutants -- [--shard K/N] [--only NAME] [--quick] [--list]`
 //!
 //! Each file of `tests/mutants` is one fault: a line that says what it does, then a patch of the real source. It is put into a
 //! copy of the workspace, the core's tests run there, and those that fail are its catchers. What was found stands in
 //! `results.tsv` beside the copy, so that a run that was broken off goes on where it was: a result is used again
 //! as long as neither the patch nor the core has changed. The table goes to standard output.
+//!
+//! With `--quick` a fault that the core's own tests catch is not put to those of the simulation and of
+//! the search, which take several times as long.
 //!
 //! A patch that does not apply and a fault that does not build are errors, not catches.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -30,6 +33,8 @@ const LONGEST_TEST: Duration = Duration::from_secs(120);
 const LONGEST_BUILD: Duration = Duration::from_secs(900);
 /// A test that spins may also gather memory until the machine has none.
 const MOST_MEMORY: u64 = 12 << 30;
+/// The packages whose tests look for faults, the quickest first.
+const PACKAGES: [&str; 3] = ["quorlock-core", "quorlock-sim", "quorlock-search"];
 /// The name under which the unchanged core is tested first.
 const UNCHANGED: &str = "(unchanged)";
 
@@ -66,11 +71,10 @@ fn run() -> Outcome<bool> {
     let mut results = Results::open(place.join("results.tsv"))?;
     let unchanged = Fault { name: UNCHANGED.to_owned(), what: String::new(), patch: String::new() };
     for fault in std::iter::once(&unchanged).chain(&faults) {
-        let print = bench.fingerprint(fault);
-        if results.of(fault, print).is_none() {
-            results.note(bench.play(fault, print)?)?;
+        if bench.found(&results, fault, wishes.quick).is_none() {
+            results.note(bench.play(fault, wishes.quick)?)?;
         }
-        let found = results.of(fault, print).ok_or("a result that was written can be read")?;
+        let found = bench.found(&results, fault, wishes.quick).ok_or("a result can be read")?;
         eprintln!("{:55} {}", found.name, found.summary());
         if fault.name == UNCHANGED && found.is_caught() {
             return Err(format!("the tests fail without any fault: {:?}", found.failed).into());
@@ -78,7 +82,7 @@ fn run() -> Outcome<bool> {
     }
     let found: Vec<_> = faults
         .iter()
-        .filter_map(|fault| Some((fault, results.of(fault, bench.fingerprint(fault))?)))
+        .filter_map(|fault| Some((fault, bench.found(&results, fault, wishes.quick)?)))
         .collect();
     print!("{}", table(&found));
     Ok(found.iter().all(|(_, found)| found.is_caught()))
@@ -88,15 +92,17 @@ fn run() -> Outcome<bool> {
 struct Wishes {
     shard: (usize, usize),
     only: Option<String>,
+    quick: bool,
     list: bool,
 }
 
 impl Wishes {
     fn read(mut words: impl Iterator<Item = String>) -> Outcome<Self> {
-        let mut wishes = Self { shard: (1, 1), only: None, list: false };
+        let mut wishes = Self { shard: (1, 1), only: None, quick: false, list: false };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--list" => wishes.list = true,
+                "--quick" => wishes.quick = true,
                 "--only" => wishes.only = Some(words.next().ok_or("--only NAME")?),
                 "--shard" => {
                     let shard = words.next().ok_or("--shard K/N")?;
@@ -106,7 +112,7 @@ impl Wishes {
                         return Err("--shard K/N counts from 1/N to N/N".into());
                     }
                 }
-                other => return Err(format!("{other} is none of --shard K/N, --only NAME and --list").into()),
+                other => return Err(format!("{other} is none of --shard, --only, --quick and --list").into()),
             }
         }
         Ok(wishes)
@@ -184,11 +190,20 @@ impl Bench {
         Ok(Self { root: root.to_owned(), place, core: core.finish() })
     }
 
-    /// Says whether a result still holds.
-    fn fingerprint(&self, fault: &Fault) -> u64 {
+    /// Says whether a result still holds, and whether it is one of all tests or of the core's alone.
+    fn fingerprint(&self, fault: &Fault, core_only: bool) -> u64 {
         let mut print = DefaultHasher::new();
         (self.core, &fault.patch).hash(&mut print);
+        if core_only {
+            "of the core's tests".hash(&mut print);
+        }
         print.finish()
+    }
+
+    /// A result of all tests, or of the core's alone if these are enough.
+    fn found<'a>(&self, results: &'a Results, fault: &Fault, quick: bool) -> Option<&'a Found> {
+        let all = results.of(fault, self.fingerprint(fault, false));
+        all.or_else(|| results.of(fault, self.fingerprint(fault, true)).filter(|_| quick))
     }
 
     fn apply(&self, fault: &Fault, only_try: bool) -> Outcome<()> {
@@ -211,26 +226,36 @@ impl Bench {
     }
 
     /// Builds and tests the core with one fault in it, and takes the fault out again.
-    fn play(&self, fault: &Fault, print: u64) -> Outcome<Found> {
+    fn play(&self, fault: &Fault, quick: bool) -> Outcome<Found> {
         if fault.name != UNCHANGED {
             self.apply(fault, false)?;
         }
-        let built = self.cargo(&["--no-run"], fault, LONGEST_BUILD)?;
+        let (first, rest) = PACKAGES.split_at(if quick { 1 } else { PACKAGES.len() });
+        let mut found = self.test(fault, first, self.fingerprint(fault, quick))?;
+        if quick && !found.is_caught() {
+            found = self.test(fault, rest, self.fingerprint(fault, false))?;
+        }
+        for file in fault.files() {
+            fs::copy(self.root.join(file), self.place.join("tree").join(file))?;
+        }
+        Ok(found)
+    }
+
+    /// Builds and tests the packages of the copy as it is.
+    fn test(&self, fault: &Fault, packages: &[&str], print: u64) -> Outcome<Found> {
+        let built = self.cargo(packages, "--no-run", fault, LONGEST_BUILD)?;
         if !built.is_some_and(|status| status.success()) {
             let log = self.log(fault);
             return Err(format!("{} does not build: see {}", fault.name, log.display()).into());
         }
         let start = Instant::now();
-        let ended = self.cargo(&["--no-fail-fast"], fault, LONGEST_TEST)?;
+        let ended = self.cargo(packages, "--no-fail-fast", fault, LONGEST_TEST)?;
         let seconds = start.elapsed().as_secs_f32();
         let log = String::from_utf8_lossy(&fs::read(self.log(fault))?).into_owned();
         let failed: BTreeSet<_> = log.lines().filter_map(failed_test).map(str::to_owned).collect();
         let ended = ended.filter(|status| status.success() || !log.contains("(signal: "));
         if ended.is_some_and(|status| status.success() != failed.is_empty()) {
             return Err(format!("{}: it is not clear what failed: {log}", fault.name).into());
-        }
-        for file in fault.files() {
-            fs::copy(self.root.join(file), self.place.join("tree").join(file))?;
         }
         Ok(Found { name: fault.name.clone(), print, seconds, ended: ended.is_some(), failed })
     }
@@ -240,12 +265,18 @@ impl Bench {
     }
 
     /// `None` if it had to be ended.
-    fn cargo(&self, words: &[&str], fault: &Fault, limit: Duration) -> Outcome<Option<ExitStatus>> {
+    fn cargo(
+        &self,
+        packages: &[&str],
+        word: &str,
+        fault: &Fault,
+        limit: Duration,
+    ) -> Outcome<Option<ExitStatus>> {
         let log = File::create(self.log(fault))?;
         let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["test", "-p", "quorlock-core", "-p", "quorlock-sim", "-p", "quorlock-search"])
-            .args(["--profile", "mutants", "--tests"])
-            .args(words)
+            .arg("test")
+            .args(packages.iter().flat_map(|package| ["-p", package]))
+            .args(["--profile", "mutants", "--tests", word])
             .current_dir(self.place.join("tree"))
             .env("CARGO_TARGET_DIR", self.place.join("build"))
             // The same cases in each run, and none that an earlier fault left behind.

@@ -121,6 +121,27 @@ fn a_split_that_a_holder_of_the_same_process_has_part_in_is_settled_until_the_ca
     world.pass(ms(1_000));
 }
 
+/// How often each of two masters is asked for its vote while a split stays, with another holder on one of them.
+fn votes_asked_for_while_a_split_stays(held: usize) -> [usize; 2] {
+    let mut world = World::of(2);
+    world.masters[held].hold_by_another(KEY, None);
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(is_held_by_another(&error), "{error}");
+    [0, 1].map(|master| world.masters[master].attempts().len())
+}
+
+#[test]
+fn a_client_that_settles_a_split_asks_no_other_master_once_the_first_has_refused() {
+    let asked = [0, 1].map(votes_asked_for_while_a_split_stays);
+    // Both worlds ask the same master first: in one of them it refuses, in the other it grants.
+    let first = usize::from(asked[0][0] < asked[0][1] || asked[1][0] < asked[1][1]);
+    let other = 1 - first;
+    assert!(asked[first][first] > 1, "{asked:?}");
+    assert_eq!(asked[first][other], 1, "only the round that split the votes asks it: {asked:?}");
+    assert_eq!(asked[other][first], asked[other][other], "{asked:?}");
+}
+
 #[test]
 fn a_lock_that_another_holds_is_refused_in_one_round() {
     let mut world = World::of(3);
