@@ -252,7 +252,7 @@ fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     Some(Answer::Holder { holder, remaining, watched })
 }
 
-/// Room for so many answers is kept when all have been taken; more is given back.
+/// Room for this number of answers is kept when all have been taken; more is given back.
 const KEPT_ANSWERS: usize = 256;
 
 /// What connections tell the machine, in the order in which it came.

@@ -1,4 +1,4 @@
-//! Having a lock's keys deleted, whoever holds it.
+//! Deletes a lock's keys for any holder.
 
 use std::fmt;
 use std::future::Future;

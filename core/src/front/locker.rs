@@ -166,7 +166,7 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, Ok(targets), None)
     }
 
-    /// Returns the semaphore of this name, which has so many permits: at most that many holders are
+    /// Returns the semaphore of this name with this number of permits: at most that many holders are
     /// let in at once. Nothing is sent before a permit is requested.
     ///
     /// A semaphore has nothing to do with a lock of the same name. Clients should agree on the
@@ -241,7 +241,7 @@ impl Locker {
         Inspecting::new(self.handle.clone(), self.config.resource(resource))
     }
 
-    /// Deletes a lock's keys on all masters, whoever holds it: for a lock whose holder is known to
+    /// Deletes a lock's keys on all masters, for any holder: for a lock whose holder is known to
     /// be dead and whose TTL is long.
     ///
     /// The holder is not told. It learns of the loss with its next extension, and may go on until

@@ -29,7 +29,7 @@ pub struct Release {
 enum State {
     /// Nothing was sent.
     Refused(ReleaseError),
-    /// So many other handles keep the lock. Nothing was sent.
+    /// Other handles keep the lock. Nothing was sent.
     Kept(usize),
     Sent {
         id: LockId,

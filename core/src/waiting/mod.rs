@@ -10,8 +10,8 @@
 //! that is not done for ever: after a number of grants, or a span of time, there is a pause in which others get their turn ([`pace`]).
 //!
 //! A lock in front whose attempt is lost knows who holds the key on which master ([`masters`]), and asks again when enough of them have told that
-//! it has changed, or when it must have ended ([`plan`]). If it gives up, the next lock goes on waiting with the same knowledge: that belongs to the
-//! resource's contender and not to the lock.
+//! it has changed, or when it must have ended ([`plan`]). If it gives up, the next lock goes on waiting with the same knowledge: its bid is
+//! passed on.
 //!
 //! Rules of this room: it tells a lock to make an attempt or to read who holds the key, and hears how that went. It knows no connections, and no
 //! deadline of a held lock.
