@@ -13,8 +13,8 @@ use super::{Held, Joined, Joint, Left, Seeker, Terms, Waiting};
 use crate::front::loom_tests::{Sleeper, explore};
 use crate::front::observe::Subject;
 use crate::front::slot::Slot;
-use crate::front::sync::lock;
-use crate::front::wake::Woken;
+use crate::front::sync::{Woken, lock};
+
 use crate::protocol::{Acquire, Event, LockId, Resource, Resumption, Token, Ttl};
 use crate::time::Instant;
 
