@@ -8,6 +8,7 @@
 mod client;
 mod figures;
 mod handoff;
+mod kinds;
 mod options;
 mod ours;
 #[cfg(feature = "peers")]
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
             trial::main(arguments);
             return ExitCode::SUCCESS;
         }
-        Some(handoff::NAME) if handoff::is_helper(arguments) => return ExitCode::SUCCESS,
+        Some(handoff::NAME) if handoff::is_helper(&mut arguments) => return ExitCode::SUCCESS,
+        Some(kinds::NAME) if kinds::is_worker(&mut arguments) => return ExitCode::SUCCESS,
         _ => {}
     }
     let todo = match Todo::read(std::env::args_os().skip(1)) {
@@ -58,6 +60,10 @@ fn main() -> ExitCode {
         Todo::Measure { rounds, scenarios, svg } => measure(rounds, &scenarios, svg.as_deref()),
         Todo::HandOffs { rounds, letters } => {
             handoff::main(rounds, &letters);
+            ExitCode::SUCCESS
+        }
+        Todo::Kinds { rounds, letters } => {
+            kinds::main(rounds, &letters);
             ExitCode::SUCCESS
         }
         Todo::Help => ExitCode::SUCCESS,

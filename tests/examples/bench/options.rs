@@ -5,21 +5,24 @@ use std::path::PathBuf;
 
 use lexopt::{Arg, Parser, ValueExt as _};
 
-use crate::handoff;
 use crate::scenario::NAMES;
+use crate::{handoff, kinds};
 
 pub(crate) const HELP: &str = "\
 Measures locks in our ways and in others, as ratios to a floor of raw sockets, on real servers that it starts.
 
 bench [--svg FILE] [ROUNDS] [SCENARIO ...]
 bench handoff [ROUNDS [LETTERS]]
+bench kinds [ROUNDS [LETTERS]]
 
-ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs
+ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs and kinds
 SCENARIO   sequential, inflight, hung, dead or held; all of these unless said
-LETTERS    of ARBPCD, the scenarios of hand-offs, as tests/README.md describes them
+LETTERS    of ARBPCD, the scenarios of hand-offs, or of OMBWDP, those of kinds, as tests/README.md
+           describes them
 --svg FILE writes a picture of the ratios";
 
 const ROUNDS: usize = 7;
+const LETTERED_ROUNDS: usize = 5;
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +30,7 @@ pub(crate) enum Todo {
     Help,
     Measure { rounds: usize, scenarios: Vec<&'static str>, svg: Option<PathBuf> },
     HandOffs { rounds: usize, letters: String },
+    Kinds { rounds: usize, letters: String },
 }
 
 impl Todo {
@@ -46,22 +50,21 @@ impl Todo {
             }
         }
         let mut words = words.iter().map(String::as_str).peekable();
-        if words.next_if_eq(&handoff::NAME).is_some() {
+        for (name, what, known) in
+            [(handoff::NAME, "hand-offs", handoff::SCENARIOS), (kinds::NAME, "kinds", kinds::SCENARIOS)]
+        {
+            if words.next_if_eq(&name).is_none() {
+                continue;
+            }
             if svg.is_some() {
-                return Err("there is no picture of hand-offs".to_owned());
+                return Err(format!("there is no picture of {what}"));
             }
-            let rounds = words.next().map_or(Ok(handoff::ROUNDS), number)?;
-            let letters = words.next().unwrap_or(handoff::SCENARIOS).to_owned();
-            if let Some(letter) = letters.chars().find(|letter| !handoff::SCENARIOS.contains(*letter)) {
-                return Err(format!(
-                    "hand-offs have no scenario {letter:?}; there are {}",
-                    handoff::SCENARIOS
-                ));
-            }
-            return match words.next() {
-                Some(word) => Err(format!("nothing may stand behind the letters, and {word:?} does")),
-                None => Ok(Self::HandOffs { rounds, letters }),
-            };
+            let (rounds, letters) = letters(&mut words, what, known)?;
+            return Ok(if name == kinds::NAME {
+                Self::Kinds { rounds, letters }
+            } else {
+                Self::HandOffs { rounds, letters }
+            });
         }
         let rounds = words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit()));
         let rounds = rounds.map_or(Ok(ROUNDS), number)?;
@@ -70,6 +73,23 @@ impl Todo {
             scenarios = NAMES.to_vec();
         }
         Ok(Self::Measure { rounds, scenarios, svg })
+    }
+}
+
+/// The rounds and the scenarios' letters of what is a command of its own.
+fn letters(
+    words: &mut dyn Iterator<Item = &str>,
+    what: &str,
+    known: &str,
+) -> Result<(usize, String), String> {
+    let rounds = words.next().map_or(Ok(LETTERED_ROUNDS), number)?;
+    let letters = words.next().unwrap_or(known).to_owned();
+    if let Some(letter) = letters.chars().find(|letter| !known.contains(*letter)) {
+        return Err(format!("{what} have no scenario {letter:?}; there are {known}"));
+    }
+    match words.next() {
+        Some(word) => Err(format!("nothing may stand behind the letters, and {word:?} does")),
+        None => Ok((rounds, letters)),
     }
 }
 
@@ -83,7 +103,7 @@ fn number(word: &str) -> Result<usize, String> {
 fn scenario(word: &str) -> Result<&'static str, String> {
     let known = NAMES.iter().find(|name| **name == word);
     known.copied().ok_or_else(|| match word {
-        handoff::NAME => format!("{word:?} stands alone, before its number of rounds"),
+        handoff::NAME | kinds::NAME => format!("{word:?} stands alone, before its number of rounds"),
         _ => format!("there is no scenario {word:?}; there are {} and {}", NAMES.join(", "), handoff::NAME),
     })
 }
@@ -111,6 +131,9 @@ mod tests {
         assert_eq!(read("handoff"), Ok(all));
         let some = Todo::HandOffs { rounds: 2, letters: "AC".to_owned() };
         assert_eq!(read("handoff 2 AC"), Ok(some));
+        let permits = Todo::Kinds { rounds: 2, letters: "PW".to_owned() };
+        assert_eq!(read("kinds 2 PW"), Ok(permits));
+        assert!(read("kinds 2 PA").unwrap_err().contains("OMBWDP"));
         assert!(read("3 handoff").unwrap_err().contains("alone"));
     }
 

@@ -9,7 +9,7 @@ mod killed;
 mod pace;
 mod raw;
 mod requests;
-mod table;
+pub(crate) mod table;
 mod turns;
 mod way;
 mod work;
@@ -23,7 +23,9 @@ use quorlock_tests::{Fleet, RedisServer, Servers, Summary, masters};
 use crowd::Crowd;
 use helper::Helper;
 use killed::Waiters;
+pub(crate) use requests::Requests;
 use turns::Figures;
+pub(crate) use turns::Turn;
 use way::{WAYS, Way};
 use work::Workers;
 
@@ -36,8 +38,6 @@ pub(crate) const NAME: &str = "handoff";
 /// The letters of all scenarios.
 pub(crate) const SCENARIOS: &str = "ARBPCD";
 const MASTERS: [usize; 2] = [3, 5];
-/// How many rounds there are unless said.
-pub(crate) const ROUNDS: usize = 5;
 
 /// The whole of a helper's process, if that is what is asked for here.
 pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {

@@ -1,0 +1,55 @@
+//! Measures the kinds of locks beside the exclusive one: several resources at once, readers and writers, permits.
+//!
+//! `bench kinds [ROUNDS [SCENARIOS]]`, with scenarios such as `OP`; all unless said. `tests/README.md` says what they are.
+
+mod alone;
+mod crowds;
+mod deaths;
+mod kind;
+mod many;
+mod worker;
+
+use std::time::Duration;
+
+use quorlock_tests::{Servers, Summary, masters};
+
+/// The argument that stands before all that is said here.
+pub(crate) const NAME: &str = "kinds";
+/// The letters of all scenarios.
+pub(crate) const SCENARIOS: &str = "OMBWDP";
+const MASTERS: [usize; 2] = [3, 5];
+const TTL: Duration = Duration::from_secs(10);
+
+/// The whole of a worker's process, if that is what is asked for here.
+pub(crate) fn is_worker(arguments: impl Iterator<Item = String>) -> bool {
+    let mut arguments = arguments.peekable();
+    let is_one = arguments.next_if(|first| first == worker::WORKER).is_some();
+    if is_one {
+        worker::main(arguments).expect("the process that gives orders reads the answers");
+    }
+    is_one
+}
+
+/// Measures and prints the scenarios of these letters.
+pub(crate) fn main(rounds: usize, scenarios: &str) {
+    assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
+    for count in MASTERS {
+        let masters = masters(count);
+        for letter in scenarios.chars() {
+            match letter {
+                'O' => alone::main(&masters, rounds),
+                'M' => many::main(&masters, rounds),
+                'B' => crowds::batches(&masters, rounds),
+                'W' => crowds::a_writer_among_readers(&masters, rounds),
+                'D' => deaths::main(&masters, rounds),
+                'P' => crowds::permits(&masters, rounds),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The median of the rounds' figures.
+fn median(spans: &[Duration]) -> Duration {
+    Summary::of(spans).p50
+}
