@@ -2,18 +2,23 @@
 
 /// The claim's arguments. `bad` gives an error reply back and anything else as false; `all` calls a
 /// command with keys in portions, because Lua cannot unpack more than about 8,000 at once.
+///
+/// A master serves nobody else while a script runs, and most claims are small. So what only some of
+/// them need is defined and read where it is needed, and a number that several commands get is made
+/// a text once: each of them would print it anew, which takes longer than to look up a key.
 macro_rules! read_claim {
     () => {
         "\
-local token, life, number, flags = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local call = redis.pcall
+local token, flags = ARGV[1], ARGV[4] ~= '-' and ARGV[4]
 local written, read = tonumber(ARGV[5]), tonumber(ARGV[6])
-local function has(flag) return string.find(flags, flag, 1, true) end
+local function has(flag) return flags and string.find(flags, flag, 1, true) end
 local marks = written + 3 * read
 local counters = marks + (has('m') and written or 0)
 local function bad(reply) return type(reply) == 'table' and reply.err and reply end
 local function all(command, keys, from, last, see)
   for first = from, last, 1000 do
-    local reply = redis.pcall(command, unpack(keys, first, math.min(first + 999, last)))
+    local reply = call(command, unpack(keys, first, math.min(first + 999, last)))
     local stop = bad(reply) or see and see(reply, first - 1)
     if stop then return stop end
   end
@@ -22,17 +27,33 @@ end
     };
 }
 
-/// The server's time `now`, where a target is shared.
+/// Reads the server's time into `now`.
 macro_rules! read_clock {
     () => {
         "\
-local now = 0
-if read > 0 then
-  local clock = redis.pcall('TIME')
-  if clock.err then return clock end
-  now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-end
+local clock = call('TIME')
+if clock.err then return clock end
+now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 "
+    };
+}
+
+/// Reads the server's time into `now`, where a target is shared.
+macro_rules! prepare_clock {
+    () => {
+        concat!("local now = 0\nif read > 0 then\n", read_clock!(), "end\n")
+    };
+}
+
+/// Reads the server's time into `now`, and defines `share`, where a target is shared.
+macro_rules! prepare_sharing {
+    () => {
+        concat!(
+            "local life, now, share = tonumber(ARGV[2]), 0\nif read > 0 then\n",
+            read_clock!(),
+            define_share!(),
+            "end\n"
+        )
     };
 }
 
@@ -42,10 +63,10 @@ macro_rules! define_tell {
     () => {
         "\
 local function tell(place)
-  local held = redis.pcall('GET', KEYS[place])
+  local held = call('GET', KEYS[place])
   if bad(held) then return held end
   if not held then return nil end
-  local left = redis.pcall('PTTL', KEYS[place])
+  local left = call('PTTL', KEYS[place])
   return bad(left) or {redis.sha1hex(string.sub(held, 1, 64)), left}
 end
 "
@@ -60,13 +81,14 @@ macro_rules! define_raise {
         concat!(
             define_count!(),
             "\
+local number = tonumber(ARGV[3])
 local function raise()
   local largest = 0
   for i = 1, written + read do
     local counter, wrong = count(i)
     if wrong then return wrong end
     if counter < number then
-      local done = redis.pcall('SET', KEYS[counters + i], ARGV[3])
+      local done = call('SET', KEYS[counters + i], ARGV[3])
       if bad(done) then return done end
       counter = number
     end
@@ -83,7 +105,7 @@ macro_rules! define_count {
     () => {
         "\
 local function count(i)
-  local counter = redis.pcall('GET', KEYS[counters + i])
+  local counter = call('GET', KEYS[counters + i])
   if bad(counter) then return nil, counter end
   counter = tonumber(counter or 0)
   if not counter or counter ~= counter then
@@ -103,10 +125,10 @@ macro_rules! define_look {
 local held, ends = {}, {}
 local function look(i)
   local x = written + 3 * i - 2
-  held[i] = redis.pcall('GET', KEYS[x])
+  held[i] = call('GET', KEYS[x])
   if bad(held[i]) then return held[i] end
   if held[i] == ARGV[6 + i] then
-    local last = redis.pcall('ZSCORE', KEYS[x + 1], token)
+    local last = call('ZSCORE', KEYS[x + 1], token)
     if bad(last) then return last end
     if last and tonumber(last) > now then ends[i] = tonumber(last) end
   end
@@ -124,7 +146,7 @@ local function ours()
   local stop = all('MGET', KEYS, 1, written, function(values, before)
     for i = 1, #values do
       if values[i] ~= token then
-        return not values[i] and bad(redis.pcall('GET', KEYS[before + i])) or 0
+        return not values[i] and bad(call('GET', KEYS[before + i])) or 0
       end
     end
   end)
@@ -147,56 +169,56 @@ macro_rules! define_share {
     () => {
         "\
 local function enter(zset, whole, ...)
-  local there = redis.pcall('PEXPIRE', zset, whole)
-  return bad(there) or bad(redis.pcall('ZADD', zset, ...))
-    or there == 0 and bad(redis.pcall('PEXPIRE', zset, whole))
+  local there = call('PEXPIRE', zset, whole)
+  return bad(there) or bad(call('ZADD', zset, ...))
+    or there == 0 and bad(call('PEXPIRE', zset, whole))
 end
-local function share(i, value, last)
+function share(i, value, last)
   local x, zset, sentinel = KEYS[written + 3 * i - 2], KEYS[written + 3 * i - 1], ARGV[6 + i]
   last = math.max(last or 0, now + life)
   if not value then
-    local whole = last + 1 - now
-    local stale = redis.pcall('EXISTS', zset)
-    local stop = bad(stale) or stale == 1 and bad(redis.pcall('DEL', zset))
-      or bad(redis.pcall('SET', x, sentinel, 'PX', whole))
+    local whole = string.format('%.0f', last + 1 - now)
+    local stop = bad(call('SET', x, sentinel, 'PX', whole))
     if stop then return stop end
-    stop = enter(zset, whole, last, token)
-    if stop then redis.pcall('DEL', x) end
+    local stale = call('PEXPIRE', zset, whole)
+    stop = bad(stale) or stale == 1 and bad(call('DEL', zset))
+      or bad(call('ZADD', zset, last, token)) or bad(call('PEXPIRE', zset, whole))
+    if stop then call('DEL', x) end
     return stop
   end
-  local left = redis.pcall('PTTL', x)
+  local left = call('PTTL', x)
   if bad(left) then return left end
   if value == token then
     last = math.max(last, now + left)
     local whole = last + 1 - now
-    return bad(redis.pcall('DEL', zset)) or enter(zset, whole, last, token)
-      or bad(redis.pcall('SET', x, sentinel, 'PX', whole))
+    return bad(call('DEL', zset)) or enter(zset, whole, last, token)
+      or bad(call('SET', x, sentinel, 'PX', whole))
   end
-  local longest = redis.pcall('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
   if bad(longest) then return longest end
   local lost = not longest[1] and left > 1
   local whole = math.max(last, tonumber(longest[2] or 0), lost and now + left - 1 or 0) + 1 - now
-  local stop = left >= 0 and left < whole and bad(redis.pcall('PEXPIRE', x, whole))
+  local stop = left >= 0 and left < whole and bad(call('PEXPIRE', x, whole))
   if stop then return stop end
   if lost then return enter(zset, whole, last, token, now + left - 1, 'lost') end
-  return enter(zset, whole, last, token) or bad(redis.pcall('ZREMRANGEBYSCORE', zset, '-inf', now))
+  return enter(zset, whole, last, token) or bad(call('ZREMRANGEBYSCORE', zset, '-inf', now))
 end
 "
     };
 }
 
-/// Defines `lengthen`: as an extension of one target does it.
+/// Defines `lengthen`, behind `prepare_sharing`: as an extension of one target does it.
 macro_rules! define_lengthen {
     () => {
         "\
 local function lengthen(key)
-  local left = redis.pcall('PTTL', key)
-  return bad(left) or left >= 0 and left < life and bad(redis.pcall('PEXPIRE', key, ARGV[2]))
+  local left = call('PTTL', key)
+  return bad(left) or left >= 0 and left < life and bad(call('PEXPIRE', key, ARGV[2]))
 end
 "
     };
 }
 pub(super) use {
     define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
-    read_claim, read_clock,
+    prepare_clock, prepare_sharing, read_claim, read_clock,
 };

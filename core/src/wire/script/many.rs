@@ -21,7 +21,7 @@
 use super::Script;
 use super::claim::{
     define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
-    read_claim, read_clock,
+    prepare_clock, prepare_sharing, read_claim, read_clock,
 };
 use super::fleet::{check_marker, read_life};
 
@@ -38,8 +38,6 @@ pub const ACQUIRE_ALL: Script = Script {
     name: "acquire all",
     text: concat!(
         read_claim!(),
-        define_tell!(),
-        define_count!(),
         "\
 local floor = 0
 if has('g') then
@@ -49,20 +47,21 @@ if has('g') then
   floor = opens * 1024
 end
 ",
-        read_clock!(),
-        define_share!(),
+        prepare_sharing!(),
         "\
 local found, refused, wanted = 0
-local stop = all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
-if stop then return stop end
+if written > 0 then
+  local stop = all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
+  if stop then return stop end
+end
 for i = 1, found > 0 and written or 0 do
-  local held = redis.pcall('GET', KEYS[i])
+  local held = call('GET', KEYS[i])
   if bad(held) then return held end
   if held then
     refused = refused or i
     found = found - 1
     if has('m') and string.sub(held, 1, 16) == 'quorlock:shared:' then
-      local done = redis.pcall('SET', KEYS[marks + i], ARGV[7 + read], 'PX', 1000)
+      local done = call('SET', KEYS[marks + i], ARGV[7 + read], 'PX', 1000)
       if bad(done) then return done end
     end
   end
@@ -71,22 +70,33 @@ end
 local held = {}
 for i = 1, refused and 0 or read do
   local x = written + 3 * i - 2
-  held[i] = redis.pcall('GET', KEYS[x])
-  if bad(held[i]) then return held[i] end
-  local entered = held[i] == ARGV[6 + i] and redis.pcall('ZSCORE', KEYS[x + 1], token)
-  if bad(entered) then return entered end
-  if entered or held[i] and held[i] ~= ARGV[6 + i] then
-    refused = x
-    break
+  local value = call('GET', KEYS[x])
+  if value then
+    if bad(value) then return value end
+    local entered = value == ARGV[6 + i] and call('ZSCORE', KEYS[x + 1], token)
+    if bad(entered) then return entered end
+    if entered or value ~= ARGV[6 + i] then
+      refused = x
+      break
+    end
   end
-  local left = has('i') and -2 or redis.pcall('PTTL', KEYS[x + 2])
+  held[i] = value
+  local left = has('i') and -2 or call('PTTL', KEYS[x + 2])
   if bad(left) then return left end
   if left ~= -2 then wanted = wanted or left end
 end
-if refused then return tell(refused) end
+if refused then
+",
+        define_tell!(),
+        "\
+  return tell(refused)
+end
 if wanted then return {'wanted', wanted} end
 local fence = 1
 if has('f') then
+",
+        define_count!(),
+        "\
   local counts, most = {}, floor
   for i = 1, written + read do
     local counter, wrong = count(i)
@@ -99,12 +109,12 @@ if has('f') then
   end
   local text = string.format('%.0f', fence)
   for i = 1, written + read do
-    local done = counts[i] < fence and redis.pcall('SET', KEYS[counters + i], text)
+    local done = counts[i] < fence and call('SET', KEYS[counters + i], text)
     if bad(done) then return done end
   end
 end
 for i = 1, written do
-  local done = redis.pcall('SET', KEYS[i], token, 'PX', ARGV[2])
+  local done = call('SET', KEYS[i], token, 'PX', ARGV[2])
   if bad(done) then return done end
 end
 for i = 1, read do
@@ -113,7 +123,7 @@ for i = 1, read do
 end
 return fence"
     ),
-    sha1_hex: "4e0d1e697b2a586c8fbd5b4c83fcf1fb3f368730",
+    sha1_hex: "cc7e1f69cf39c5405d9b43efc1e4ea0a2af61340",
 };
 
 /// Raises all counters to ARGV\[3\] where all targets are ours. Answers the largest counter of what
@@ -126,7 +136,7 @@ pub const RAISE_ALL: Script = Script {
     name: "raise all",
     text: concat!(
         read_claim!(),
-        read_clock!(),
+        prepare_clock!(),
         define_raise!(),
         define_look!(),
         define_ours!(),
@@ -137,7 +147,7 @@ local wrong, largest = raise()
 if wrong then return wrong end
 return written > 0 and largest or number"
     ),
-    sha1_hex: "b3a9eb2592810ae595d248db48e591627a9ec229",
+    sha1_hex: "43d06f7cfdd45b29f3ba25bfb909f9e13c25437c",
 };
 
 /// Gives all targets a life of ARGV\[2\] milliseconds where all are ours, the counters raised
@@ -150,12 +160,11 @@ pub const EXTEND_ALL: Script = Script {
     name: "extend all",
     text: concat!(
         read_claim!(),
-        read_clock!(),
+        prepare_sharing!(),
         define_raise!(),
         define_look!(),
         define_ours!(),
         define_lengthen!(),
-        define_share!(),
         "\
 local stop = ours()
 if stop and bad(stop) and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
@@ -165,7 +174,7 @@ for i = 1, written do stop = stop or lengthen(KEYS[i]) end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "61671786a6fbffaf66cc252f17308f5301b2c15b",
+    sha1_hex: "8dc23e138f00e7b8cb902589c2cbe4bd3d17b08a",
 };
 
 /// Puts back what is missing where nothing is another's, the counters raised first; what is ours is
@@ -176,11 +185,10 @@ pub const HEAL_ALL: Script = Script {
     name: "heal all",
     text: concat!(
         read_claim!(),
-        read_clock!(),
+        prepare_sharing!(),
         define_raise!(),
         define_look!(),
         define_lengthen!(),
-        define_share!(),
         "\
 local values, there = {}, 0
 local stop = all('MGET', KEYS, 1, written, function(part, before)
@@ -200,12 +208,12 @@ if stop then return 0 end
 stop = has('f') and number > 0 and raise()
 for i = 1, written do
   stop = stop or values[i] and lengthen(KEYS[i])
-    or not values[i] and bad(redis.pcall('SET', KEYS[i], token, 'PX', ARGV[2]))
+    or not values[i] and bad(call('SET', KEYS[i], token, 'PX', ARGV[2]))
 end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "a679c437bc32ddd9cef177fad62acf9d744eeaba",
+    sha1_hex: "8800d5c01df96b505106acdd81e7509a3c893ad7",
 };
 
 /// Takes away what is ours, and only that. Answers 1 if all targets were ours; else 0, or with the
@@ -219,27 +227,31 @@ pub const RELEASE_ALL: Script = Script {
     name: "release all",
     text: concat!(
         read_claim!(),
-        define_tell!(),
-        read_clock!(),
         "\
 local complete, gone = true, {}
 local function leave(x, zset, sentinel)
-  local held = redis.pcall('GET', x)
+  local held = call('GET', x)
   if bad(held) then return held end
-  if held == token then return bad(redis.pcall('DEL', x)) end
-  local found = held == sentinel and redis.pcall('ZREM', zset, token)
+  if held == token then return bad(call('DEL', x)) end
+  local found = held == sentinel and call('ZREM', zset, token)
   if bad(found) then return found end
   if found ~= 1 then
     complete = false
     return nil
   end
-  local longest = redis.pcall('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
   if bad(longest) then return longest end
-  local left = tonumber(longest[2] or 0) - now
-  if left <= 0 then return bad(redis.pcall('DEL', x, zset)) end
-  return bad(redis.pcall('PEXPIRE', x, left + 1)) or bad(redis.pcall('PEXPIRE', zset, left + 1))
+  if not longest[2] then return bad(call('DEL', x, zset)) end
+  local now
+",
+        read_clock!(),
+        "\
+  local left = tonumber(longest[2]) - now
+  if left <= 0 then return bad(call('DEL', x, zset)) end
+  left = string.format('%.0f', left + 1)
+  return bad(call('PEXPIRE', x, left)) or bad(call('PEXPIRE', zset, left))
 end
-local stop = all('MGET', KEYS, 1, written, function(values, before)
+local stop = written > 0 and all('MGET', KEYS, 1, written, function(values, before)
   for i = 1, #values do
     if values[i] == token then gone[#gone + 1] = KEYS[before + i] else complete = false end
   end
@@ -249,7 +261,7 @@ stop = stop or has('m') and all('MGET', KEYS, marks + 1, counters, function(valu
     if values[i] == ARGV[7 + read] then gone[#gone + 1] = KEYS[before + i] end
   end
 end)
-stop = stop or all('DEL', gone, 1, #gone)
+stop = stop or gone[1] and all('DEL', gone, 1, #gone)
 if stop then return stop end
 for i = 1, read do
   local x = written + 3 * i - 2
@@ -258,18 +270,22 @@ for i = 1, read do
   if stop then complete = false end
 end
 if complete then return 1 end
+if not has('t') then return 0 end
+",
+        define_tell!(),
+        "\
 local found = 0
-stop = has('t') and all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
+stop = all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
 if stop then return stop end
 for i = 1, found > 0 and written or 0 do
   local holder = tell(i)
   if holder then return holder end
 end
-for i = 1, has('t') and read or 0 do
+for i = 1, read do
   local holder = tell(written + 3 * i - 2)
   if holder then return holder end
 end
 return 0"
     ),
-    sha1_hex: "f25cc6d85034264c2eba5b5dbf3f30f5ec0f2901",
+    sha1_hex: "15f227e6f931126bb5664915fd32382a6365e011",
 };

@@ -8,6 +8,7 @@ use super::kind::Kind;
 use super::median;
 use super::worker::open;
 use crate::handoff::{Requests, table};
+use crate::usage::Meter;
 
 const KINDS: [Kind; 7] = [
     Kind::Fenced,
@@ -19,7 +20,7 @@ const KINDS: [Kind; 7] = [
     Kind::Permit { of: 4 },
 ];
 /// Pairs of one round. The kinds take turns after each pair, so that whatever else the machine does meets all of them.
-const PAIRS: usize = 400;
+const PAIRS: u32 = 400;
 const COUNTED: usize = 100;
 
 pub(crate) fn main(masters: &Fleet, rounds: usize) {
@@ -46,9 +47,14 @@ pub(crate) fn main(masters: &Fleet, rounds: usize) {
             medians.push(median(spans));
         }
     }
-    table::header(&["pair_p50_us", "to_fenced", "requests"]);
+    table::header(&["pair_p50_us", "to_fenced", "client_us", "requests"]);
     let fenced = medians.first().cloned().unwrap_or_default();
     for (index, kind) in KINDS.into_iter().enumerate() {
+        let meter = Meter::start();
+        for _ in 0..PAIRS {
+            pair(kind, index);
+        }
+        let (_, busy) = meter.stop();
         let requests = Requests::count(masters);
         for _ in 0..COUNTED {
             pair(kind, index);
@@ -59,7 +65,12 @@ pub(crate) fn main(masters: &Fleet, rounds: usize) {
             own.iter().zip(&fenced).map(|(own, fenced)| own.as_secs_f64() / fenced.as_secs_f64()).collect();
         ratios.sort_by(f64::total_cmp);
         let ratio = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
-        let cells = [table::micros(median(&own)), format!("{ratio:.2}"), format!("{requests:.1}")];
+        let cells = [
+            table::micros(median(&own)),
+            format!("{ratio:.2}"),
+            table::micros(busy / PAIRS),
+            format!("{requests:.1}"),
+        ];
         table::row("O", masters.len(), &kind.to_string(), &cells);
     }
 }
