@@ -83,12 +83,9 @@ impl<'b> Body<'_, 'b> {
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
         let mut last = (many.now + many.life).max(found.end.unwrap_or_default());
         let Some(held) = &found.held else {
-            let whole = last + 1.0 - many.now;
-            if self.exists(std::slice::from_ref(&set.to_vec())) == 1 {
-                self.delete_all(&[set])?;
-            }
-            self.set_with_end(key, sentinel, written(whole).as_bytes())?;
-            let entered = self.enter(set, whole, &[(last, many.token)]);
+            let whole = rounded(last + 1.0 - many.now);
+            self.set_with_end(key, sentinel, whole.as_bytes())?;
+            let entered = self.enter_first(set, whole.as_bytes(), (last, many.token));
             if entered.is_err() {
                 let _ = self.delete_all(&[key]);
             }
@@ -115,6 +112,15 @@ impl<'b> Body<'_, 'b> {
                 self.drop_until(set, lua_integer(many.now))
             }
         }
+    }
+
+    /// Puts an entry into a set of which nothing counts that is there.
+    fn enter_first(&mut self, set: &[u8], whole: &[u8], (last, token): (f64, &[u8])) -> Result<(), Failure> {
+        if self.pexpire(set, whole)? {
+            self.delete_all(&[set])?;
+        }
+        self.zadd(set, &[(lua_integer(last), token)])?;
+        self.pexpire(set, whole).map(drop)
     }
 
     fn enter(&mut self, set: &[u8], whole: f64, scored: &[(f64, &[u8])]) -> Result<(), Failure> {
@@ -159,6 +165,11 @@ impl<'b> Body<'_, 'b> {
         }
         Ok(largest)
     }
+}
+
+/// A number as `string.format('%.0f', …)` writes it.
+pub(super) fn rounded(number: f64) -> String {
+    format!("{number:.0}")
 }
 
 /// A number as a script gives it to a command: one of 18 digits or more is no integer any more.

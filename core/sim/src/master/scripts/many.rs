@@ -1,6 +1,6 @@
 //! The scripts of claims of several targets, written or read.
 
-use super::claim::{Looked, Many, written};
+use super::claim::{Looked, Many, rounded};
 use super::fleet::Standing;
 use super::plain::no_wrong_type;
 use super::{Body, LAST_FENCE, USED_UP};
@@ -246,7 +246,7 @@ impl<'b> Body<'_, 'b> {
         if left <= 0.0 {
             self.delete_all(&[key, set])?;
         } else {
-            let left = written(left + 1.0);
+            let left = rounded(left + 1.0);
             self.pexpire(key, left.as_bytes())?;
             self.pexpire(set, left.as_bytes())?;
         }
