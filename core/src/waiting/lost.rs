@@ -121,11 +121,13 @@ impl Bid {
         record(&mut votes, first, vote);
         self.last_votes = Some(votes.clone());
         self.met_others = Some(now);
-        self.is_wary = true;
+        let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = match refused.answer {
             // One master assigns the permits: there is no time at which all are asked.
             Answer::Holder { watched: true, .. } if lock.targets().as_permit().is_some() => now + LOOKS_AGAIN,
+            // A first attempt does not ask to be told of changes, and the next one does.
+            _ if lock.targets().as_permit().is_some() && !was_wary => now,
             _ if lock.targets().as_permit().is_some() => now + pause,
             _ => *self.all_at.get_or_insert(now + pause),
         };
