@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use quorlock_tests::{Fleet, Random, RedisServer};
 
 use super::kind::Kind;
-use super::median;
 use super::worker::open;
+use super::{median, middle};
 use crate::handoff::{Requests, table};
 use crate::usage::Meter;
 
+/// What the others are compared with comes first.
 const KINDS: [Kind; 7] = [
     Kind::Fenced,
     Kind::Lock,
@@ -23,54 +24,66 @@ const KINDS: [Kind; 7] = [
 const PAIRS: u32 = 400;
 const COUNTED: usize = 100;
 
+/// What was measured of one kind: a median for each round.
+#[derive(Clone, Default)]
+struct Measured {
+    acquired: Vec<Duration>,
+    pairs: Vec<Duration>,
+}
+
 pub(crate) fn main(masters: &Fleet, rounds: usize) {
     let addresses: Vec<_> = masters.iter().map(RedisServer::address).collect();
     let locker = open(&addresses);
     let mut random = Random::new(1);
-    let mut pair = |kind: Kind, index: usize| {
+    let mut pair = |kind: Kind| {
         let start = Instant::now();
-        // Of its own for each kind, as nobody waits here.
-        kind.take(&locker, &format!("alone-{index}"), &mut random).give_back();
-        start.elapsed()
+        // Names of its own for each kind, as nobody waits here.
+        let held = kind.take(&locker, &format!("alone-{kind}"), &mut random);
+        let acquired = start.elapsed();
+        held.give_back();
+        (acquired, start.elapsed())
     };
-    let mut medians: Vec<Vec<Duration>> = vec![Vec::new(); KINDS.len()];
+    let mut all = vec![Measured::default(); KINDS.len()];
     for _ in 0..rounds {
-        let mut spans: Vec<Vec<Duration>> = vec![Vec::new(); KINDS.len()];
+        let mut spans = vec![(Vec::new(), Vec::new()); KINDS.len()];
         for _ in 0..PAIRS {
-            for (index, kind) in KINDS.into_iter().enumerate() {
-                if let Some(spans) = spans.get_mut(index) {
-                    spans.push(pair(kind, index));
-                }
+            for (kind, (acquired, pairs)) in KINDS.into_iter().zip(&mut spans) {
+                let (first, whole) = pair(kind);
+                acquired.push(first);
+                pairs.push(whole);
             }
         }
-        for (medians, spans) in medians.iter_mut().zip(&spans) {
-            medians.push(median(spans));
+        for (measured, (acquired, pairs)) in all.iter_mut().zip(spans) {
+            measured.acquired.push(median(&acquired));
+            measured.pairs.push(median(&pairs));
         }
     }
-    table::header(&["pair_p50_us", "to_fenced", "client_us", "requests"]);
-    let fenced = medians.first().cloned().unwrap_or_default();
-    for (index, kind) in KINDS.into_iter().enumerate() {
+    table::header(&["acquire_us", "to_fenced", "pair_us", "to_fenced", "client_us", "requests"]);
+    let fenced = all.first().cloned().unwrap_or_default();
+    for (kind, measured) in KINDS.into_iter().zip(&all) {
         let meter = Meter::start();
         for _ in 0..PAIRS {
-            pair(kind, index);
+            pair(kind);
         }
         let (_, busy) = meter.stop();
         let requests = Requests::count(masters);
         for _ in 0..COUNTED {
-            pair(kind, index);
+            pair(kind);
         }
         let requests = requests.end() as f64 / COUNTED as f64;
-        let own = medians.get(index).cloned().unwrap_or_default();
-        let mut ratios: Vec<f64> =
-            own.iter().zip(&fenced).map(|(own, fenced)| own.as_secs_f64() / fenced.as_secs_f64()).collect();
-        ratios.sort_by(f64::total_cmp);
-        let ratio = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
         let cells = [
-            table::micros(median(&own)),
-            format!("{ratio:.2}"),
+            table::micros(median(&measured.acquired)),
+            ratio(&measured.acquired, &fenced.acquired),
+            table::micros(median(&measured.pairs)),
+            ratio(&measured.pairs, &fenced.pairs),
             table::micros(busy / PAIRS),
             format!("{requests:.1}"),
         ];
         table::row("O", masters.len(), &kind.to_string(), &cells);
     }
+}
+
+/// The median of the rounds' ratios.
+fn ratio(own: &[Duration], to: &[Duration]) -> String {
+    format!("{:.2}", middle(own.iter().zip(to).map(|(own, to)| own.as_secs_f64() / to.as_secs_f64())))
 }

@@ -7,6 +7,7 @@ use quorlock_tests::chaos::history::now;
 use quorlock_tests::{Fleet, RedisServer, Summary};
 
 use super::kind::Kind;
+use super::middle;
 use super::worker::{Work, Worker};
 use crate::handoff::{Requests, Turn, table};
 
@@ -59,8 +60,7 @@ pub(crate) fn batches(masters: &Fleet, rounds: usize) {
         longest = longest.max(longest_wait(&turns));
         pace.push(turns.iter().map(Vec::len).sum::<usize>() as f64 / SPAN.as_secs_f64());
     }
-    pace.sort_by(f64::total_cmp);
-    let pace = pace.get(pace.len() / 2).copied().unwrap_or_default();
+    let pace = middle(pace.into_iter());
     let requests = requests(masters, &mut workers, kind, hold);
     table::header(&["requests", "longest_ms", "turns/s"]);
     let cells = [format!("{requests:.1}"), table::millis(longest), format!("{pace:.0}")];
@@ -127,15 +127,12 @@ pub(crate) fn permits(masters: &Fleet, rounds: usize) {
             pace.push(all.len() as f64 / SPAN.as_secs_f64());
         }
         assert!(most <= PERMITS as usize, "{most} held one of {PERMITS} permits");
-        used.sort_by(f64::total_cmp);
-        pace.sort_by(f64::total_cmp);
-        let middle = |figures: &[f64]| figures.get(figures.len() / 2).copied().unwrap_or_default();
         let cells = [
             format!("{:.1}", requests(masters, &mut workers, kind, hold)),
-            format!("{:.2}", middle(&used)),
+            format!("{:.2}", middle(used.into_iter())),
             format!("{longest:.2}"),
             most.to_string(),
-            format!("{:.0}", middle(&pace)),
+            format!("{:.0}", middle(pace.into_iter())),
         ];
         table::row("P", masters.len(), &format!("{count} processes"), &cells);
     }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use quorlock_tests::{Servers, Summary, masters};
 
+use crate::handoff;
+
 /// The argument that stands before all that is said here.
 pub(crate) const NAME: &str = "kinds";
 /// The letters of all scenarios.
@@ -52,4 +54,9 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
 /// The median of the rounds' figures.
 fn median(spans: &[Duration]) -> Duration {
     Summary::of(spans).p50
+}
+
+/// The median of other figures.
+fn middle(figures: impl Iterator<Item = f64>) -> f64 {
+    handoff::median(figures)
 }
