@@ -99,6 +99,16 @@ fn a_permit_costs_each_master_one_request_and_one_release() {
 }
 
 #[test]
+fn a_permit_that_is_requested_before_there_is_a_connection_is_assigned_by_one_master() {
+    let mut world = World::cold(settings(3));
+    let lock = world.acquire(&wanted(4));
+    assert_eq!(granted(&mut world, 0), [(lock, 0)]);
+    let takes: usize = world.masters.iter().map(|master| master.count("TAKE")).sum();
+    assert_eq!((takes, &world.nodes[0].opened), (1, &vec![1; 3]));
+    assert!((0..3).all(|master| seat_of(&world, master, 0).is_some()));
+}
+
+#[test]
 fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
     for silent in 0..3 {
         let mut world = World::of(3);
