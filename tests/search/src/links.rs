@@ -69,7 +69,7 @@ impl World {
             let released = |other: Item| other.action().clears() && other.is_of(item);
             if !flight.iter().any(released) {
                 let release = Item::new(Does::Release, item.attempt(), 0, 0);
-                behind.push(release.downgraded(item.is_downgraded()));
+                behind.push(release.formed(item.form()));
             }
         }
         leave_behind(&mut link.behind, behind.as_slice());
