@@ -236,3 +236,23 @@ fn a_release_takes_back_what_another_master_may_yet_assign() {
         assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
     }
 }
+
+#[test]
+fn a_master_that_lost_its_data_takes_no_seat_for_anybody() {
+    let longest = ms(10_000);
+    for assigns in 0..3 {
+        let mut world = World::ready(settings(3).restart_guard(longest));
+        world.pass(longest);
+        // Two masters forget that the seat is held; the third one is left to name it.
+        for master in (0..3).filter(|master| *master != assigns) {
+            world.cut(0, master);
+            world.masters[master].server.restart(100 + master as u64, |_| false);
+        }
+        world.pass(ms(50));
+        world.acquire(&Acquire { attempts: Some(1), ..wanted(1) });
+        let error = world.refusal();
+        assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+        world.pass(ms(100));
+        assert!((0..3).all(|master| seat_of(&world, master, 0).is_none()), "{assigns}");
+    }
+}
