@@ -256,3 +256,22 @@ fn a_master_that_lost_its_data_takes_no_seat_for_anybody() {
         assert!((0..3).all(|master| seat_of(&world, master, 0).is_none()), "{assigns}");
     }
 }
+
+#[test]
+fn a_release_takes_back_any_seat_that_a_slow_master_may_take() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        // The slow one cannot take the seat that the others have.
+        world.masters[slow].hold_by_another("quorlock:seat:0/{gpu}", None);
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        world.release(lock);
+        world.pump();
+        world.masters[slow].flow = Flow::Free;
+        world.pass(ms(500));
+        assert!((1..4).all(|seat| seat_of(&world, slow, seat).is_none()), "slow: {slow}");
+    }
+}
