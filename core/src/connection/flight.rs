@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::requests::Form;
-use crate::protocol::{Claim, Request};
+use crate::protocol::{Action, Claim, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -152,18 +152,35 @@ impl Flight {
         self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim.is_of(claim))
     }
 
-    /// The acquisitions without a reply that no release follows yet.
-    pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = &Request> {
+    /// The acquisitions without a reply that no release follows yet, each with the claim that its release
+    /// must name. Where a downgrade follows, that is the reader's, whose release is one of the writer too.
+    pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = (&Request, &Claim)> {
         let released: std::collections::HashSet<_> = self
             .sent
             .iter()
             .filter(|sent| sent.request.action.clears())
             .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
             .collect();
-        self.sent.iter().map(|sent| &sent.request).filter(move |request| {
-            request.action.creates()
-                && request.ticket.is_none_or(|ticket| !released.contains(&(ticket.lock, &request.claim)))
+        let created = self.sent.iter().map(|sent| &sent.request).filter(|request| request.action.creates());
+        created.map(|request| (request, self.latest_claim(request))).filter(move |(request, claim)| {
+            let is_released = |claim| request.ticket.is_some_and(|it| released.contains(&(it.lock, claim)));
+            !is_released(&request.claim) && !is_released(claim)
         })
+    }
+
+    /// What the lock of an acquisition claims by now.
+    fn latest_claim<'a>(&'a self, acquisition: &'a Request) -> &'a Claim {
+        let of_lock = |sent: &&Sent| {
+            let ticket = sent.request.ticket.zip(acquisition.ticket);
+            ticket.is_some_and(|(ticket, its)| ticket.lock == its.lock)
+        };
+        let shared = self
+            .sent
+            .iter()
+            .filter(of_lock)
+            .map(|sent| &sent.request)
+            .filter(|request| request.action == Action::Extend && request.claim.reads());
+        shared.last().map_or(&acquisition.claim, |request| &request.claim)
     }
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.
