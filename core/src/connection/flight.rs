@@ -174,13 +174,9 @@ impl Flight {
             let ticket = sent.request.ticket.zip(acquisition.ticket);
             ticket.is_some_and(|(ticket, its)| ticket.lock == its.lock)
         };
-        let shared = self
-            .sent
-            .iter()
-            .filter(of_lock)
-            .map(|sent| &sent.request)
-            .filter(|request| request.action == Action::Extend && request.claim.reads());
-        shared.last().map_or(&acquisition.claim, |request| &request.claim)
+        let is_shared = |request: &&Request| request.action == Action::Extend && request.claim.reads();
+        let mut behind = self.sent.iter().rev().filter(of_lock).map(|sent| &sent.request);
+        behind.find(is_shared).map_or(&acquisition.claim, |request| &request.claim)
     }
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.
