@@ -161,22 +161,20 @@ impl Flight {
             .filter(|sent| sent.request.action.clears())
             .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
             .collect();
+        let extended = self.sent.iter().filter(|sent| sent.request.action == Action::Extend);
+        let shared: std::collections::HashMap<_, _> = extended
+            .filter(|sent| sent.request.claim.reads())
+            .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
+            .collect();
         let created = self.sent.iter().map(|sent| &sent.request).filter(|request| request.action.creates());
-        created.map(|request| (request, self.latest_claim(request))).filter(move |(request, claim)| {
-            let is_released = |claim| request.ticket.is_some_and(|it| released.contains(&(it.lock, claim)));
-            !is_released(&request.claim) && !is_released(claim)
+        created.filter_map(move |request| {
+            let Some(lock) = request.ticket.map(|ticket| ticket.lock) else {
+                return Some((request, &request.claim));
+            };
+            let claim = shared.get(&lock).copied().unwrap_or(&request.claim);
+            let is_released = [claim, &request.claim].iter().any(|claim| released.contains(&(lock, claim)));
+            (!is_released).then_some((request, claim))
         })
-    }
-
-    /// What the lock of an acquisition claims by now.
-    fn latest_claim<'a>(&'a self, acquisition: &'a Request) -> &'a Claim {
-        let of_lock = |sent: &&Sent| {
-            let ticket = sent.request.ticket.zip(acquisition.ticket);
-            ticket.is_some_and(|(ticket, its)| ticket.lock == its.lock)
-        };
-        let is_shared = |request: &&Request| request.action == Action::Extend && request.claim.reads();
-        let mut behind = self.sent.iter().rev().filter(of_lock).map(|sent| &sent.request);
-        behind.find(is_shared).map_or(&acquisition.claim, |request| &request.claim)
     }
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.
