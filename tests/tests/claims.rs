@@ -11,6 +11,9 @@ use std::time::Duration;
 use quorlock_sim::CommandKind::{self, AcquireAll, ExtendAll, HealAll, RaiseAll, ReleaseAll, Take};
 use quorlock_tests::{RawClient, RedisServer, Value};
 
+#[macro_use]
+#[path = "../shared/claims_tests.rs"]
+mod claims_tests;
 #[path = "../shared/claims.rs"]
 mod claims;
 use claims::{Claim, Desk, key, sentinel, take};
@@ -51,38 +54,9 @@ fn written(value: &Value) -> String {
     }
 }
 
-macro_rules! on_a_real_server {
-    ($($test:ident),* $(,)?) => {
-        $(
-            #[test]
-            #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-            fn $test() {
-                claims::$test(&mut Real::start());
-            }
-        )*
-    };
-}
-
-on_a_real_server! {
-    readers_are_named_and_not_counted,
-    a_key_lives_as_long_as_the_longest_reader,
-    a_dead_reader_is_not_kept_alive_by_others,
-    a_release_that_finds_nothing_of_its_own_changes_nothing,
-    readers_that_are_forgotten_let_no_writer_in_early,
-    who_shared_a_key_that_was_deleted_has_nothing,
-    groups_keep_each_other_out,
-    a_batch_is_extended_where_all_of_it_is_ours,
-    nothing_is_put_back_beside_another,
-    a_batch_has_one_number_above_all_counters,
-    readers_share_a_number_between_those_of_the_writers,
-    after_lost_counters_readers_begin_above_earlier_writers,
-    a_master_that_is_quarantined_grants_and_writes_nothing,
-    one_server_behind_two_addresses_has_one_vote,
-    a_refused_claim_changes_nothing,
-    a_waiting_writer_keeps_new_readers_out_and_no_others,
-    a_writer_becomes_a_reader_where_it_has_not_been_told_yet,
-    seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end,
-    the_largest_claim_is_taken_extended_and_released,
+test_claims! {
+    on Real::start(),
+    #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 }
 
 /// What a script may find: commands that bring it about.

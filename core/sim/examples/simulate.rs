@@ -19,7 +19,7 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
 
   --acquisitions N  go on until so many locks have been acquired, with --mixed of each kind; 100000 unless given
   --mixed           worlds with locks of every kind on the same names: exclusive, of several resources, shared by readers
-                    and by groups, and of several resources of which some are shared
+                    and by groups, of several resources of which some are shared, downgraded ones, and permits
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it

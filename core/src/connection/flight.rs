@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::requests::Form;
-use crate::protocol::{Claim, Request};
+use crate::protocol::{Action, Claim, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -152,17 +152,28 @@ impl Flight {
         self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim.is_of(claim))
     }
 
-    /// The acquisitions without a reply that no release follows yet.
-    pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = &Request> {
+    /// The acquisitions without a reply that no release follows yet, each with the claim that its release
+    /// must name. Where a downgrade follows, that is the reader's, whose release is one of the writer too.
+    pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = (&Request, &Claim)> {
         let released: std::collections::HashSet<_> = self
             .sent
             .iter()
             .filter(|sent| sent.request.action.clears())
             .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
             .collect();
-        self.sent.iter().map(|sent| &sent.request).filter(move |request| {
-            request.action.creates()
-                && request.ticket.is_none_or(|ticket| !released.contains(&(ticket.lock, &request.claim)))
+        let extended = self.sent.iter().filter(|sent| sent.request.action == Action::Extend);
+        let shared: std::collections::HashMap<_, _> = extended
+            .filter(|sent| sent.request.claim.reads())
+            .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
+            .collect();
+        let created = self.sent.iter().map(|sent| &sent.request).filter(|request| request.action.creates());
+        created.filter_map(move |request| {
+            let Some(lock) = request.ticket.map(|ticket| ticket.lock) else {
+                return Some((request, &request.claim));
+            };
+            let claim = shared.get(&lock).copied().unwrap_or(&request.claim);
+            let is_released = [claim, &request.claim].iter().any(|claim| released.contains(&(lock, claim)));
+            (!is_released).then_some((request, claim))
         })
     }
 

@@ -69,8 +69,9 @@ impl Connection {
     /// reads its buffers, so the releases are written behind it first.
     fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
         let mut form = Form::ByText;
-        for acquisition in self.flight.unreleased_acquisitions() {
-            let release = Request { action: Action::Release, ..acquisition.clone() };
+        for (acquisition, claim) in self.flight.unreleased_acquisitions() {
+            let claim = claim.clone();
+            let release = Request { action: Action::Release, claim, ..acquisition.clone() };
             release.encode(form, None, &mut self.outbound);
             // The first one brings the script along, even if the cache has been flushed meanwhile.
             form = Form::BySha;

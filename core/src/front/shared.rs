@@ -291,7 +291,7 @@ impl Engine {
             let valid_until = slot.valid_until();
             if valid_until > Instant::ORIGIN {
                 if let Some((targets, proof)) = self.machine.claim(*id) {
-                    look(*id, targets, proof, valid_until);
+                    look(*id, &targets, proof, valid_until);
                 }
             }
         }

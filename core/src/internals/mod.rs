@@ -15,7 +15,7 @@ pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::lock::Order;
 pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
-use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets};
+use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets, Token};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
@@ -26,6 +26,20 @@ pub use crate::wire::{
 /// Shows every lock that its holder's guard may call valid, with the end of that.
 pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
     port.each_guard(look);
+}
+
+/// Returns which permit of a semaphore a guard of these targets holds, counted from zero. [`each_guard`]
+/// shows them so.
+pub fn seat_of(targets: &Targets) -> Option<u16> {
+    targets.seat()
+}
+
+/// Returns what a request for a permit may claim: any of the seats, and each of them, in their order.
+pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Claim> {
+    let Some((name, of)) = targets.as_permit() else { return Vec::new() };
+    let seats: Vec<_> = (0..of).map(|seat| name.seat(seat.into())).collect();
+    let each = seats.iter().map(|seat| Claim::new(&seat.clone().into(), token, fenced, None));
+    std::iter::once(Claim::of_seats(&seats, token, fenced)).chain(each).collect()
 }
 
 /// Sets whether a further attempt asks one master before all others. That keeps clients that try at

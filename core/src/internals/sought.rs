@@ -152,6 +152,11 @@ impl Sought {
         self.bid.as_ref().is_some_and(|bid| bid.is_settling())
     }
 
+    /// Which of a semaphore's permits it is, once one is chosen.
+    pub fn seat(&self) -> Option<u16> {
+        self.lock.seat()
+    }
+
     /// Its number, once it has one.
     pub fn fencing_token(&self) -> Option<FencingToken> {
         self.lock.resumption()?.fencing_token

@@ -252,10 +252,13 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).and_then(Lock::resumption)
     }
 
-    /// What a lock locks, with which token and number.
+    /// What a lock locks, of a semaphore this permit, with which token and number.
     #[cfg(feature = "internals")]
-    pub(crate) fn claim(&self, lock: LockId) -> Option<(&Targets, Resumption)> {
-        self.lock(lock).and_then(|lock| Some((lock.targets(), lock.resumption()?)))
+    pub(crate) fn claim(&self, lock: LockId) -> Option<(Targets, Resumption)> {
+        let lock = self.lock(lock)?;
+        let targets = lock.targets().clone();
+        let targets = lock.seat().map_or(targets, |seat| lock.targets().at_seat(seat));
+        Some((targets, lock.resumption()?))
     }
 
     /// How each master stands, in the order of the configuration.

@@ -99,6 +99,16 @@ fn a_permit_costs_each_master_one_request_and_one_release() {
 }
 
 #[test]
+fn a_permit_that_is_requested_before_there_is_a_connection_is_assigned_by_one_master() {
+    let mut world = World::cold(settings(3));
+    let lock = world.acquire(&wanted(4));
+    assert_eq!(granted(&mut world, 0), [(lock, 0)]);
+    let takes: usize = world.masters.iter().map(|master| master.count("TAKE")).sum();
+    assert_eq!((takes, &world.nodes[0].opened), (1, &vec![1; 3]));
+    assert!((0..3).all(|master| seat_of(&world, master, 0).is_some()));
+}
+
+#[test]
 fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
     for silent in 0..3 {
         let mut world = World::of(3);
@@ -224,5 +234,44 @@ fn a_release_takes_back_what_another_master_may_yet_assign() {
         world.masters[slow].flow = Flow::Free;
         world.pass(ms(500));
         assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
+    }
+}
+
+#[test]
+fn a_master_that_lost_its_data_takes_no_seat_for_anybody() {
+    let longest = ms(10_000);
+    for assigns in 0..3 {
+        let mut world = World::ready(settings(3).restart_guard(longest));
+        world.pass(longest);
+        // Two masters forget that the seat is held; the third one is left to name it.
+        for master in (0..3).filter(|master| *master != assigns) {
+            world.cut(0, master);
+            world.masters[master].server.restart(100 + master as u64, |_| false);
+        }
+        world.pass(ms(50));
+        world.acquire(&Acquire { attempts: Some(1), ..wanted(1) });
+        let error = world.refusal();
+        assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+        world.pass(ms(100));
+        assert!((0..3).all(|master| seat_of(&world, master, 0).is_none()), "{assigns}");
+    }
+}
+
+#[test]
+fn a_release_takes_back_any_seat_that_a_slow_master_may_take() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        // The slow one cannot take the seat that the others have.
+        world.masters[slow].hold_by_another("quorlock:seat:0/{gpu}", None);
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        world.release(lock);
+        world.pump();
+        world.masters[slow].flow = Flow::Free;
+        world.pass(ms(500));
+        assert!((1..4).all(|seat| seat_of(&world, slow, seat).is_none()), "slow: {slow}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use quorlock_core::{Acquire, AcquireError, Event, Group, LockId, Target, Ttl};
 
 use super::world::master::wall_clock;
-use super::world::{Master, World, ms, settings};
+use super::world::{Flow, Master, World, ms, settings};
 
 fn wanted(all: &[Target]) -> Acquire {
     let targets = settings(3).build().unwrap().targets(all.iter().cloned()).unwrap();
@@ -177,4 +177,23 @@ fn readers_that_wishes_keep_out_insist_in_the_end() {
     next_granted(&mut world, 1);
     let waited = world.now.since(start);
     assert!(waited >= ms(15_000) && waited <= ms(20_000), "{waited:?}");
+}
+
+#[test]
+fn what_was_asked_for_a_writer_means_nothing_once_it_is_a_reader() {
+    let mut world = World::of(3);
+    let lock = world.acquire(&write(&["x"]));
+    assert_eq!(next_granted(&mut world, 0), lock);
+    world.masters.iter_mut().for_each(|master| master.flow = Flow::Stopped);
+    world.extend(lock, ms(10_000));
+    // The writer's extension is repeated behind the reader's, and finds no key of a writer.
+    world.masters.iter_mut().for_each(Master::forget_scripts);
+    let now = world.now;
+    assert!(world.nodes[0].machine.downgrade(lock, now));
+    world.drain(0);
+    world.masters.iter_mut().for_each(|master| master.flow = Flow::Free);
+    let event = world.next_event();
+    assert!(matches!(event, Event::Extended { result: Ok(_), .. }), "{event:?}");
+    world.pass(ms(1_000));
+    assert_eq!(world.nodes[0].events.pop_front(), None, "the lock is held");
 }

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use quorlock_core::internals::{Action, Around, Claim, Order, Sought, settle_splits};
+use quorlock_core::internals::{Action, Around, Claim, Order, Sought, claims_of_permit, settle_splits};
 use quorlock_core::{
     Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, Instant, Target, Targets, Token, Ttl,
 };
 
 use super::input::{Heard, Input, Told};
-use super::item::{Item, Said};
+use super::item::{Form, Item, Said};
 use super::scenario::{Aim, Scenario, TICK};
 use super::state::MASTERS;
 use super::story;
@@ -52,7 +52,9 @@ pub(super) struct Book {
     wanted: Vec<Acquire>,
     /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
     end_matters: bool,
-    /// Of each client with each of its tokens, and the same downgraded; with an item of that claim.
+    /// Whether permits are sought.
+    permits: bool,
+    /// Of each client with each of its tokens, in each form; with an item of that claim.
     claims: Vec<(Claim, Item)>,
     entries: Vec<Entry>,
     numbers: HashMap<(Sought, u8), u32>,
@@ -83,7 +85,7 @@ impl Book {
         let config =
             settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
         let targets: Vec<_> =
-            (0..scenario.clients()).map(|client| targets_of(scenario.aims_of(client), &config)).collect();
+            (0..scenario.clients()).map(|client| sought_of(scenario, client, &config)).collect();
         let mut claims = Vec::new();
         for (targets, client) in targets.iter().zip(0..) {
             let downgraded = scenario.form_of(usize::from(client), true);
@@ -91,9 +93,15 @@ impl Book {
             for attempt in 0..TOKENS {
                 let token = Token::from_bytes([client * TOKENS + attempt; Token::BYTES]);
                 let item = Item::new(Action::Acquire, attempt, 0, 0);
+                if scenario.permits {
+                    let any = claims_of_permit(targets, token, scenario.fenced).into_iter();
+                    let forms = std::iter::once(Form::Sought).chain((0..).map(Form::Seat));
+                    claims.extend(any.zip(forms).map(|(claim, form)| (claim, item.formed(form))));
+                    continue;
+                }
                 claims.push((Claim::new(targets, token, scenario.fenced, None), item));
                 let shared = downgraded.as_ref().map(|it| Claim::new(it, token, scenario.fenced, None));
-                claims.extend(shared.map(|claim| (claim, item.downgraded(true))));
+                claims.extend(shared.map(|claim| (claim, item.formed(Form::Downgraded))));
             }
         }
         let wanted_of = |targets| Acquire {
@@ -109,6 +117,7 @@ impl Book {
             config,
             wanted,
             end_matters: scenario.one_wins,
+            permits: scenario.permits,
             claims,
             entries: Vec::new(),
             numbers: HashMap::new(),
@@ -140,6 +149,11 @@ impl Book {
 
     pub(super) fn is_held(&self, lock: u32) -> bool {
         self.entry(lock).is_some_and(|entry| entry.sought.is_held())
+    }
+
+    /// Which seat a lock has, once one is chosen.
+    pub(super) fn seat(&self, lock: u32) -> Option<u8> {
+        self.entry(lock).and_then(|entry| u8::try_from(entry.sought.seat()?).ok())
     }
 
     /// Whether the lock has sent its last releases: what it hears from now on it only reports.
@@ -214,7 +228,9 @@ impl Book {
         let token = token.map_or(0, |token| u8::try_from(token.get()).expect("small numbers"));
         let told: Box<[Told]> = events.iter().map(|event| told_of(event, token)).collect();
         let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
-        let parts = orders.last().is_some_and(|last| last.item.action().clears());
+        // A seat that another master assigned is let go of, and nobody waits for what comes of it.
+        let ends_it = |item: Item| item.action().clears() && !(self.permits && item.round() == 0);
+        let parts = orders.last().is_some_and(|last| ends_it(last.item));
         let is_parting = parts || self.is_parting(number);
         let settles = after.as_ref().is_some_and(Sought::is_settling);
         let told: Box<[Told]> = if settles { Box::new([Told::Settles]) } else { told };
@@ -287,7 +303,7 @@ impl Book {
             to: order.to.iter().fold(0, |mask, master| mask | 1 << master.index()),
             item: Item::new(request.action, known.attempt(), small(ttl), small(u128::from(round)))
                 .raising_to(small(request.fence.map_or(0, |fence| u128::from(fence.get()))))
-                .downgraded(known.is_downgraded()),
+                .formed(known.form()),
         }
     }
 
@@ -305,6 +321,16 @@ impl Book {
         let turned = self.react(before, input.turned(places), now).lock;
         self.turned.insert((lock, places), turned);
         turned
+    }
+}
+
+/// What a client seeks, in the words of the shipped code.
+fn sought_of(scenario: &Scenario, client: usize, config: &Config) -> Targets {
+    let aims = scenario.aims_of(client);
+    let permits = u32::try_from(aims.len()).expect("a few seats");
+    match scenario.permits {
+        true => config.permits("r", permits).expect("a short name"),
+        false => targets_of(aims, config),
     }
 }
 

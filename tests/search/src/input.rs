@@ -29,6 +29,7 @@ impl Heard {
                 fate: Fate::NotSent,
                 stale: false,
             },
+            Self::Said(Said::Seat(seat)) => Answer::Seat { place: seat.into(), number: None },
             Self::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None, watched: false },
             Self::Failed { fate, stale } => Answer::Failed { cause: Cause::Closed, fate, stale },
         }
@@ -75,6 +76,7 @@ impl Input {
                     Heard::Said(Said::Holder) => 2,
                     Heard::Said(Said::Quarantined) => 3,
                     Heard::Said(Said::Counted(number)) => 16 | u64::from(number),
+                    Heard::Said(Said::Seat(seat)) => 32 | u64::from(seat),
                     Heard::Failed { fate, stale } => {
                         let fate = match fate {
                             Fate::NotSent => 4,

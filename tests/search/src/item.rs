@@ -15,6 +15,39 @@ pub(super) enum Said {
     Holder,
     /// The master has lost its keys and does not vote yet (only to an acquisition).
     Quarantined,
+    /// It has set this seat (only to a request for any).
+    Seat(u8),
+}
+
+/// The claim of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Form {
+    /// What the client seeks; of a permit, any seat.
+    #[default]
+    Sought,
+    /// What it has from the downgrade on.
+    Downgraded,
+    /// Exactly this seat.
+    Seat(u8),
+}
+
+impl Form {
+    /// Three bits for it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Sought => 0,
+            Self::Downgraded => 1,
+            Self::Seat(seat) => 2 + seat,
+        }
+    }
+
+    pub(super) fn of(code: u8) -> Self {
+        match code {
+            0 => Self::Sought,
+            1 => Self::Downgraded,
+            seat => Self::Seat(seat - 2),
+        }
+    }
 }
 
 /// One request on its way: what is done, with which of the client's tokens, for how long, for which round, and up to which
@@ -22,7 +55,7 @@ pub(super) enum Said {
 ///
 /// The lower half is all that there is where nothing is numbered, put back or quarantined: action (2 of 3 bits), attempt (2), TTL in ticks (4),
 /// round (4, zero is "nobody waits"), what was said (2), and two marks of left-behind requests. The upper half: the action's
-/// third bit, the number to raise to (4), the number that was said (4), whether "no" is a quarantine, and whether the claim is downgraded.
+/// third bit, the number to raise to (4), the number that was said (4), whether "no" is a quarantine or "yes" is a seat, and the claim's form (3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(super) struct Item(pub(super) u32);
 
@@ -31,8 +64,8 @@ impl Item {
     const SAID: u32 = 3 << 12 | 31 << 21;
     /// The first of the requests that were left behind on one connection.
     const FIRST: u32 = 1 << 14;
-    /// Its claim is the one of a lock that was downgraded.
-    const DOWNGRADED: u32 = 1 << 26;
+    /// The form of its claim.
+    const FORM: u32 = 7 << 26;
     /// It may be executed any number of times.
     const AGAIN: u32 = 1 << 15;
 
@@ -62,18 +95,18 @@ impl Item {
         Self(self.0 & !(15 << 17) | u32::from(number) << 17)
     }
 
-    /// The same for the claim of a lock that was downgraded.
-    pub(super) fn downgraded(self, is_downgraded: bool) -> Self {
-        Self(self.0 & !Self::DOWNGRADED | if is_downgraded { Self::DOWNGRADED } else { 0 })
+    /// The same for a claim of this form.
+    pub(super) fn formed(self, form: Form) -> Self {
+        Self(self.0 & !Self::FORM | u32::from(form.code()) << 26)
     }
 
-    pub(super) fn is_downgraded(self) -> bool {
-        self.0 & Self::DOWNGRADED != 0
+    pub(super) fn form(self) -> Form {
+        Form::of(self.bits(26, 7))
     }
 
     /// Whether the other is about the same claim.
     pub(super) fn is_of(self, other: Self) -> bool {
-        (self.attempt(), self.is_downgraded()) == (other.attempt(), other.is_downgraded())
+        (self.attempt(), self.form()) == (other.attempt(), other.form())
     }
 
     pub(super) fn action(self) -> Action {
@@ -109,6 +142,7 @@ impl Item {
         match (self.bits(12, 3), self.bits(21, 31)) {
             (0, _) => None,
             (1, 0) => Some(Said::Yes),
+            (1, seat @ 16..) => Some(Said::Seat(seat - 16)),
             (1, number) => Some(Said::Counted(number)),
             (2, 0) => Some(Said::No),
             (2, _) => Some(Said::Quarantined),
@@ -125,6 +159,7 @@ impl Item {
             }
             Said::No => 2 << 12,
             Said::Quarantined => 2 << 12 | 16 << 21,
+            Said::Seat(seat) => 1 << 12 | (16 | u32::from(seat)) << 21,
             Said::Holder => 3 << 12,
         };
         Self(self.0 & !Self::SAID | said)
@@ -134,7 +169,7 @@ impl Item {
     pub(super) fn for_nobody(self) -> Self {
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };
         let item = Self::new(action, self.attempt(), self.ttl(), 0).raising_to(self.number());
-        let item = item.downgraded(self.is_downgraded());
+        let item = item.formed(self.form());
         self.said().map_or(item, |said| item.executed(said))
     }
 
@@ -143,7 +178,7 @@ impl Item {
         let ttl = if self.action().clears() { 0 } else { self.ttl() };
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };
         let left = Self::new(action, self.attempt(), ttl, 0).raising_to(self.number());
-        left.downgraded(self.is_downgraded()).as_first(is_first)
+        left.formed(self.form()).as_first(is_first)
     }
 
     pub(super) fn is_first(self) -> bool {

@@ -4,6 +4,9 @@ use super::scenario::{Aim, Flaw, Scenario};
 
 const WRITES: &[Aim] = &[Aim::Write(0)];
 const READS: &[Aim] = &[Aim::Read(0)];
+/// Any of the seats of one permit, and of two.
+const ONE_SEAT: &[Aim] = &[Aim::Write(0)];
+const TWO_SEATS: &[Aim] = &[Aim::Write(0), Aim::Write(1)];
 /// Two batches that have one resource in common.
 const FIRST_TWO: &[Aim] = &[Aim::Write(0), Aim::Write(1)];
 const LAST_TWO: &[Aim] = &[Aim::Write(1), Aim::Write(2)];
@@ -175,6 +178,40 @@ impl Scenario {
         ..Self::ALONE_HEAL
     };
 
+    /// A semaphore with one permit.
+    pub const PERMIT: Self = Self {
+        name: "permit",
+        about: "two clients that seek the one permit of a semaphore, unbounded delay, no loss",
+        claims: [ONE_SEAT, ONE_SEAT, &[]],
+        permits: true,
+        ttl: 3,
+        ..Self::DELAY
+    };
+
+    /// The same over a connection that ends.
+    pub const PERMIT_LOSS: Self = Self {
+        name: "permit-loss",
+        about: "the same, and one connection that ends or is given up at any time",
+        losses: Some(1),
+        ..Self::PERMIT
+    };
+
+    /// A semaphore with two permits.
+    pub const PERMITS: Self = Self {
+        name: "permits",
+        about: "two clients that seek a permit of a semaphore with two, unbounded delay, no loss",
+        claims: [TWO_SEATS, TWO_SEATS, &[]],
+        ..Self::PERMIT
+    };
+
+    /// More clients than permits.
+    pub const PERMITS_THREE: Self = Self {
+        name: "permits-three",
+        about: "three clients that seek a permit of a semaphore with two, unbounded delay, no loss",
+        claims: [TWO_SEATS, TWO_SEATS, TWO_SEATS],
+        ..Self::PERMIT
+    };
+
     /// A reader and a writer with numbers.
     pub const READ_FENCED: Self = Self {
         name: "read-fenced",
@@ -297,6 +334,10 @@ impl Scenario {
         Self::ALONE_BATCH,
         Self::ALONE_BATCH_HEAL,
         Self::ALONE_READ_HEAL,
+        Self::PERMIT,
+        Self::PERMIT_LOSS,
+        Self::PERMITS,
+        Self::PERMITS_THREE,
         Self::READ_FENCED,
         Self::READ_FENCED_AGAIN,
         Self::BATCH_FENCED,

@@ -90,6 +90,8 @@
 //! - *A downgrade* changes what the holder calls itself at once. What is on its way keeps the form in which it was sent.
 //! - *Numbers*: a writer's is larger than every one granted before its first send, a reader's at least as large as every writer's.
 //! - *Three clients* are never looked at apart.
+//! - *Permits*: the seats are the resources, and the first master assigns them to all clients. Clients are not looked at apart, and
+//!   masters not exchanged. Two guards must not be of one seat, and no more be valid than there are seats.
 //!
 //! A [`Flaw`] breaks the masters, or a caller, so that tests can show that the search finds it.
 //!
@@ -102,7 +104,7 @@
 //! # What it does not cover
 //!
 //! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full pipelines; one server behind two
-//! addresses; want marks, groups, seats, and entries that are lost while their key stays; other numbers of masters than three; more than two attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
+//! addresses; want marks, groups, windows of several, and entries that are lost while their key stays; other numbers of masters than three; more than two attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
 //! their spread allows. The table of what was searched is in `tests/PROOFS.md`.
 
 mod actions;
@@ -203,7 +205,8 @@ impl fmt::Display for Counterexample {
 impl Search {
     /// A search of this scenario, without a bound.
     pub fn new(scenario: Scenario) -> Self {
-        let symmetry = Symmetry { masters: true, clients: scenario.clients_are_alike() };
+        // One master assigns the permits: for a lock without a machine that is always the first.
+        let symmetry = Symmetry { masters: !scenario.permits, clients: scenario.clients_are_alike() };
         Self { scenario, states: usize::MAX, symmetry }
     }
 

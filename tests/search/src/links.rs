@@ -5,7 +5,7 @@
 use quorlock_core::internals::{Action as Does, Fate};
 
 use super::input::Heard;
-use super::item::{Item, Said};
+use super::item::{Form, Item, Said};
 use super::row::Row;
 use super::state::{Debt, Mode, State};
 use super::world::World;
@@ -66,10 +66,15 @@ impl World {
         let mut behind: Row<Item, 16> = Row::new();
         flight.iter().filter(|item| item.said().is_none()).for_each(|item| behind.push(item));
         for item in flight.iter().filter(|item| item.action().creates()) {
-            let released = |other: Item| other.action().clears() && other.is_of(item);
+            let is_later =
+                |other: Item| other.attempt() == item.attempt() && other.form() == Form::Downgraded;
+            let released = |other: Item| other.action().clears() && (other.is_of(item) || is_later(other));
             if !flight.iter().any(released) {
-                let release = Item::new(Does::Release, item.attempt(), 0, 0);
-                behind.push(release.downgraded(item.is_downgraded()));
+                // A downgrade behind it makes the release a reader's.
+                let downgrades = |it: &Item| it.attempt() == item.attempt() && it.form() == Form::Downgraded;
+                let form =
+                    if flight.iter().any(|it| downgrades(&it)) { Form::Downgraded } else { item.form() };
+                behind.push(Item::new(Does::Release, item.attempt(), 0, 0).formed(form));
             }
         }
         leave_behind(&mut link.behind, behind.as_slice());

@@ -28,8 +28,9 @@ impl World {
             life: if is_timed { item.ttl() + self.scenario.late } else { 1 },
             is_late: is_late && is_timed,
         };
-        let aims = self.scenario.form_of(client, item.is_downgraded());
-        let call = Call { aims, own, item, flaw: self.scenario.flaw };
+        let aims = self.scenario.aims_of_item(client, item);
+        let takes_any = self.scenario.takes_any(item);
+        let call = Call { aims, own, item, takes_any, flaw: self.scenario.flaw };
         let is_fenced = self.scenario.fenced;
         let stands = state.master_mut(master);
         let (before, counters) = (stands.places, stands.counters);
@@ -59,7 +60,8 @@ impl World {
 
     /// The master executes a request while an absent client has a key of its claim.
     pub(super) fn refuse(&mut self, state: &mut State, client: usize, master: usize, item: Item) -> Said {
-        let is_script = self.scenario.fenced || !matches!(self.scenario.aims_of(client), [Aim::Write(_)]);
+        let is_one = matches!(self.scenario.aims_of(client), [Aim::Write(_)]);
+        let is_script = self.scenario.fenced || !is_one || self.scenario.takes_any(item);
         let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && is_script;
         let said = if is_told { Said::Holder } else { Said::No };
         if item.action().clears() {
@@ -78,7 +80,8 @@ impl World {
         // The life of the one that comes matters where it can harm.
         let life = if flaw == Some(Flaw::KeyEndsWithTheLastReader) { 1 } else { LONG };
         let own = Key { client: CROWD, attempt: 0, life, is_late: false };
-        let call = Call { aims: &[Aim::Read(0)], own, item: Item::new(does, 0, 0, 0), flaw };
+        let item = Item::new(does, 0, 0, 0);
+        let call = Call { aims: &[Aim::Read(0)], own, item, takes_any: false, flaw };
         call.run(&mut master.places, None);
     }
 

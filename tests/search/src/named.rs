@@ -9,6 +9,7 @@ impl Scenario {
         about: "two clients, one attempt each, unbounded delay, no loss",
         alone: false,
         claims: [&[Aim::Write(0)], &[Aim::Write(0)], &[]],
+        permits: false,
         downgraded: [&[]; 3],
         crowd: false,
         flaw: None,

@@ -9,7 +9,7 @@ use super::client::Client;
 use super::input::Told;
 use super::item::Item;
 use super::places::{Key, Place, Places};
-use super::scenario::Scenario;
+use super::scenario::{Scenario, seat_aims};
 use super::state::{Link, MASTERS, Master, State};
 
 /// A property that does not hold.
@@ -18,6 +18,8 @@ use super::state::{Link, MASTERS, Master, State};
 pub enum Violation {
     /// The own clocks of two clients call their guards valid, and these exclude each other.
     TwoHolders,
+    /// More guards of a semaphore are valid than it has permits.
+    TooManyHolders,
     /// A guard is valid, and fewer than a quorum of masters hold its token for all that it is about.
     GuardWithoutKeys,
     /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the drift, allows.
@@ -46,6 +48,7 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TwoHolders => "two guards are valid at once",
+            Self::TooManyHolders => "more guards are valid than there are permits",
             Self::GuardWithoutKeys => "a guard is valid without a quorum of keys",
             Self::ValidForTooLong => "a guard is valid for longer than first send + TTL - drift",
             Self::GrantedTooLate => "a grant was told when its validity had ended",
@@ -73,11 +76,19 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
     let clients = 0..state.shape.clients;
     let is_valid = |client: &usize| state.client(*client).has_valid_guard();
     let form = |client: usize| (client, state.client(client).shares);
+    let seat = |client: usize| book.seat(state.client(client).lock);
     for client in clients.clone().filter(is_valid) {
         let mut others = clients.clone().take(client).filter(is_valid);
-        if others.any(|other| scenario.conflict(form(client), form(other))) {
+        let conflicts = |other| match scenario.permits {
+            true => seat(client) == seat(other),
+            false => scenario.conflict(form(client), form(other)),
+        };
+        if others.any(conflicts) {
             return Err(Violation::TwoHolders);
         }
+    }
+    if scenario.permits && clients.filter(is_valid).count() > scenario.resources() {
+        return Err(Violation::TooManyHolders);
     }
     if scenario.one_wins && state.clients().iter().all(|client| client.was_refused) {
         return Err(Violation::NobodyHasIt);
@@ -87,7 +98,7 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
         let is_own = |key: Key| usize::from(key.client) == client && Some(key.attempt) == attempt;
         // A master in quarantine has no vote either.
         let has = |master: &&Master| {
-            let aims = scenario.aims_of(client);
+            let aims = if scenario.permits { seat_aims(seat(client)) } else { scenario.aims_of(client) };
             master.quarantine > 0 || aims.iter().all(|aim| master.place(aim.resource()).keys().any(is_own))
         };
         // Counted here and not by the code that is searched.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::item::{Form, Item};
+
 /// The length of a tick: one NOTICE, and a little less than the drift of any short TTL (TTL × 0.01 + 2 ms).
 pub(super) const TICK: Duration = Duration::from_millis(2);
 
@@ -29,6 +31,12 @@ impl Aim {
     fn conflicts(self, other: Self) -> bool {
         self.resource() == other.resource() && !(self.is_shared() && other.is_shared())
     }
+}
+
+/// What the holder of a seat has; nothing where none is chosen.
+pub(super) fn seat_aims(seat: Option<u8>) -> &'static [Aim] {
+    const SEATS: [&[Aim]; 3] = [&[Aim::Write(0)], &[Aim::Write(1)], &[Aim::Write(2)]];
+    seat.and_then(|seat| SEATS.get(usize::from(seat)).copied()).unwrap_or_default()
 }
 
 /// A fault of the masters' scripts or of a caller, which a search must find.
@@ -59,6 +67,8 @@ pub struct Scenario {
     pub alone: bool,
     /// What each client's locks are about. The third is not there where it has nothing to lock.
     pub claims: [&'static [Aim]; 3],
+    /// Whether a client seeks one of the permits that its claim names, the resources from the first on being the seats.
+    pub permits: bool,
     /// What they are about once they are downgraded; nothing where that is not done.
     pub downgraded: [&'static [Aim]; 3],
     /// Whether any number of readers of the first resource come and go beside the clients, with lives of any length.
@@ -172,6 +182,19 @@ impl Scenario {
     pub(super) fn kind_of(&self, client: usize) -> usize {
         let seeks = |other: usize| (self.form_of(other, false), self.form_of(other, true));
         (0..client).find(|other| seeks(*other) == seeks(client)).unwrap_or(client)
+    }
+
+    /// What a request of a client is about.
+    pub(super) fn aims_of_item(&self, client: usize, item: Item) -> &'static [Aim] {
+        match item.form() {
+            Form::Seat(seat) => seat_aims(Some(seat)),
+            form => self.form_of(client, form == Form::Downgraded),
+        }
+    }
+
+    /// Whether a request is for any of several seats.
+    pub(super) fn takes_any(&self, item: Item) -> bool {
+        self.permits && item.form() == Form::Sought
     }
 
     /// What they are about if they are downgraded.

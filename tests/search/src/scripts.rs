@@ -17,6 +17,8 @@ pub(super) struct Call {
     /// The token that it would set, with its life.
     pub(super) own: Key,
     pub(super) item: Item,
+    /// Whether one of them is enough.
+    pub(super) takes_any: bool,
     pub(super) flaw: Option<Flaw>,
 }
 
@@ -24,6 +26,7 @@ impl Call {
     /// Runs it, without counters where grants are not numbered.
     pub(super) fn run(self, places: &mut Places, counters: Option<&mut Counters>) -> Said {
         match *self.aims {
+            _ if self.takes_any && self.item.action() == Does::Acquire => self.run_take(places),
             [Aim::Write(resource)] => {
                 let counter = counters.map(|counters| of(counters, resource));
                 self.run_one(of(places, resource), counter)
@@ -78,6 +81,18 @@ impl Call {
             Does::Undo if !place.is_free() => Said::Holder,
             _ => Said::No,
         }
+    }
+
+    /// The script of semaphores.
+    fn run_take(self, places: &mut Places) -> Said {
+        let seats = || self.aims.iter().map(|aim| aim.resource());
+        if seats().any(|seat| of(places, seat).is_written_by(self.own)) {
+            return Said::Holder;
+        }
+        let free = seats().find(|seat| of(places, *seat).is_free());
+        let Some(seat) = free else { return Said::Holder };
+        of(places, seat).write(self.own);
+        Said::Seat(u8::try_from(seat).unwrap_or(u8::MAX))
     }
 
     /// The scripts of several targets, of which some may be read.

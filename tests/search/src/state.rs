@@ -1,7 +1,7 @@
 //! One state of the world, and the bytes that stand for it.
 
 use super::client::Client;
-use super::item::Item;
+use super::item::{Form, Item};
 use super::places::{Place, Places, RESOURCES};
 use super::row::Row;
 use super::scripts::Counters;
@@ -20,17 +20,17 @@ pub(super) enum Mode {
     Opening,
 }
 
-/// A release that is owed: the attempt, whether its lock was downgraded, and for how many ticks.
+/// A release that is owed: the attempt, the form of its claim, and for how many ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Debt {
     pub(super) attempt: u8,
-    pub(super) is_downgraded: bool,
+    pub(super) form: Form,
     pub(super) life: u8,
 }
 
 impl Debt {
     pub(super) fn of(item: Item) -> Self {
-        Self { attempt: item.attempt(), is_downgraded: item.is_downgraded(), life: item.ttl() }
+        Self { attempt: item.attempt(), form: item.form(), life: item.ttl() }
     }
 }
 
@@ -85,8 +85,8 @@ impl Link {
                 out.extend_from_slice(&[c, d]);
             }
         }
-        let debt = |debt: Debt| debt.attempt | u8::from(debt.is_downgraded) << 3 | debt.life << 4;
-        out.extend(self.debts.iter().map(debt));
+        let debt = |debt: Debt| [debt.attempt | debt.form.code() << 3, debt.life];
+        out.extend(self.debts.iter().flat_map(debt));
     }
 
     fn read(input: &mut Bytes<'_>) -> Self {
@@ -99,9 +99,8 @@ impl Link {
         (0..lengths >> 4).for_each(|_| link.queued.push(Item::read(input, is_wide)));
         (0..more >> 4).for_each(|_| link.behind.push(Item::read(input, is_wide)));
         for _ in 0..more & 15 {
-            let [debt] = input.take();
-            let is_downgraded = debt >> 3 & 1 == 1;
-            link.debts.push(Debt { attempt: debt & 7, is_downgraded, life: debt >> 4 });
+            let [debt, life] = input.take();
+            link.debts.push(Debt { attempt: debt & 7, form: Form::of(debt >> 3), life });
         }
         link
     }

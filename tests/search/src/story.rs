@@ -6,8 +6,8 @@ use quorlock_core::internals::{Action as Does, Fate};
 
 use super::actions::Action;
 use super::input::{Heard, Input, Told};
-use super::item::{Item, Said};
-use super::scenario::{Aim, TICK};
+use super::item::{Form, Item, Said};
+use super::scenario::{Aim, TICK, seat_aims};
 
 /// Somebody in a story.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,9 +77,13 @@ impl Story {
         self.tick
     }
 
-    fn aims_of(&self, client: usize, is_downgraded: bool) -> &'static [Aim] {
+    fn aims_of(&self, client: usize, form: Form) -> &'static [Aim] {
         let [claims, downgraded] = &self.forms;
-        let forms = if is_downgraded { downgraded } else { claims };
+        let forms = match form {
+            Form::Sought => claims,
+            Form::Downgraded => downgraded,
+            Form::Seat(seat) => return seat_aims(Some(seat)),
+        };
         forms.get(client).copied().unwrap_or_default()
     }
 
@@ -185,13 +189,13 @@ impl Story {
     }
 
     pub(super) fn sends(&mut self, client: usize, master: usize, item: Item) {
-        let aims = self.aims_of(client, item.is_downgraded());
+        let aims = self.aims_of(client, item.form());
         self.add(Party::Client(client), Some(Party::Master(master)), || describe(client, aims, item));
     }
 
     pub(super) fn executes(&mut self, client: usize, master: usize, item: Item, said: Said, is_late: bool) {
         let late = if is_late { " (nobody hears the answer)" } else { "" };
-        let aims = self.aims_of(client, item.is_downgraded());
+        let aims = self.aims_of(client, item.form());
         self.add(Party::Master(master), None, || {
             format!("executes {}: {}{late}", describe(client, aims, item), said_of(said))
         });
@@ -201,7 +205,7 @@ impl Story {
         if self.lines.is_none() {
             return;
         }
-        let what = describe(client, self.aims_of(client, item.is_downgraded()), item);
+        let what = describe(client, self.aims_of(client, item.form()), item);
         match heard {
             Heard::Said(said) => {
                 let text = || format!("{} to {what}", said_of(said));
@@ -239,7 +243,7 @@ impl Story {
         let mut text =
             String::from("sequenceDiagram\n    participant A\n    participant m1\n    participant m2\n");
         text.push_str("    participant m3\n    participant B\n");
-        if !self.aims_of(2, false).is_empty() {
+        if !self.aims_of(2, Form::Sought).is_empty() {
             text.push_str("    participant C\n");
         }
         let mut tick = None;
@@ -297,5 +301,6 @@ fn said_of(said: Said) -> String {
         Said::No => "no".to_owned(),
         Said::Holder => "another's".to_owned(),
         Said::Quarantined => "quarantined".to_owned(),
+        Said::Seat(seat) => format!("yes, {}", resource_name(seat.into())),
     }
 }

@@ -121,7 +121,10 @@ impl World {
     /// of a master, or not, where it has it or may still get it, and in the state that is returned it stands alone, and the other becomes that.
     pub(super) fn part(&self, state: &mut State) -> Option<State> {
         // Whoever is done may have raised counters, or may yet, on which the other's number depends.
-        let is_whole = state.shape.clients > 2 || state.clients().iter().any(Client::is_absent);
+        // What an absent client may have is one claim, and not any of several seats.
+        let is_whole = state.shape.clients > 2
+            || (self.scenario.permits && self.scenario.resources() > 1)
+            || state.clients().iter().any(Client::is_absent);
         if self.scenario.fenced || is_whole {
             return None;
         }

@@ -153,7 +153,7 @@ impl World {
                 link.mode = Mode::Ready;
                 for debt in link.debts.take().iter() {
                     let release = Item::new(Does::Release, debt.attempt, debt.life, 0);
-                    link.flight.push(release.downgraded(debt.is_downgraded));
+                    link.flight.push(release.formed(debt.form));
                 }
                 for item in link.queued.take().iter() {
                     self.submit(state, client, master, item);
@@ -255,7 +255,10 @@ impl World {
             if order.item.action() == Does::Acquire {
                 it.floor = floor;
             }
-            if matches!(order.item.action(), Does::Acquire | Does::Extend) {
+            // A permit is asked for several times in one round, which counts from its beginning.
+            let is_late = self.scenario.permits && !matches!(input, Input::Begin { .. });
+            let begins = order.item.action() == Does::Acquire && !is_late;
+            if begins || order.item.action() == Does::Extend {
                 it.bound = it.bound.max(it.now + validity_of(order.item.ttl()));
             }
         }

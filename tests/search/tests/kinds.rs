@@ -74,6 +74,24 @@ fn a_batch_that_has_lost_a_key_on_one_master_holds_by_the_others() {
 }
 
 #[test]
+fn one_permit_has_one_holder_whichever_master_assigns_it() {
+    let report = run(&Search::new(Scenario::PERMIT).states(200_000));
+    assert!(report.counterexample.is_none() && report.depth >= 12, "{}", report.depth);
+}
+
+#[test]
+fn two_permits_are_different_ones() {
+    let report = run(&Search::new(Scenario::PERMITS).states(200_000));
+    assert!(report.counterexample.is_none() && report.depth >= 12, "{}", report.depth);
+}
+
+#[test]
+fn three_clients_hold_no_more_than_two_permits() {
+    let report = run(&Search::new(Scenario::PERMITS_THREE).states(200_000));
+    assert!(report.counterexample.is_none() && report.depth >= 8, "{}", report.depth);
+}
+
+#[test]
 fn a_reader_has_a_number_between_those_of_the_writers_around_it() {
     let report = holds(&Search::new(Scenario { counted: 0, ..Scenario::READ_FENCED }));
     assert!(report.states > 100_000, "{}", report.states);

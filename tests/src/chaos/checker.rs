@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::history::{Event, Seeker, What};
+use super::sought::Sought;
 
 /// A promise, by what it means to break it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// Two grants of a resource have the same fencing token, or a grant changed its own.
     TokenTwice,
-    /// A grant that had ended before another attempt began has the larger fencing token.
+    /// A grant that had ended before another attempt began has the larger fencing token; readers may have the token of the writer before them, and
+    /// are not compared with other readers.
     TokenOrder,
-    /// Two clients held one resource at the same instant, both by their own account.
+    /// Two clients held one resource or one permit at the same instant, both by their own account, and did not both read it.
     TwoHolders,
+    /// A permit has an index that its semaphore does not have.
+    NoSuchPermit,
     /// A client called its lock valid after it had stood still for longer than the TTL, or without renewal a TTL after the grant.
     ValidTooLong,
     /// The store took a fencing token that is smaller than one before.
@@ -45,14 +49,16 @@ impl fmt::Display for Violation {
 pub fn check(events: &[Event]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let attempts = attempts(events, &mut violations);
-    let mut resources: BTreeMap<&str, Vec<&Attempt<'_>>> = BTreeMap::new();
+    let mut resources: BTreeMap<String, Vec<Share<'_>>> = BTreeMap::new();
     for attempt in attempts.values() {
-        resources.entry(attempt.resource).or_default().push(attempt);
+        for (name, reads) in attempt.sought.names(attempt.permit) {
+            resources.entry(name).or_default().push(Share { attempt, reads });
+        }
     }
-    for attempts in resources.values() {
-        tokens_are_distinct(attempts, &mut violations);
-        tokens_rise(attempts, &mut violations);
-        one_holder_at_a_time(attempts, &mut violations);
+    for (name, shares) in &resources {
+        tokens_are_distinct(name, shares, &mut violations);
+        tokens_rise(shares, &mut violations);
+        one_holder_at_a_time(name, shares, &mut violations);
     }
     nobody_is_valid_too_long(events, &attempts, &mut violations);
     the_store_goes_forward(events, &attempts, &mut violations);
@@ -64,8 +70,9 @@ pub fn check(events: &[Event]) -> Vec<Violation> {
 #[derive(Debug)]
 struct Attempt<'a> {
     by: &'a Seeker,
-    resource: &'a str,
-    sought: u64,
+    sought: &'a Sought,
+    began: u64,
+    permit: Option<u64>,
     token: Option<u64>,
     ttl: u64,
     renewed: bool,
@@ -78,6 +85,15 @@ struct Attempt<'a> {
 struct Held {
     from: u64,
     to: Option<u64>,
+    /// Whether it had been downgraded, and only read what it has.
+    reads: bool,
+}
+
+/// What an attempt seeks of one resource or permit.
+#[derive(Debug)]
+struct Share<'a> {
+    attempt: &'a Attempt<'a>,
+    reads: bool,
 }
 
 impl Attempt<'_> {
@@ -95,25 +111,32 @@ fn attempts<'a>(events: &'a [Event], violations: &mut Vec<Violation>) -> BTreeMa
     let mut attempts = BTreeMap::new();
     for Event { at, what } in events {
         let (by, known) = match what {
-            What::Seeks { by, resource } => {
-                let (sought, held) = (*at, Vec::new());
-                let attempt = Attempt {
-                    by,
-                    resource: resource.as_str(),
-                    sought,
-                    token: None,
-                    ttl: 0,
-                    renewed: false,
-                    held,
-                };
+            What::Seeks { by, sought } => {
+                let (began, held) = (*at, Vec::new());
+                let attempt =
+                    Attempt { by, sought, began, permit: None, token: None, ttl: 0, renewed: false, held };
                 (by, attempts.insert(by, attempt).is_none())
             }
-            What::Granted { by, token, ttl, renewed } => {
+            What::Granted { by, token, ttl, renewed, permit } => {
                 let attempt = attempts.get_mut(by).filter(|attempt| attempt.held.is_empty());
                 let known = attempt.is_some();
                 if let Some(attempt) = attempt {
-                    attempt.held.push(Held { from: *at, to: None });
+                    attempt.held.push(Held { from: *at, to: None, reads: false });
                     (attempt.token, attempt.ttl, attempt.renewed) = (*token, *ttl * 1_000_000, *renewed);
+                    attempt.permit = *permit;
+                    let is_there = |of: u32| permit.is_some_and(|permit| permit < of.into());
+                    if attempt.sought.permits().is_some_and(|of| !is_there(of)) {
+                        let story = format!("{by} was granted {permit:?} of {}", attempt.sought);
+                        violations.push(Violation { at: *at, rule: Rule::NoSuchPermit, story });
+                    }
+                }
+                (by, known)
+            }
+            What::Downgraded { by } => {
+                let attempt = attempts.get_mut(by).filter(|attempt| !attempt.held.is_empty());
+                let known = attempt.is_some();
+                if let Some(attempt) = attempt {
+                    attempt.held.push(Held { from: *at, to: None, reads: true });
                 }
                 (by, known)
             }
@@ -121,7 +144,8 @@ fn attempts<'a>(events: &'a [Event], violations: &mut Vec<Violation>) -> BTreeMa
                 let attempt = attempts.get_mut(by).filter(|attempt| !attempt.held.is_empty());
                 let known = attempt.is_some();
                 if let Some(attempt) = attempt {
-                    attempt.held.push(Held { from: *at, to: None });
+                    let reads = attempt.held.last().is_some_and(|held| held.reads);
+                    attempt.held.push(Held { from: *at, to: None, reads });
                     if attempt.token != *token {
                         let story = format!("{by} had {:?} and resumed with {token:?}", attempt.token);
                         violations.push(Violation { at: *at, rule: Rule::TokenTwice, story });
@@ -147,41 +171,46 @@ fn attempts<'a>(events: &'a [Event], violations: &mut Vec<Violation>) -> BTreeMa
     attempts
 }
 
-fn tokens_are_distinct(attempts: &[&Attempt<'_>], violations: &mut Vec<Violation>) {
+/// Those that write have each a token of its own.
+fn tokens_are_distinct(name: &str, shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     let mut owners: BTreeMap<u64, &Attempt<'_>> = BTreeMap::new();
+    let writers = shares.iter().filter(|share| !share.reads).map(|share| share.attempt);
     let mut granted: Vec<_> =
-        attempts.iter().filter_map(|attempt| Some((attempt.granted()?, attempt.token?, *attempt))).collect();
+        writers.filter_map(|attempt| Some((attempt.granted()?, attempt.token?, attempt))).collect();
     granted.sort_by_key(|(at, ..)| *at);
     for (at, token, attempt) in granted {
         if let Some(first) = owners.insert(token, attempt) {
-            let story =
-                format!("{} of {} went to {} and to {}", token, attempt.resource, first.by, attempt.by);
+            let story = format!("{token} of {name} went to {} and to {}", first.by, attempt.by);
             violations.push(Violation { at, rule: Rule::TokenTwice, story });
         }
     }
 }
 
 /// As a fenced mutex does, whose operations have a beginning and an end.
-fn tokens_rise(attempts: &[&Attempt<'_>], violations: &mut Vec<Violation>) {
-    let mut ends: Vec<_> = attempts
-        .iter()
-        .filter_map(|attempt| Some((attempt.granted()?, attempt.token?, attempt.by)))
-        .collect();
-    let mut starts: Vec<_> = attempts
-        .iter()
-        .filter_map(|attempt| Some((attempt.sought, attempt.granted()?, attempt.token?, attempt.by)))
-        .collect();
+fn tokens_rise(shares: &[Share<'_>], violations: &mut Vec<Violation>) {
+    let granted = |Share { attempt, reads }: &Share<'_>| {
+        let (at, token) = (attempt.granted()?, attempt.token?);
+        Some((attempt.began, at, token, attempt.by.clone(), *reads))
+    };
+    let mut starts: Vec<_> = shares.iter().filter_map(granted).collect();
+    let mut ends: Vec<_> =
+        starts.iter().map(|(_, at, token, by, reads)| (*at, *token, by.clone(), *reads)).collect();
     ends.sort_unstable();
     starts.sort_unstable();
     let mut ends = ends.into_iter().peekable();
-    let mut largest: Option<(u64, &Seeker)> = None;
-    for (sought, at, token, by) in starts {
-        while let Some((_, earlier, owner)) = ends.next_if(|(end, ..)| *end < sought) {
-            if largest.is_none_or(|(largest, _)| earlier > largest) {
-                largest = Some((earlier, owner));
+    // Of those that write, and of those that read.
+    let mut largest: [Option<(u64, Seeker)>; 2] = [None, None];
+    for (began, at, token, by, reads) in starts {
+        while let Some((_, earlier, owner, reads)) = ends.next_if(|(end, ..)| *end < began) {
+            let largest = &mut largest[usize::from(reads)];
+            if largest.as_ref().is_none_or(|(largest, _)| earlier > *largest) {
+                *largest = Some((earlier, owner));
             }
         }
-        if let Some((larger, owner)) = largest.filter(|(largest, _)| *largest > token) {
+        let [written, read] = &largest;
+        let written = written.iter().find(|(largest, _)| *largest > token);
+        let read = read.iter().find(|(largest, _)| !reads && *largest >= token);
+        if let Some((larger, owner)) = written.or(read) {
             let story =
                 format!("{by} began after {owner} had been granted {larger}, and was granted {token}");
             violations.push(Violation { at, rule: Rule::TokenOrder, story });
@@ -189,22 +218,27 @@ fn tokens_rise(attempts: &[&Attempt<'_>], violations: &mut Vec<Violation>) {
     }
 }
 
-fn one_holder_at_a_time(attempts: &[&Attempt<'_>], violations: &mut Vec<Violation>) {
-    let mut held: Vec<_> = attempts
-        .iter()
-        .flat_map(|attempt| attempt.held.iter().filter_map(|held| Some((held.from, held.to?, *attempt))))
-        .collect();
+/// Or several that read.
+fn one_holder_at_a_time(name: &str, shares: &[Share<'_>], violations: &mut Vec<Violation>) {
+    let spans = |Share { attempt, reads }: &Share<'_>| -> Vec<_> {
+        let span = |held: &Held| Some((held.from, held.to?, attempt.by.clone(), *reads || held.reads));
+        attempt.held.iter().filter_map(span).collect()
+    };
+    let mut held: Vec<_> = shares.iter().flat_map(spans).collect();
     held.sort_by_key(|(from, ..)| *from);
-    let mut last: Option<(u64, &Seeker)> = None;
-    for (from, to, attempt) in held {
-        if let Some((until, other)) = last.filter(|(until, other)| from < *until && *other != attempt.by) {
-            let common = (until.min(to) - from) / 1_000_000;
-            let story =
-                format!("{other} and {} held {} together for {common} ms", attempt.by, attempt.resource);
+    // Of those that write, and of those that read.
+    let mut last: [Option<(u64, Seeker)>; 2] = [None, None];
+    for (from, to, by, reads) in held {
+        let foes = if reads { &last[..1] } else { &last[..] };
+        let together = foes.iter().flatten().find(|(until, other)| from < *until && *other != by);
+        if let Some((until, other)) = together {
+            let common = (*until.min(&to) - from) / 1_000_000;
+            let story = format!("{other} and {by} held {name} together for {common} ms");
             violations.push(Violation { at: from, rule: Rule::TwoHolders, story });
         }
-        if last.is_none_or(|(until, _)| to > until) {
-            last = Some((to, attempt.by));
+        let last = &mut last[usize::from(reads)];
+        if last.as_ref().is_none_or(|(until, _)| to > *until) {
+            *last = Some((to, by));
         }
     }
 }
@@ -230,7 +264,7 @@ fn nobody_is_valid_too_long(
         }
     }
     for attempt in attempts.values() {
-        for Held { from, to } in &attempt.held {
+        for Held { from, to, .. } in &attempt.held {
             let Some(to) = *to else { continue };
             if !attempt.renewed && to > from + attempt.ttl {
                 let story = format!("{}, which is not renewed, was valid a TTL after the grant", attempt.by);
@@ -259,7 +293,9 @@ fn the_store_goes_forward(
         let What::Write { by, resource, token, accepted } = what else { continue };
         let mut broken = |rule, story| violations.push(Violation { at: *at, rule, story });
         let attempt = attempts.get(by).filter(|attempt| {
-            attempt.resource == resource && attempt.token == Some(*token) && !attempt.held.is_empty()
+            let writes = |(name, reads): (String, bool)| name == *resource && !reads;
+            let is_its_own = attempt.sought.names(attempt.permit).any(writes);
+            is_its_own && attempt.token == Some(*token) && !attempt.held.is_empty()
         });
         let Some(attempt) = attempt else {
             broken(Rule::Unexplained, format!("{by} wrote {resource} with {token} and was not granted that"));

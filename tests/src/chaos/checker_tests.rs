@@ -240,3 +240,103 @@ fn what_nobody_was_granted_is_unexplained() {
         3 accepted 1.1#1 a 9";
     assert_eq!(rules(other), [Rule::Unexplained]);
 }
+
+#[test]
+fn readers_hold_a_resource_together_and_no_writer_beside_them() {
+    let story = |second: &str, token: u32| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a=read
+            2 granted 1.1#1 7 1000 renewed
+            3 seeks 2.1#1 {second}
+            4 granted 2.1#1 {token} 1000 renewed
+            5 valid 2.1#1
+            6 valid 1.1#1"
+        ))
+    };
+    assert_eq!(story("a=read", 7), []);
+    assert_eq!(story("a=read,b", 8), []);
+    assert_eq!(story("a", 8), [Rule::TwoHolders]);
+    assert_eq!(story("b,a", 8), [Rule::TwoHolders]);
+    assert_eq!(story("b,c", 7), []);
+}
+
+#[test]
+fn a_reader_has_a_token_between_those_of_the_writers_around_it() {
+    let story = |reader: u32, writer: u32| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a
+            2 granted 1.1#1 7 1000 renewed
+            3 ended 1.1#1 released
+            4 seeks 2.1#1 a=read
+            5 granted 2.1#1 {reader} 1000 renewed
+            6 ended 2.1#1 released
+            7 seeks 3.1#1 a
+            8 granted 3.1#1 {writer} 1000 renewed"
+        ))
+    };
+    assert_eq!(story(7, 8), []);
+    assert_eq!(story(6, 8), [Rule::TokenOrder]);
+    assert_eq!(story(8, 8), [Rule::TokenOrder]);
+}
+
+#[test]
+fn a_writer_that_was_downgraded_is_a_reader_from_then_on() {
+    let story = |granted: u32, second: &str| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a
+            2 granted 1.1#1 7 1000 renewed
+            9 valid 1.1#1
+            10 downgraded 1.1#1
+            20 valid 1.1#1
+            3 seeks 2.1#1 {second}
+            {granted} granted 2.1#1 8 1000 renewed
+            19 valid 2.1#1"
+        ))
+    };
+    assert_eq!(story(11, "a=read"), []);
+    assert_eq!(story(8, "a=read"), [Rule::TwoHolders]);
+    assert_eq!(story(11, "a"), [Rule::TwoHolders]);
+}
+
+#[test]
+fn each_permit_has_one_holder_and_tokens_of_its_own() {
+    let story = |first: u32, second: u32, token: u32| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a=2
+            2 granted 1.1#1 7 1000 renewed {first}
+            3 seeks 2.1#1 a=2
+            4 granted 2.1#1 {token} 1000 renewed {second}
+            5 valid 2.1#1
+            6 valid 1.1#1
+            7 accepted 1.1#1 a.{first} 7"
+        ))
+    };
+    assert_eq!(story(0, 1, 3), []);
+    assert_eq!(story(1, 1, 8), [Rule::TwoHolders]);
+    assert_eq!(story(0, 2, 3), [Rule::NoSuchPermit]);
+    let lock_of_the_name = "
+        1 seeks 1.1#1 a=1
+        2 granted 1.1#1 7 1000 renewed 0
+        3 seeks 2.1#1 a
+        4 granted 2.1#1 7 1000 renewed
+        5 valid 2.1#1
+        6 valid 1.1#1";
+    assert_eq!(rules(lock_of_the_name), []);
+}
+
+#[test]
+fn a_batch_writes_what_it_writes_and_not_what_it_reads() {
+    let story = |resource: &str| {
+        rules(&format!(
+            "
+            1 seeks 1.1#1 a,b,c=read
+            2 granted 1.1#1 7 1000 renewed
+            3 accepted 1.1#1 {resource} 7"
+        ))
+    };
+    assert_eq!((story("a"), story("b"), story("c")), (vec![], vec![], vec![Rule::Unexplained]));
+}

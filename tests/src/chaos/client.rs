@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use quorlock_core::front::{Guard, Locker, ReleaseError, Request};
-use quorlock_core::{AcquireError, Config, FencingToken, LossCause};
+use quorlock_core::front::{Guard, Locker, Request};
+use quorlock_core::{AcquireError, Config, FencingToken, LossCause, Target};
 
+use super::held::Held;
 use super::history::{Seeker, What, Writer, now};
+use super::sought::{How, Part, Sought};
 use super::store::StoreClient;
 use crate::random::Random;
 use crate::transport::Transport;
@@ -34,7 +36,8 @@ pub struct Orders {
     pub ttl: (u64, u64),
     /// How long it holds a lock in milliseconds, from and to.
     pub hold: (u64, u64),
-    /// Whether it renews, heals and hands over as it likes; else it renews.
+    /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over as it likes; else it takes exclusive ones and
+    /// renews.
     pub varied: bool,
     /// What it contends for.
     pub resources: Vec<String>,
@@ -143,7 +146,7 @@ struct Manner {
 }
 
 impl Manner {
-    fn of(self, mut request: Request) -> Request {
+    fn of<G>(self, mut request: Request<G>) -> Request<G> {
         request = request.ttl(self.ttl);
         if self.renewed {
             request = request.renew();
@@ -156,22 +159,66 @@ impl Manner {
 }
 
 impl Client<'_> {
-    fn seek(&mut self, by: Seeker) -> io::Result<()> {
+    /// Locks of every kind on the same names. A semaphore has nothing to do with a lock of its name, so all
+    /// clients use the same one, and do not always agree on its permits.
+    fn choose(&mut self) -> Sought {
         let resources: Vec<_> = self.orders.resources.iter().map(String::as_str).collect();
         let resource = self.random.of(&resources);
+        let part = |resource: &str, how| Part { resource: resource.to_owned(), how };
+        match self.random.below(10) {
+            _ if !self.orders.varied => Sought::one(resource, How::Write),
+            0..=2 => Sought::one(resource, How::Write),
+            3..=5 => Sought::one(resource, How::Read),
+            6..=7 => {
+                let others: Vec<_> = resources.iter().copied().filter(|other| *other != resource).collect();
+                let how = if self.random.one_in(2) { How::Read } else { How::Write };
+                let Some(other) = others.get(self.random.below(others.len().max(1))) else {
+                    return Sought::one(resource, How::Write);
+                };
+                Sought(vec![part(resource, How::Write), part(other, how)])
+            }
+            _ => {
+                let of = if self.random.one_in(4) { 1 } else { 2 };
+                Sought::one(resources.first().copied().unwrap_or(resource), How::Permit { of })
+            }
+        }
+    }
+
+    fn request(&self, sought: &Sought, manner: Manner) -> io::Result<Result<Held, AcquireError>> {
+        let limit = Duration::from_secs(2);
+        Ok(match &*sought.0 {
+            [Part { resource, how: How::Permit { of } }] => {
+                let semaphore = self.locker.semaphore(resource, *of).map_err(io::Error::other)?;
+                manner.of(semaphore.acquire()).timeout(limit).wait().map(Held::Permit)
+            }
+            [Part { resource, how: How::Write }] => {
+                manner.of(self.locker.lock(resource)).timeout(limit).wait().map(Held::Guard)
+            }
+            [Part { resource, how: How::Read }] => {
+                manner.of(self.locker.read(resource)).timeout(limit).wait().map(Held::Reader)
+            }
+            _ => {
+                let request = self.locker.lock_all(targets(sought));
+                manner.of(request).timeout(limit).wait().map(Held::Guard)
+            }
+        })
+    }
+
+    fn seek(&mut self, by: Seeker) -> io::Result<()> {
+        let sought = self.choose();
         let manner = Manner {
             ttl: self.random.millis(self.orders.ttl.0..=self.orders.ttl.1),
             renewed: !self.orders.varied || !self.random.one_in(3),
             healed: self.orders.varied && !self.random.one_in(3),
             fenced: self.store.is_some(),
         };
-        self.history.note(What::Seeks { by: by.clone(), resource: resource.to_owned() });
-        match manner.of(self.locker.lock(resource)).timeout(Duration::from_secs(2)).wait() {
-            Ok(guard) => {
+        self.history.note(What::Seeks { by: by.clone(), sought: sought.clone() });
+        match self.request(&sought, manner)? {
+            Ok(held) => {
                 let ttl = u64::try_from(manner.ttl.as_millis()).unwrap_or(u64::MAX);
-                let token = token_of(&guard);
-                self.history.note(What::Granted { by: by.clone(), token, ttl, renewed: manner.renewed });
-                let how = self.hold(&by, resource, manner, guard)?;
+                let (token, renewed, permit) = (token_of(&held), manner.renewed, held.permit());
+                self.history.note(What::Granted { by: by.clone(), token, ttl, renewed, permit });
+                let how = self.hold(&by, &sought, manner, held)?;
                 self.history.note(What::Ended { by, how });
             }
             Err(error) => self.history.note(What::Refused { by, why: error.to_string() }),
@@ -180,11 +227,14 @@ impl Client<'_> {
     }
 
     /// Works under the lock, and tells how it ended.
-    fn hold(&mut self, by: &Seeker, resource: &str, manner: Manner, guard: Guard) -> io::Result<String> {
+    fn hold(&mut self, by: &Seeker, sought: &Sought, manner: Manner, held: Held) -> io::Result<String> {
         let end = Instant::now() + self.random.millis(self.orders.hold.0..=self.orders.hold.1);
-        let mut guard = guard;
+        let mut held = held;
+        // Of what is only read nobody writes.
+        let names = sought.names(held.permit()).filter(|(_, reads)| !reads).map(|(name, _)| name);
+        let mut written: Vec<_> = names.collect();
         loop {
-            if let Err(cause) = self.look(by, &guard) {
+            if let Err(cause) = self.look(by, &held) {
                 return Ok(format!("lost: {cause}"));
             }
             if Instant::now() >= end {
@@ -192,35 +242,44 @@ impl Client<'_> {
             }
             // Between the look and the write lies the work, in which the process may be stopped: no look can help against that.
             sleep(self.random.millis(1..=40));
-            if let (Some(store), Some(token)) = (&mut self.store, token_of(&guard)) {
-                store.write(by, resource, token)?;
+            if let (Some(store), Some(token)) = (&mut self.store, token_of(&held)) {
+                for name in &written {
+                    store.write(by, name, token)?;
+                }
             }
-            if self.orders.varied && self.random.one_in(40) {
+            if self.orders.varied && self.random.one_in(20) {
+                let was_writer = matches!(held, Held::Guard(_));
+                held = held.downgrade();
+                if was_writer && matches!(held, Held::Reader(_)) {
+                    self.history.note(What::Downgraded { by: by.clone() });
+                    written.clear();
+                }
+            }
+            let is_handed = self.orders.varied && self.random.one_in(40);
+            if is_handed && matches!(held, Held::Guard(_)) {
+                let Held::Guard(guard) = held else { continue };
                 let resumption = match guard.hand_over() {
                     Ok(resumption) => resumption,
                     Err(cause) => return Ok(format!("lost before it was handed over: {cause}")),
                 };
                 sleep(self.random.millis(0..=100));
-                match manner.of(self.locker.resume(resource, resumption)).wait() {
-                    Ok(resumed) => guard = resumed,
+                let request = self.locker.lock_all(targets(sought)).resuming(resumption);
+                match manner.of(request).wait() {
+                    Ok(resumed) => held = Held::Guard(resumed),
                     // In every case nobody renews it any more, and it runs out.
                     Err(AcquireError::NotHeld(_)) => return Ok("not resumed: gone".to_owned()),
                     Err(AcquireError::TooLate(_)) => return Ok("not resumed: too late".to_owned()),
                     Err(AcquireError::NoQuorum(_)) => return Ok("not resumed: no quorum".to_owned()),
                     Err(error) => return Ok(format!("not resumed: {error}")),
                 }
-                self.history.note(What::Resumed { by: by.clone(), token: token_of(&guard) });
+                self.history.note(What::Resumed { by: by.clone(), token: token_of(&held) });
             }
         }
         if self.orders.varied && self.random.one_in(3) {
-            drop(guard);
+            drop(held);
             return Ok("dropped".to_owned());
         }
-        Ok(match guard.release().wait() {
-            Ok(_) => "released".to_owned(),
-            Err(ReleaseError::NotOurs(_)) => "released, and not ours".to_owned(),
-            Err(_) => "released, nobody knows".to_owned(),
-        })
+        Ok(held.release())
     }
 
     /// The clock is read before the guard: what it says is true of that instant too.
@@ -230,6 +289,15 @@ impl Client<'_> {
         self.history.add(at, What::Valid { by: by.clone() });
         Ok(())
     }
+}
+
+/// All but permits.
+fn targets(sought: &Sought) -> Vec<Target> {
+    let target = |Part { resource, how }: &Part| match how {
+        How::Read => Target::read(resource),
+        How::Write | How::Permit { .. } => Target::write(resource),
+    };
+    sought.0.iter().map(target).collect()
 }
 
 fn token_of(guard: &Guard) -> Option<u64> {

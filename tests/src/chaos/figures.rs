@@ -15,6 +15,10 @@ pub struct Figures {
     pub attempts: usize,
     /// Those that got the lock.
     pub grants: usize,
+    /// The same by the kind of lock.
+    pub kinds: BTreeMap<&'static str, usize>,
+    /// Guards that were downgraded.
+    pub downgraded: usize,
     /// Guards that were handed over and resumed.
     pub resumed: usize,
     /// The longest time without a grant of any resource, but for what came before the first one.
@@ -37,7 +41,7 @@ impl Figures {
         let mut figures = Self::default();
         let (mut began, mut over, mut grants) = (None, None, Vec::new());
         let mut sought = BTreeMap::new();
-        let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut largest: BTreeMap<String, u64> = BTreeMap::new();
         // Grants and writes are looked at in the order of time: clients' lines overtake each other.
         let mut in_order: Vec<_> = events.iter().collect();
         in_order.sort_by_key(|event| event.at);
@@ -45,17 +49,20 @@ impl Figures {
             match what {
                 What::Began => began = Some(*at),
                 What::Over => over = Some(*at),
-                What::Seeks { by, resource } => {
+                What::Seeks { by, sought: what } => {
                     figures.attempts += 1;
-                    sought.insert(by, resource.as_str());
+                    sought.insert(by, what);
                 }
-                What::Granted { by, token, .. } => {
+                What::Granted { by, token, permit, .. } => {
                     grants.push(*at);
-                    if let (Some(token), Some(resource)) = (token, sought.get(by)) {
-                        let largest = largest.entry(resource).or_default();
-                        *largest = (*largest).max(*token);
+                    let Some(what) = sought.get(by) else { continue };
+                    *figures.kinds.entry(what.kind()).or_default() += 1;
+                    for (name, _) in what.names(*permit) {
+                        let largest = largest.entry(name).or_default();
+                        *largest = (*largest).max(token.unwrap_or(0));
                     }
                 }
+                What::Downgraded { .. } => figures.downgraded += 1,
                 What::Resumed { .. } => figures.resumed += 1,
                 What::Ended { how, .. } => *figures.ends.entry(how.clone()).or_default() += 1,
                 What::Write { resource, token, accepted: true, .. } => {
@@ -97,6 +104,8 @@ impl fmt::Display for Figures {
             self.resumed,
             self.longest_gap.as_secs_f64()
         )?;
+        let kinds: Vec<_> = self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        writeln!(f, "granted: {}; {} downgraded", kinds.join(", "), self.downgraded)?;
         writeln!(f, "holders ended: {}", list(&self.ends))?;
         writeln!(
             f,
@@ -130,6 +139,7 @@ mod tests {
         let figures = Figures::of(&events);
 
         assert_eq!((figures.attempts, figures.grants), (2, 2));
+        assert_eq!(figures.kinds, BTreeMap::from([("exclusive", 2)]));
         assert_eq!((figures.accepted, figures.late_accepted, figures.refused), (3, 1, 1));
         assert_eq!(figures.longest_gap, Duration::from_secs(4));
         assert_eq!((figures.faults.get("flushed"), figures.ends.get("lost")), (Some(&1), Some(&1)));

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 
+use super::sought::Sought;
+
 /// Nanoseconds of the machine's monotonic clock, on Linux the one that the transports read too.
 pub fn now() -> u64 {
     #[cfg(target_os = "linux")]
@@ -47,7 +49,7 @@ pub enum What {
         /// Whose.
         by: Seeker,
         /// What is to be locked.
-        resource: String,
+        sought: Sought,
     },
     /// The guard was handed over.
     Granted {
@@ -59,6 +61,13 @@ pub enum What {
         ttl: u64,
         /// Whether it is renewed.
         renewed: bool,
+        /// The index of the permit, if it is one.
+        permit: Option<u64>,
+    },
+    /// What the guard has is only read from now on.
+    Downgraded {
+        /// Whose.
+        by: Seeker,
     },
     /// A guard that was handed over has been resumed by the same client.
     Resumed {
@@ -129,11 +138,13 @@ impl fmt::Display for Event {
         match &self.what {
             What::Began => f.write_str("began"),
             What::Over => f.write_str("over"),
-            What::Seeks { by, resource } => write!(f, "seeks {by} {resource}"),
-            What::Granted { by, token, ttl, renewed } => {
+            What::Seeks { by, sought } => write!(f, "seeks {by} {sought}"),
+            What::Granted { by, token, ttl, renewed, permit } => {
                 let renewed = if *renewed { "renewed" } else { "fixed" };
-                write!(f, "granted {by} {} {ttl} {renewed}", number(token))
+                write!(f, "granted {by} {} {ttl} {renewed}", number(token))?;
+                permit.map_or(Ok(()), |permit| write!(f, " {permit}"))
             }
+            What::Downgraded { by } => write!(f, "downgraded {by}"),
             What::Resumed { by, token } => write!(f, "resumed {by} {}", number(token)),
             What::Refused { by, why } => write!(f, "refused {by} {why}"),
             What::Valid { by } => write!(f, "valid {by}"),
@@ -168,13 +179,15 @@ impl FromStr for Event {
         let what = match kind {
             "began" => What::Began,
             "over" => What::Over,
-            "seeks" => What::Seeks { by: words.next()?.parse()?, resource: words.next()?.to_owned() },
+            "seeks" => What::Seeks { by: words.next()?.parse()?, sought: words.next()?.parse()? },
             "granted" => What::Granted {
                 by: words.next()?.parse()?,
                 token: number(words.next()?)?,
                 ttl: parse(words.next()?)?,
                 renewed: words.next()? == "renewed",
+                permit: words.next().ok().map(parse).transpose()?,
             },
+            "downgraded" => What::Downgraded { by: words.next()?.parse()? },
             "resumed" => What::Resumed { by: words.next()?.parse()?, token: number(words.next()?)? },
             "refused" => What::Refused { by: words.next()?.parse()?, why: words.rest() },
             "valid" => What::Valid { by: words.next()?.parse()? },
@@ -263,6 +276,10 @@ mod tests {
         for line in [
             "1 began",
             "2 seeks 3.1#4 invoice",
+            "2 seeks 3.1#4 invoice,report=read",
+            "2 seeks 3.1#4 invoice=3",
+            "3 granted 3.1#4 1763 900 renewed 2",
+            "4 downgraded 3.1#4",
             "3 granted 3.1#4 1763 900 renewed",
             "3 granted 3.1#4 - 900 fixed",
             "4 resumed 3.1#4 1763",
@@ -279,6 +296,7 @@ mod tests {
             let event: Event = line.parse().unwrap();
             assert_eq!(event.to_string(), line);
         }
+        assert!("1 seeks 1#1 a=b".parse::<Event>().is_err());
         assert!("1 seeks".parse::<Event>().is_err() && "x valid 1#1".parse::<Event>().is_err());
     }
 }

@@ -13,9 +13,11 @@ pub mod checker;
 pub mod client;
 mod clients;
 mod figures;
+mod held;
 pub mod history;
 mod nemesis;
 mod process;
+pub mod sought;
 mod store;
 
 use std::io;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use quorlock_core::internals::seat_of;
 use quorlock_core::{Group, Mode, Resource, Target, Targets};
 
 /// The number of resources that one step may name.
@@ -20,13 +21,15 @@ pub enum Access {
     /// Together with others of the group with this number, which excludes readers and all other
     /// groups.
     Share(u8),
+    /// By one of so many permits of the semaphore with its name. Such a step names one resource.
+    Permit(u8),
 }
 
 impl Access {
-    /// The target with this name; `None` if the resource is not locked.
+    /// The target with this name; `None` if the resource is not locked. A permit is no target.
     fn target(self, name: &str) -> Option<Target> {
         match self {
-            Self::None => None,
+            Self::None | Self::Permit(_) => None,
             Self::Write => Some(Target::write(name)),
             Self::Read => Some(Target::read(name)),
             Self::Share(group) => {
@@ -55,6 +58,14 @@ pub(super) fn targets(accesses: [Access; RESOURCES]) -> Vec<Target> {
     (0..).zip(accesses).filter_map(|(number, access)| access.target(&resource(number))).collect()
 }
 
+/// The semaphore of a step for one of its permits, by its number, and how many permits it has.
+pub(super) fn permit(accesses: [Access; RESOURCES]) -> Option<(u8, u8)> {
+    (0..).zip(accesses).find_map(|(number, access)| match access {
+        Access::Permit(of) => Some((number, of)),
+        _ => None,
+    })
+}
+
 /// Whether a guard names the resources of a step, all of them and no others.
 pub(super) fn are_targets(accesses: [Access; RESOURCES], resources: &[&Resource]) -> bool {
     let wanted = (0u8..).zip(accesses).filter(|(_, access)| *access != Access::None);
@@ -64,16 +75,28 @@ pub(super) fn are_targets(accesses: [Access; RESOURCES], resources: &[&Resource]
 }
 
 /// Whether two guards must not be valid at once: they have a resource in common, and do not share
-/// it as one group. The observer's own rule, and not that of the code under test.
+/// it as one group; or they have the same permit. The observer's own rule, and not that of the code
+/// under test.
 pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
     one.iter().any(|(resource, mode)| {
         other.iter().any(|(theirs, their_mode)| {
             let together = match (mode, their_mode) {
                 (Mode::Shared(group), Mode::Shared(their_group)) => group.name() == their_group.name(),
+                (Mode::Permit { .. }, Mode::Permit { .. }) => seat_of(one) != seat_of(other),
+                // A semaphore has nothing to do with a lock of the same name.
+                (Mode::Permit { .. }, _) | (_, Mode::Permit { .. }) => true,
                 _ => false,
             };
             resource.key() == theirs.key() && !together
         })
+    })
+}
+
+/// The semaphore of which a guard holds a permit, and how many permits it has for this guard.
+pub(super) fn semaphore(targets: &Targets) -> Option<(&Resource, u16)> {
+    targets.iter().find_map(|(resource, mode)| match mode {
+        Mode::Permit { of } => Some((resource, *of)),
+        _ => None,
     })
 }
 
@@ -91,11 +114,19 @@ pub struct Kinds {
     pub groups: u64,
     /// Of several resources, of which some are exclusive and some are shared.
     pub mixed: u64,
+    /// Of permits.
+    pub permits: u64,
+    /// Of those above, how many were downgraded while they were held.
+    pub downgraded: u64,
 }
 
 impl Kinds {
     /// One more guard of these targets.
     pub(super) fn count(&mut self, targets: &Targets) {
+        if semaphore(targets).is_some() {
+            self.permits += 1;
+            return;
+        }
         let (mut alone, mut read, mut shared) = (0, 0, 0);
         for (_, mode) in targets.iter() {
             match mode {
@@ -116,8 +147,8 @@ impl Kinds {
 
     /// The number of the kind of which there were fewest.
     pub fn least(&self) -> u64 {
-        let Self { exclusive, several, readers, groups, mixed } = *self;
-        exclusive.min(several).min(readers).min(groups).min(mixed)
+        let Self { exclusive, several, readers, groups, mixed, permits, downgraded } = *self;
+        exclusive.min(several).min(readers).min(groups).min(mixed).min(permits).min(downgraded)
     }
 }
 
@@ -128,16 +159,18 @@ impl std::ops::AddAssign for Kinds {
         self.readers += other.readers;
         self.groups += other.groups;
         self.mixed += other.mixed;
+        self.permits += other.permits;
+        self.downgraded += other.downgraded;
     }
 }
 
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { exclusive, several, readers, groups, mixed } = self;
+        let Self { exclusive, several, readers, groups, mixed, permits, downgraded } = self;
         write!(
             f,
             "{exclusive} exclusive, {several} of several resources, {readers} of readers, {groups} of groups, \
-             {mixed} mixed"
+             {mixed} mixed, {permits} permits; {downgraded} downgraded"
         )
     }
 }
@@ -152,6 +185,11 @@ impl fmt::Display for Shown {
             let comma = if place == 0 { "" } else { ", " };
             match mode {
                 Mode::Shared(group) => write!(f, "{comma}{resource} shared by {group:?}")?,
+                Mode::Permit { of } => {
+                    let seat =
+                        seat_of(&self.0).map_or_else(|| "a permit".into(), |seat| format!("permit {seat}"));
+                    write!(f, "{comma}{seat} of {of} of {resource}")?;
+                }
                 _ => write!(f, "{comma}{resource}")?,
             }
         }

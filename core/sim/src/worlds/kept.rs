@@ -2,6 +2,7 @@
 
 use quorlock_core::{Instant, Resource};
 
+use super::access::semaphore;
 use super::observer::Observer;
 use super::state::State;
 use super::violation::Violation;
@@ -32,7 +33,10 @@ impl State {
         kept.retain(|kept| clients.get(kept.client).is_some_and(|node| now < node.clock.when(kept.until)));
         let early = kept.iter().find_map(|kept| {
             let is_early = |held: &&super::observer::Held| {
-                held.targets.resources().any(|resource| *resource == kept.resource) && now < held.ends
+                // A permit has nothing to do with a lock of the same name.
+                let is_lock = semaphore(&held.targets).is_none();
+                let is_of_it = held.targets.resources().any(|resource| *resource == kept.resource);
+                is_lock && is_of_it && now < held.ends
             };
             let held = held.iter().find(is_early)?;
             Some(Violation::GrantedWhileKept { client: held.client, by: kept.client })

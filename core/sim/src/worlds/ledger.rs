@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quorlock_core::internals::seat_of;
 use quorlock_core::{FencingToken, Mode, Resource, Targets};
 
 use super::clock::TrueTime;
@@ -10,7 +11,10 @@ use super::violation::Violation;
 /// The hexadecimal digits of a token.
 pub(super) type Hex = [u8; 40];
 
-/// The largest numbers of a resource at some time.
+/// What has numbers of its own: a resource, or one of a semaphore's permits.
+type Numbered = (Resource, Option<u16>);
+
+/// The largest numbers at some time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Largest {
     decided: TrueTime,
@@ -23,9 +27,9 @@ struct Largest {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// In the order in which the grants were decided.
-    largest: BTreeMap<Resource, Vec<Largest>>,
-    /// The tokens of exclusive grants, by resource and number.
-    owners: BTreeMap<(Resource, u64), Hex>,
+    largest: BTreeMap<Numbered, Vec<Largest>>,
+    /// The tokens of exclusive grants, by what was granted and number.
+    owners: BTreeMap<(Numbered, u64), Hex>,
     numbers: BTreeMap<Hex, u64>,
     counters: BTreeMap<(usize, Vec<u8>), u64>,
 }
@@ -35,7 +39,7 @@ impl Ledger {
     /// the grant was not known yet.
     ///
     /// An exclusive grant must have a larger number than all earlier grants; a shared one must not
-    /// have a smaller number than an earlier exclusive grant.
+    /// have a smaller number than an earlier exclusive grant. A permit is an exclusive grant.
     pub(super) fn granted(
         &mut self,
         targets: &Targets,
@@ -45,9 +49,10 @@ impl Ledger {
     ) -> Result<bool, Violation> {
         let number = number.get();
         let known = self.numbers.insert(token, number);
+        let seat = seat_of(targets);
         for (resource, mode) in targets.iter() {
-            let is_anothers = *mode == Mode::Exclusive
-                && *self.owners.entry((resource.clone(), number)).or_insert(token) != token;
+            let is_anothers = !matches!(mode, Mode::Shared(_))
+                && *self.owners.entry(((resource.clone(), seat), number)).or_insert(token) != token;
             if is_anothers || known.is_some_and(|known| known != number) {
                 return Err(Violation::NumberTwice { resource: resource.clone(), number });
             }
@@ -57,12 +62,12 @@ impl Ledger {
             return Ok(false);
         }
         for (resource, mode) in targets.iter() {
-            let largest = self.largest.entry(resource.clone()).or_default();
+            let largest = self.largest.entry((resource.clone(), seat)).or_default();
             let before = largest.partition_point(|grant| grant.decided < first_sent);
             let earlier = before.checked_sub(1).and_then(|place| largest.get(place));
             let earlier = earlier.copied().unwrap_or_default();
             let so_far = largest.last().copied().unwrap_or_default();
-            let is_written = *mode == Mode::Exclusive;
+            let is_written = !matches!(mode, Mode::Shared(_));
             largest.push(Largest {
                 decided: now,
                 written: if is_written { number.max(so_far.written) } else { so_far.written },

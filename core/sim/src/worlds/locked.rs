@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use quorlock_core::Resumption;
-use quorlock_core::front::{Guard, HandOverError, ReadGuard, Release};
+use quorlock_core::front::{Guard, Permit, ReadGuard, Release};
 
 use super::access::{Access, RESOURCES};
 
@@ -17,14 +17,49 @@ pub(super) struct Locked {
     guard: Held,
 }
 
-enum Held {
+pub(super) enum Held {
     Guard(Guard),
     Reader(ReadGuard),
+    Permit(Permit),
+}
+
+impl Held {
+    pub(super) fn release(self) -> Release {
+        match self {
+            Self::Guard(guard) => guard.release(),
+            Self::Reader(reader) => reader.release(),
+            Self::Permit(permit) => permit.release(),
+        }
+    }
+}
+
+impl From<Guard> for Held {
+    fn from(guard: Guard) -> Self {
+        Self::Guard(guard)
+    }
+}
+
+impl From<Permit> for Held {
+    fn from(permit: Permit) -> Self {
+        Self::Permit(permit)
+    }
+}
+
+impl Deref for Held {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        match self {
+            Self::Guard(guard) => guard,
+            Self::Reader(reader) => reader,
+            Self::Permit(permit) => permit,
+        }
+    }
 }
 
 impl Locked {
-    pub(super) fn new(accesses: [Access; RESOURCES], guard: Guard) -> Self {
-        Self { accesses, guard: Held::Guard(guard) }
+    pub(super) fn new(accesses: [Access; RESOURCES], guard: Held) -> Self {
+        Self { accesses, guard }
     }
 
     /// What was locked exclusively is read from now on, if nothing else may act for the lock.
@@ -38,27 +73,25 @@ impl Locked {
     }
 
     pub(super) fn release(self) -> Release {
-        match self.guard {
-            Held::Guard(guard) => guard.release(),
-            Held::Reader(reader) => reader.release(),
-        }
+        self.guard.release()
     }
 
     /// A lock of one resource is kept; several are released, since they cannot be kept.
     pub(super) fn release_after(self, at_least: Duration) -> Release {
         match self.guard {
             Held::Guard(guard) if guard.resources().len() == 1 => guard.release_after(at_least),
-            Held::Guard(guard) => guard.release(),
-            Held::Reader(reader) => reader.release(),
+            held => held.release(),
         }
     }
 
-    pub(super) fn hand_over(self) -> Result<Handed, HandOverError> {
+    /// A permit cannot be handed over, and is released.
+    pub(super) fn hand_over(self) -> Option<Handed> {
         let proof = match self.guard {
-            Held::Guard(guard) => guard.hand_over(),
-            Held::Reader(reader) => reader.hand_over(),
-        }?;
-        Ok(Handed { accesses: self.accesses, proof })
+            Held::Guard(guard) => guard.hand_over().ok()?,
+            Held::Reader(reader) => reader.hand_over().ok()?,
+            Held::Permit(_) => return None,
+        };
+        Some(Handed { accesses: self.accesses, proof })
     }
 }
 
@@ -66,10 +99,7 @@ impl Deref for Locked {
     type Target = Guard;
 
     fn deref(&self) -> &Guard {
-        match &self.guard {
-            Held::Guard(guard) => guard,
-            Held::Reader(reader) => reader,
-        }
+        &self.guard
     }
 }
 

@@ -16,19 +16,21 @@ const MIX: u64 = 0x6b69_6e64_7321;
 
 impl Plan {
     /// Creates a run with locks of every kind: [`Plan::random`] with this seed, in which most
-    /// requests are for several resources or for shared ones, all of them among up to four names.
+    /// requests are for several resources, for shared ones or for permits, all of them among up to
+    /// four names.
     pub fn random_mixed(seed: u64) -> Self {
         let mut plan = Self::random(seed);
         let mut random = Random::new(seed ^ MIX);
         let resources = 2 + random.below(RESOURCES - 1);
         // With more shared locks, more of them are held at the same time, and writers wait for them.
         let mostly_shared = random.one_in(3);
+        let permits = Permits { of: 1 + random.below(3), agreed: !random.one_in(3) };
         for steps in plan.steps_mut() {
             for mut step in std::mem::take(steps) {
                 let is_lock = matches!(step, Step::Lock { .. });
-                step.mix(&mut random, resources, mostly_shared);
+                step.mix(&mut random, resources, mostly_shared, permits);
                 steps.push(step);
-                if is_lock && random.one_in(8) {
+                if is_lock && random.one_in(2) {
                     steps.extend([Step::Hold(random.spread(SOME_TIME)), Step::Downgrade]);
                 }
             }
@@ -37,16 +39,31 @@ impl Plan {
     }
 }
 
+/// How many permits the semaphores have, and whether all requests name as many.
+#[derive(Clone, Copy)]
+struct Permits {
+    of: usize,
+    agreed: bool,
+}
+
 impl Step {
     /// Has a lock of one resource become any lock of these resources.
-    fn mix(&mut self, random: &mut Random, resources: usize, mostly_shared: bool) {
+    fn mix(&mut self, random: &mut Random, resources: usize, mostly_shared: bool, permits: Permits) {
         let Self::Lock { ttl, timeout, renewed, fenced, healing, dropped_after, .. } = *self else { return };
-        let shared = match random.below(4) {
-            0 => Access::Share(0),
-            1 => Access::Share(1),
+        let shared = match random.below(5) {
+            0 | 1 => Access::Share(0),
+            2 => Access::Share(1),
             _ => Access::Read,
         };
-        let (written, read) = match random.below(10) {
+        let mut accesses = [Access::None; RESOURCES];
+        let first = random.below(resources);
+        let (written, read) = match random.below(12) {
+            10..=11 => {
+                let of = if permits.agreed { permits.of } else { 1 + random.below(4) };
+                let permit = Access::Permit(u8::try_from(of).unwrap_or(1));
+                accesses.iter_mut().skip(first).take(1).for_each(|access| *access = permit);
+                (0, 0)
+            }
             _ if mostly_shared && random.one_in(2) => (0, 1 + random.below(2)),
             0 => {
                 let resource = u8::try_from(random.below(resources)).unwrap_or(0);
@@ -58,8 +75,6 @@ impl Step {
             _ => (1 + random.below(2), 1 + random.below(2)),
         };
         // Neighbours, beginning anywhere. At least one is shared if any is to be.
-        let mut accesses = [Access::None; RESOURCES];
-        let first = random.below(resources);
         let wanted = std::iter::repeat_n(Access::Write, written.min(resources - read.min(1)));
         for (place, access) in wanted.chain(std::iter::repeat_n(shared, read)).take(resources).enumerate() {
             if let Some(place) = accesses.get_mut((first + place) % resources) {

@@ -4,6 +4,7 @@
 mod access;
 mod client;
 mod clock;
+mod ending;
 mod fault;
 mod inject;
 mod invent;
@@ -16,6 +17,7 @@ mod mix;
 mod network;
 mod observer;
 mod outage;
+mod permits;
 mod plan;
 mod process;
 mod program;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorlock_core::internals::Sentinel;
+use quorlock_core::internals::{Sentinel, seat_of};
 use quorlock_core::{Instant, LockId, Mode, Resumption, Targets, Ttl};
 
 use super::access::{Kinds, Shown, conflict};
@@ -39,7 +39,9 @@ impl Held {
         let server_now = Duration::from_nanos(node.clock.read(now));
         let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
         self.targets.iter().all(|(resource, mode)| {
-            let value = node.model.value(0, resource.key(), server_now);
+            let seat = seat_of(&self.targets).map(|seat| resource.seat_key(seat.into()));
+            let key = seat.as_deref().unwrap_or(resource.key());
+            let value = node.model.value(0, key, server_now);
             let is_ours = match mode {
                 // The lock was exclusive before, and the master has not been told yet.
                 Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
@@ -54,7 +56,7 @@ impl Held {
                 }
                 _ => value == Some(self.token.as_slice()),
             };
-            is_ours && lasts(node.model.expires_at(0, resource.key(), server_now))
+            is_ours && lasts(node.model.expires_at(0, key, server_now))
         })
     }
 }
@@ -282,6 +284,7 @@ impl State {
             if held.valid_until == valid_until && held.targets == *targets {
                 return;
             }
+            observer.kinds.downgraded += u64::from(held.targets != *targets);
             held.targets.clone_from(targets);
             has_revived = local >= held.valid_until && local < valid_until;
             (held.valid_until, held.ends) = (valid_until, ends);
@@ -346,6 +349,7 @@ impl State {
             held.ends = self.clients.get(held.client).map_or(0, |node| node.clock.when(held.valid_until));
         }
         self.look_at_kept();
+        self.look_at_permits();
         let observer = &self.observer;
         let (mut verdict, mut borne) = (None, Vec::new());
         for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| now < held.ends) {

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock_core::Target;
-
-use super::access::{Access, RESOURCES, resource, targets};
+use super::access::{Access, RESOURCES, one};
+use super::ending::must_get;
 use super::fault::{Fault, When};
 use super::locked::Letterbox;
 use super::program::{self, RESUMED_WITHIN, Step};
@@ -237,27 +236,30 @@ impl Plan {
         for client in &clients {
             let ttl = self.request_timeout * 10;
             let wanted = self.last_wanted(client.number());
-            world.spawn(client, program::must_get(client.clone(), wanted, ttl, timeout));
+            world.spawn(client, must_get(client.clone(), wanted, ttl, timeout));
         }
         world.run(timeout * 2 + PATIENCE)?;
         world.settle()
     }
 
-    /// What a client must get at the end. In a plan with locks of several or shared resources each
-    /// client has another kind.
-    fn last_wanted(&self, client: usize) -> Vec<Target> {
-        use Access::{None, Read, Write};
+    /// What a client must get at the end. In a plan with locks of several or shared resources or with
+    /// permits each client has another kind.
+    fn last_wanted(&self, client: usize) -> [Access; RESOURCES] {
+        use Access::{None, Permit, Read, Write};
         let mut steps = self.clients.iter().flat_map(ClientPlan::all_steps);
         if !steps.any(|step| matches!(step, Step::LockAll { .. })) {
-            return vec![Target::write(resource(0))];
+            return one(0);
         }
-        let accesses: [[Access; RESOURCES]; 4] = [
+        let kinds: [[Access; RESOURCES]; 5] = [
             [Read, None, None, None],
             [Write, Write, None, None],
             [Write, None, None, None],
             [Read, Write, None, None],
+            [Permit(2), None, None, None],
         ];
-        accesses.get(client % accesses.len()).map_or_else(Vec::new, |accesses| targets(*accesses))
+        // There may be as few as two clients, so not always the same kinds are wanted.
+        let first = usize::try_from(self.seed % 5).unwrap_or(0);
+        kinds.get((first + client) % kinds.len()).copied().unwrap_or_else(|| one(0))
     }
 
     /// The longest life that any key may have been given.

@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_core::front::{Guard, Request};
-use quorlock_core::{AcquireError, Instant, Target};
+use quorlock_core::Instant;
+use quorlock_core::front::{Granted, Request, Semaphore};
 
-use super::access::{Access, RESOURCES, are_targets, one, resource, targets};
+use super::access::{Access, RESOURCES, are_targets, one, permit, resource, targets};
 use super::client::Client;
-use super::locked::{Handed, Letterbox, Locked};
+use super::locked::{Handed, Held, Letterbox, Locked};
 use super::violation::Violation;
 
 /// One step of a client.
@@ -34,8 +34,8 @@ pub enum Step {
         /// When the future of the request is dropped, if it is.
         dropped_after: Option<Duration>,
     },
-    /// Requests one lock of several resources, or of some that are shared. A lock that the client
-    /// still holds is dropped first.
+    /// Requests one lock of several resources, or of some that are shared, or a permit. A lock that
+    /// the client still holds is dropped first.
     LockAll {
         /// How each resource is locked, by its number.
         accesses: [Access; RESOURCES],
@@ -140,20 +140,22 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
             Step::Lock { resource: number, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
                 is_renewed = renewed;
-                let request = client.locker().lock(resource(number)).ttl(ttl).timeout(timeout);
-                let request = if fenced { request.fenced() } else { request };
-                let request = with(request, renewed, healing);
+                let settings = Settings { ttl, timeout, once: false, renewed, fenced, healing };
+                let request = settings.of(client.locker().lock(resource(number)));
                 let granted = granted(&client, "lock", request, timeout, dropped_after).await;
                 guard = granted.map(|held| Locked::new(one(number), held));
             }
             Step::LockAll { accesses, once, ttl, timeout, renewed, fenced, healing, dropped_after } => {
                 drop(guard.take());
                 is_renewed = renewed;
-                let request = client.locker().lock_all(targets(accesses)).ttl(ttl).timeout(timeout);
-                let request = if fenced { request.fenced() } else { request };
-                let request = if once { request.attempts(1) } else { request };
-                let request = with(request, renewed, healing);
-                let granted = granted(&client, "lock", request, timeout, dropped_after).await;
+                let settings = Settings { ttl, timeout, once, renewed, fenced, healing };
+                let granted = if let Some(permits) = permit(accesses).and_then(|of| semaphore(&client, of)) {
+                    let request = settings.of(permits.acquire());
+                    granted(&client, "permit", request, timeout, dropped_after).await
+                } else {
+                    let request = settings.of(client.locker().lock_all(targets(accesses)));
+                    granted(&client, "lock", request, timeout, dropped_after).await
+                };
                 guard = granted.map(|held| Locked::new(accesses, held));
                 let resources: Option<Vec<_>> = guard.as_ref().map(|held| held.resources().collect());
                 if let Some(held) = resources.filter(|held| !are_targets(accesses, held)) {
@@ -164,7 +166,7 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
             Step::HandOn => {
                 if let Some(held) = guard.take() {
                     let token = held.token();
-                    if let Ok(handed) = held.hand_over() {
+                    if let Some(handed) = held.hand_over() {
                         client.handed_over(token);
                         letterbox.borrow_mut().push_back(handed);
                     }
@@ -175,8 +177,9 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                 if let Some(Handed { accesses, proof }) = handed {
                     drop(guard.take());
                     is_renewed = renewed;
-                    let request = client.locker().lock_all(targets(accesses)).resuming(proof).ttl(ttl);
-                    let request = with(request.timeout(RESUMED_WITHIN), renewed, healing);
+                    let timeout = RESUMED_WITHIN;
+                    let settings = Settings { ttl, timeout, once: false, renewed, fenced: false, healing };
+                    let request = settings.of(client.locker().lock_all(targets(accesses)).resuming(proof));
                     let granted = granted(&client, "resumption", request, RESUMED_WITHIN, None).await;
                     guard = granted.map(|held| Locked::new(accesses, held));
                 }
@@ -246,71 +249,47 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
     }
 }
 
-fn with(request: Request, renewed: bool, healing: bool) -> Request {
-    let request = if renewed { request.renew() } else { request };
-    if healing { request.heal() } else { request }
+/// What a step sets of its request.
+struct Settings {
+    ttl: Duration,
+    timeout: Duration,
+    once: bool,
+    renewed: bool,
+    fenced: bool,
+    healing: bool,
+}
+
+impl Settings {
+    fn of<G>(&self, request: Request<G>) -> Request<G> {
+        let request = request.ttl(self.ttl).timeout(self.timeout);
+        let request = if self.once { request.attempts(1) } else { request };
+        let request = if self.renewed { request.renew() } else { request };
+        let request = if self.fenced { request.fenced() } else { request };
+        if self.healing { request.heal() } else { request }
+    }
+}
+
+/// The semaphore of this number with so many permits.
+pub(super) fn semaphore(client: &Client, (number, of): (u8, u8)) -> Option<Semaphore> {
+    client.locker().semaphore(resource(number), of.into()).ok()
 }
 
 /// The guard that comes of a request, and a report if it came too late.
-async fn granted(
+async fn granted<G: Granted + Into<Held>>(
     client: &Client,
     command: &'static str,
-    request: Request,
+    request: Request<G>,
     timeout: Duration,
     dropped_after: Option<Duration>,
-) -> Option<Guard> {
+) -> Option<Held> {
     let timed = Timed::begin(client, command, timeout, false);
     let guard = unless(client, dropped_after, request.into_future()).await.and_then(Result::ok);
+    let guard: Option<Held> = guard.map(Into::into);
     if guard.as_ref().is_some_and(|guard| !guard.is_valid()) {
         client.find(Violation::GrantedTooLate { client: client.number() });
     }
     timed.end();
     guard
-}
-
-/// Requests these targets when all is well, which must come to something within this time; and then
-/// a lock of its own, which must be renewed, extended and released as promised.
-pub(super) async fn must_get(client: Client, targets: Vec<Target>, ttl: Duration, timeout: Duration) {
-    let until = client.now() + timeout;
-    if let Err(error) = live(&client, targets, ttl, until).await {
-        client.find(Violation::NoProgress { client: client.number(), error });
-    }
-}
-
-async fn live(client: &Client, targets: Vec<Target>, ttl: Duration, until: Instant) -> Result<(), String> {
-    let guard = keep_asking(client, targets, ttl, until).await?;
-    client.sleep(Duration::from_millis(3)).await;
-    // Who came in through masters of which one was just coming back cannot be sure to hear a quorum once more.
-    drop(guard);
-    let own = vec![Target::write(format!("own{}", client.number()))];
-    let guard = keep_asking(client, own, ttl, until + ttl * 2).await?;
-    if let Some(cause) = unless(client, Some(ttl * 3), guard.lost()).await {
-        return Err(format!("its lock was not renewed: {cause}"));
-    }
-    guard.extend(ttl).await.map_err(|error| error.to_string())?;
-    guard.release().await.map(drop).map_err(|error| error.to_string())
-}
-
-async fn keep_asking(
-    client: &Client,
-    targets: Vec<Target>,
-    ttl: Duration,
-    until: Instant,
-) -> Result<Guard, String> {
-    loop {
-        let left = until.since(client.now());
-        let request = client.locker().lock_all(targets.iter().cloned()).ttl(ttl).renew().timeout(left);
-        let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
-        match request.await {
-            Ok(guard) => return Ok(guard),
-            // Told at once where a configuration seems to be wrong: a password that was set is known as such until the next attempt to
-            // connect, which comes with the back-off.
-            Err(AcquireError::Misconfigured(_)) if client.now() < until => {
-                client.sleep(Duration::from_millis(50)).await;
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-    }
 }
 
 /// How long a command takes on its client's clock; while the process stands still it cannot end.
@@ -345,7 +324,11 @@ impl<'a> Timed<'a> {
 }
 
 /// What the future gives, unless it has not come to an end after so long; it is dropped then.
-async fn unless<F: Future>(client: &Client, limit: Option<Duration>, future: F) -> Option<F::Output> {
+pub(super) async fn unless<F: Future>(
+    client: &Client,
+    limit: Option<Duration>,
+    future: F,
+) -> Option<F::Output> {
     let Some(limit) = limit else { return Some(future.await) };
     let (mut future, mut over) = (pin!(future), pin!(client.sleep(limit)));
     std::future::poll_fn(|cx| match future.as_mut().poll(cx) {

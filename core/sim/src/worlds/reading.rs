@@ -39,7 +39,8 @@ pub(super) fn entries(
     held: Held<'_>,
     now: Duration,
 ) -> impl Iterator<Item = (Resource, &[u8], Option<Duration>)> {
-    let value = held.value.and_then(|value| Some((Resource::new(held.key).ok()?, value, held.expires_at)));
+    let resource = || Resource::new(held.key).ok().or_else(|| semaphore(held.key));
+    let value = held.value.and_then(|value| Some((resource()?, value, held.expires_at)));
     let shared = held.scores.and_then(|scores| Some((shared_resource(held.key)?, scores)));
     let shared = shared.into_iter().flat_map(move |(resource, scores)| {
         let ends = scores.iter().map(|(token, end)| (token, Duration::from_millis(end.unsigned_abs())));
@@ -56,7 +57,18 @@ pub(super) fn is_sentinel(value: &[u8]) -> bool {
 
 /// The resource whose sharers are kept under this key.
 fn shared_resource(key: &[u8]) -> Option<Resource> {
-    let rest = key.strip_prefix(b"quorlock:shared")?;
+    beside(key.strip_prefix(b"quorlock:shared")?)
+}
+
+/// The semaphore of which this is the key of a permit.
+fn semaphore(key: &[u8]) -> Option<Resource> {
+    let rest = key.strip_prefix(b"quorlock:seat:")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    beside(rest.get(digits..)?)
+}
+
+/// The resource of a key that is beside it, by what comes behind the key's own prefix.
+fn beside(rest: &[u8]) -> Option<Resource> {
     Resource::new(rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?).ok()
 }
 
@@ -106,10 +118,12 @@ impl Shape {
                 | CommandKind::HealAll
                 | CommandKind::ReleaseAll
         );
+        let takes_seat = command.kind() == CommandKind::Take;
         let number = |value| std::str::from_utf8(command.script_value(value)?).ok()?.parse().ok();
-        let flags = command.script_value(4).filter(|_| is_all)?;
+        let flags = command.script_value(4).filter(|_| is_all || takes_seat)?;
         let has = |flag| flags.contains(&flag);
-        Some(Self { written: number(5)?, read: number(6)?, marks: has(b'm'), counts: has(b'f') })
+        let read = if takes_seat { 0 } else { number(6)? };
+        Some(Self { written: number(5)?, read, marks: is_all && has(b'm'), counts: has(b'f') })
     }
 }
 
@@ -198,6 +212,7 @@ pub(super) fn is_request(kind: CommandKind) -> bool {
             | CommandKind::AcquireFencedGuarded
             | CommandKind::AcquireReading
             | CommandKind::AcquireAll
+            | CommandKind::Take
     )
 }
 
@@ -222,7 +237,8 @@ pub(super) fn is_parting(kind: CommandKind) -> bool {
 /// Whether it asked for a lock, and this answer grants it.
 pub(super) fn is_grant(command: &Command, answer: &[u8]) -> bool {
     let is_number = answer.starts_with(b":") && answer != b":0\r\n";
-    is_request(command.kind()) && (answer.starts_with(b"+") || is_number)
+    let is_seat = command.kind() == CommandKind::Take && answer.starts_with(b"*3\r\n$4\r\nseat\r\n");
+    is_request(command.kind()) && (answer.starts_with(b"+") || is_number || is_seat)
 }
 
 /// The life that a command asks for its key: the argument behind `PX`, or behind the token.

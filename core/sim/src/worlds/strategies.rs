@@ -167,7 +167,7 @@ pub fn steps() -> impl Strategy<Value = Step> {
 }
 
 /// Generates how one lock uses each of the resources: some of the first three are locked
-/// exclusively, read, or shared by one of two groups.
+/// exclusively, read, or shared by one of two groups; or it is one of a semaphore's permits.
 pub fn accesses() -> impl Strategy<Value = [Access; RESOURCES]> {
     let access = || {
         prop_oneof![
@@ -179,10 +179,13 @@ pub fn accesses() -> impl Strategy<Value = [Access; RESOURCES]> {
     };
     let all = [access(), access(), access()]
         .prop_map(|[first, second, third]| [first, second, third, Access::None]);
-    all.prop_filter("a lock has a target", |all| all.iter().any(|access| *access != Access::None))
+    let all = all.prop_filter("a lock has a target", |all| all.iter().any(|access| *access != Access::None));
+    let permit = (1u8..4).prop_map(|of| [Access::Permit(of), Access::None, Access::None, Access::None]);
+    prop_oneof![4 => all, 1 => permit]
 }
 
-/// Generates one step of a client that locks in every way: also several resources, and shared ones.
+/// Generates one step of a client that locks in every way: also several resources, shared ones, and
+/// permits.
 pub fn mixed_steps() -> impl Strategy<Value = Step> {
     let dropped_after = option::weighted(0.15, millis(1..200));
     let lock_all = (
@@ -224,8 +227,8 @@ pub fn plans() -> impl Strategy<Value = Plan> {
     plans_of(clients())
 }
 
-/// Generates whole runs as [`plans`] does, in which clients also lock several resources at once and
-/// share them.
+/// Generates whole runs as [`plans`] does, in which clients also lock several resources at once,
+/// share them, and acquire permits.
 pub fn mixed_plans() -> impl Strategy<Value = Plan> {
     plans_of(clients_of(mixed_steps()))
 }

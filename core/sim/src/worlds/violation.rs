@@ -17,6 +17,16 @@ pub enum Violation {
         /// The number of the other client.
         second: usize,
     },
+    /// More permits of a semaphore were valid at one instant of true time than it has for any of
+    /// their holders, or one that it does not have.
+    TooManyPermits {
+        /// The semaphore.
+        resource: Resource,
+        /// How many of them were valid.
+        valid: u16,
+        /// The most that any holder says it has.
+        of: u16,
+    },
     /// A guard was valid while fewer than a quorum of masters would keep its token until its end.
     TooFewMasters {
         /// The client that holds the guard.
@@ -132,6 +142,7 @@ impl Violation {
         !matches!(
             self,
             Self::TwoHolders { .. }
+                | Self::TooManyPermits { .. }
                 | Self::NumberTwice { .. }
                 | Self::NumberTooSmall { .. }
                 | Self::CounterBroken { .. }
@@ -149,6 +160,9 @@ impl fmt::Display for Violation {
         match self {
             Self::TwoHolders { first, second } => {
                 write!(f, "client{first} and client{second} hold valid guards of one resource at once")
+            }
+            Self::TooManyPermits { resource, valid, of } => {
+                write!(f, "{valid} permits of {resource} are valid, or one beyond its {of}")
             }
             Self::TooFewMasters { client, masters } => {
                 write!(

@@ -1,4 +1,4 @@
-//! Locks of several resources and of shared ones, beside plain locks of the same names.
+//! Locks of several resources and of shared ones, and permits, beside plain locks of the same names.
 
 use std::fs;
 use std::path::Path;
@@ -58,6 +58,11 @@ const GROUP: [Access; RESOURCES] = [Access::Share(1), Access::None, Access::None
 const BATCH: [Access; RESOURCES] = [Access::Write, Access::Write, Access::None, Access::None];
 const MIXED: [Access; RESOURCES] = [Access::Read, Access::Write, Access::None, Access::None];
 
+/// One of so many permits.
+const fn permit(of: u8) -> [Access; RESOURCES] {
+    [Access::Permit(of), Access::None, Access::None, Access::None]
+}
+
 /// A client that locks in this way for long.
 fn holder(accesses: [Access; RESOURCES], fenced: bool) -> ClientPlan {
     let lock = Step::LockAll {
@@ -84,10 +89,12 @@ fn forgetful(seed: u64, one: [Access; RESOURCES], other: [Access; RESOURCES]) ->
 #[test]
 fn the_observer_sees_two_holders_of_every_kind_that_conflict() {
     let pairs = [(BATCH, BATCH), (BATCH, WRITES), (WRITES, READS), (READS, GROUP), (MIXED, BATCH)];
-    for (one, other) in pairs {
+    // With one permit for all, the second holder is one too many, too.
+    for (one, other) in pairs.into_iter().chain([(permit(1), permit(1))]) {
         let found = (0..10).find_map(|seed| forgetful(seed, one, other).run().err());
         let found = found.map(|failure| failure.violation);
-        assert!(matches!(found, Some(Violation::TwoHolders { .. })), "{one:?} {other:?}: {found:?}");
+        let is_seen = matches!(found, Some(Violation::TwoHolders { .. } | Violation::TooManyPermits { .. }));
+        assert!(is_seen, "{one:?} {other:?}: {found:?}");
         let mut guarded = forgetful(0, one, other);
         (guarded.restart_guard, guarded.bootstrapped) = (Some(ms(2_100)), true);
         guarded.run().unwrap_or_else(|failure| panic!("{one:?} {other:?}: {failure}"));
@@ -96,7 +103,7 @@ fn the_observer_sees_two_holders_of_every_kind_that_conflict() {
 
 #[test]
 fn readers_of_one_resource_hold_it_at_the_same_time() {
-    let plan = Plan::new(1, 3, vec![holder(READS, true), holder(READS, true), holder(READS, false)]);
+    let plan = Plan::new(5, 3, vec![holder(READS, true), holder(READS, true), holder(READS, false)]);
     let (outcome, timeline) = plan.trace();
     assert_eq!(outcome.unwrap().kinds.readers, 3 + 1);
     let lines = timeline.to_string();
@@ -107,6 +114,30 @@ fn readers_of_one_resource_hold_it_at_the_same_time() {
     let (granted, gone) =
         (of(" holds resource0 shared by readers"), of(" has resource0 shared by readers no"));
     assert!(granted[2] < gone[0], "{lines}");
+}
+
+#[test]
+fn the_observer_sees_one_permit_more_than_there_are() {
+    let found = (0..10).find_map(|seed| {
+        let mut plan = forgetful(seed, permit(2), permit(2));
+        plan.clients.push(holder(permit(2), false));
+        plan.run().err()
+    });
+    let found = found.map(|failure| failure.violation);
+    assert!(matches!(found, Some(Violation::TooManyPermits { valid: 3, of: 2, .. })), "{found:?}");
+}
+
+#[test]
+fn clients_that_disagree_hold_as_many_permits_as_the_largest_number_of_them() {
+    let clients = [3, 3, 2, 3].map(|of| holder(permit(of), true));
+    let (outcome, timeline) = Plan::new(1, 3, clients.to_vec()).trace();
+    outcome.unwrap();
+    let lines = timeline.to_string();
+    for seat in 0..3 {
+        let held = format!(" holds permit {seat} of ");
+        assert!(lines.contains(&held), "{lines}");
+    }
+    assert!(!lines.contains(" holds permit 3 of "), "{lines}");
 }
 
 #[test]

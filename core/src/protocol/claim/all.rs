@@ -121,6 +121,10 @@ impl AllClaim {
         }
     }
 
+    pub(super) fn reads(&self) -> bool {
+        self.written < self.resources.len()
+    }
+
     pub(crate) fn takes_one(&self) -> bool {
         self.takes_one
     }

@@ -114,6 +114,11 @@ impl Claim {
         one.map(argument).into_iter().chain(all.into_iter().flatten())
     }
 
+    /// Whether something of it is shared.
+    pub(crate) fn reads(&self) -> bool {
+        self.as_all().is_some_and(AllClaim::reads)
+    }
+
     /// Whether other locks of this process may ask for its keys at the same time.
     pub(crate) fn has_neighbours(&self) -> bool {
         self.as_all().is_some() || self.resources().any(Resource::is_seat)

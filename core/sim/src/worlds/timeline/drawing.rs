@@ -75,7 +75,8 @@ pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
         | CommandKind::AcquireGuarded
         | CommandKind::AcquireFencedGuarded
         | CommandKind::AcquireReading
-        | CommandKind::AcquireAll => Some("lock"),
+        | CommandKind::AcquireAll
+        | CommandKind::Take => Some("lock"),
         CommandKind::Extend | CommandKind::ExtendFenced | CommandKind::ExtendAll => Some("extend"),
         CommandKind::HealFenced | CommandKind::HealAll => Some("put back"),
         CommandKind::Raise | CommandKind::RaiseAll => Some("raise"),
@@ -274,7 +275,8 @@ impl Drawing {
             Violation::CounterBroken { master }
             | Violation::VotedInQuarantine { master }
             | Violation::KeyLeft { master, .. } => Some(Actor::Master(*master)),
-            Violation::NumberTwice { .. }
+            Violation::TooManyPermits { .. }
+            | Violation::NumberTwice { .. }
             | Violation::NumberTooSmall { .. }
             | Violation::Restless
             | Violation::Reported(_) => self.actors.first().copied(),

@@ -1,0 +1,32 @@
+//! Permits, as the observer keeps account of them: how many of a semaphore are valid at once.
+
+use std::collections::BTreeMap;
+
+use quorlock_core::internals::seat_of;
+
+use super::access::semaphore;
+use super::state::State;
+use super::violation::Violation;
+
+impl State {
+    /// No more permits of a semaphore may be valid than it has for the holder that names the most,
+    /// and each holder has one of those that it names.
+    pub(super) fn look_at_permits(&mut self) {
+        let mut semaphores = BTreeMap::new();
+        let mut is_out_of_range = false;
+        for held in self.observer.held.iter().filter(|held| self.now < held.ends) {
+            let Some((resource, of)) = semaphore(&held.targets) else { continue };
+            let (valid, most) = semaphores.entry(resource).or_insert((0u16, 0));
+            (*valid, *most) = (*valid + 1, of.max(*most));
+            is_out_of_range |= seat_of(&held.targets).is_none_or(|seat| seat >= of);
+        }
+        let too_many = semaphores.into_iter().find(|(_, (valid, most))| valid > most || is_out_of_range);
+        let violation = too_many.map(|(resource, (valid, of))| {
+            let resource = resource.clone();
+            Violation::TooManyPermits { resource, valid, of }
+        });
+        if let Some(violation) = violation {
+            self.observer.report(violation);
+        }
+    }
+}

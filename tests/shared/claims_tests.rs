@@ -1,0 +1,39 @@
+//! The list of the tests of `claims.rs`, for each desk that they are run at.
+
+/// Makes a test of each, with these attributes, at a desk of its own.
+macro_rules! test_claims {
+    (@one $desk:expr, [$($attribute:tt)*], $test:ident) => {
+        #[test]
+        $($attribute)*
+        fn $test() {
+            claims::$test(&mut $desk);
+        }
+    };
+    (@each $desk:expr, $attributes:tt, $($test:ident,)*) => {
+        $(test_claims! { @one $desk, $attributes, $test })*
+    };
+    (on $desk:expr, $($attribute:tt)*) => {
+        test_claims! {
+            @each $desk, [$($attribute)*],
+            readers_are_named_and_not_counted,
+            a_key_lives_as_long_as_the_longest_reader,
+            a_dead_reader_is_not_kept_alive_by_others,
+            a_release_that_finds_nothing_of_its_own_changes_nothing,
+            readers_that_are_forgotten_let_no_writer_in_early,
+            who_shared_a_key_that_was_deleted_has_nothing,
+            groups_keep_each_other_out,
+            a_batch_is_extended_where_all_of_it_is_ours,
+            nothing_is_put_back_beside_another,
+            a_batch_has_one_number_above_all_counters,
+            readers_share_a_number_between_those_of_the_writers,
+            after_lost_counters_readers_begin_above_earlier_writers,
+            a_master_that_is_quarantined_grants_and_writes_nothing,
+            one_server_behind_two_addresses_has_one_vote,
+            a_refused_claim_changes_nothing,
+            a_waiting_writer_keeps_new_readers_out_and_no_others,
+            a_writer_becomes_a_reader_where_it_has_not_been_told_yet,
+            seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end,
+            the_largest_claim_is_taken_extended_and_released,
+        }
+    };
+}
