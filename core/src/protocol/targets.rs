@@ -185,6 +185,26 @@ impl Targets {
         Self(Inner::All(Arc::new(All { first, rest: all.collect() })))
     }
 
+    /// Whether all of `asked` is locked by this, in the same way or alone.
+    pub(crate) fn covers(&self, asked: &Self) -> bool {
+        self.has_all(asked, |mode, asked| *mode == Mode::Exclusive || mode == asked)
+    }
+
+    /// The same of what is [downgraded](Self::downgraded).
+    pub(crate) fn covers_downgraded(&self, asked: &Self) -> bool {
+        let readers = Mode::Shared(Group::READERS);
+        self.has_all(asked, |mode, asked| asked == if *mode == Mode::Exclusive { &readers } else { mode })
+    }
+
+    /// Both are in the order of their keys.
+    fn has_all(&self, asked: &Self, is_enough: impl Fn(&Mode, &Mode) -> bool) -> bool {
+        let mut all = self.iter();
+        asked.iter().all(|(resource, asked)| {
+            all.find(|(other, _)| *other >= resource)
+                .is_some_and(|(other, mode)| other == resource && is_enough(mode, asked))
+        })
+    }
+
     /// A number that tells other targets and modes apart, for those that go on with a lock; zero for one resource that is locked exclusively.
     /// (FNV-1a, Fowler, Noll and Vo 1991.)
     pub(crate) fn digest(&self) -> u32 {
@@ -358,43 +378,4 @@ impl fmt::Debug for Targets {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn targets(all: &[Target]) -> Result<Targets, ConfigError> {
-        Targets::new("", all.iter().cloned())
-    }
-
-    #[test]
-    fn one_name_is_the_lock_that_it_would_be_alone() {
-        let one = Targets::from(Resource::new("x").unwrap());
-        assert_eq!(targets(&["x".into(), Target::read("x")]), Ok(one.clone()));
-        assert_eq!(targets(&[Target::read("x"), "x".into()]), Ok(one.clone()));
-        assert!(one.as_one().is_some() && !one.is_shared());
-        assert!(targets(&[Target::read("x")]).unwrap().as_one().is_none());
-    }
-
-    #[test]
-    fn names_are_put_in_order_and_counted_once() {
-        let all = targets(&["b".into(), "a".into(), "b".into(), Target::read("c")]).unwrap();
-        assert_eq!(all.to_string(), "a and 2 more");
-        assert_eq!(format!("{all:?}"), r#"{"a": Exclusive, "b": Exclusive, "c": Shared(readers)}"#);
-    }
-
-    #[test]
-    fn what_is_too_much_or_contradicts_itself_is_refused() {
-        let many = |count: usize| (0..count).map(|n| Target::write(format!("n{n}")));
-        assert_eq!(Targets::new("", many(0)), Err(ConfigError::NoTarget));
-        assert!(Targets::new("", many(1_024)).is_ok());
-        assert_eq!(Targets::new("", many(1_025)), Err(ConfigError::TooManyTargets));
-        let reads = |count: usize| (0..count).map(|n| Target::read(format!("n{n}")));
-        assert!(Targets::new("", reads(128)).is_ok());
-        assert_eq!(Targets::new("", reads(129)), Err(ConfigError::TooManyTargets));
-        let long = (0..17).map(|n| Target::write(format!("{n:0>16000}")));
-        assert_eq!(Targets::new("", long), Err(ConfigError::TooManyTargets));
-        let group = Group::new("g").unwrap();
-        let both = [Target::read("x"), Target::share("x", group)];
-        assert!(matches!(targets(&both), Err(ConfigError::ConflictingGroups { .. })));
-        assert_eq!(Group::new(""), Err(ConfigError::UnusableGroup { bytes: 0 }));
-    }
-}
+mod tests;
