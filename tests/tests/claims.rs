@@ -147,7 +147,7 @@ fn asked(kind: CommandKind) -> Vec<String> {
     match kind {
         AcquireAll => claim.with("fgmi").words(kind),
         ReleaseAll => claim.with("mt").words(kind),
-        Take => take("t", &["x", "y"], "fg"),
+        Take => take("t", 1, &["x", "y"], "fg"),
         _ => claim.with("f").words(kind),
     }
 }
@@ -217,7 +217,7 @@ fn calls(kind: usize) -> Vec<Vec<String>> {
             let seats = [0, 1].map(|index| key(&format!("seat:{index}"), "gpu"));
             let seats = seats.each_ref().map(String::as_str);
             let released = Claim::write("b", &seats).with("t").words(ReleaseAll);
-            [["a", "b", "c"].map(|token| take(token, &seats, "-")).into(), vec![released]].concat()
+            [["a", "b", "c"].map(|token| take(token, 1, &seats, "-")).into(), vec![released]].concat()
         }
     }
 }

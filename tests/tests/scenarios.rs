@@ -152,6 +152,7 @@ macro_rules! all_scenarios_on {
                 a_reader_that_was_handed_over_is_resumed_as_a_reader,
                 mixed_targets_read_and_write,
                 permits_are_let_in_up_to_their_number,
+                a_permit_that_was_handed_over_has_the_same_index,
                 threads_that_come_back_never_hold_more_permits_than_there_are,
             }
             owners {

@@ -4,11 +4,12 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::guard::Guard;
+use super::handles::HandOverError;
 use super::locker::Locker;
 use super::release::Release;
 use super::request::Request;
 use super::sharing::{Granted, sealed};
-use crate::protocol::Targets;
+use crate::protocol::{Resumption, Targets};
 
 /// A number of permits under one name. At most that many holders are let in at once.
 ///
@@ -39,7 +40,7 @@ impl Semaphore {
 
     /// Returns how many permits there are.
     pub fn permits(&self) -> u32 {
-        self.targets.as_permit().map_or(0, |(_, permits)| permits.into())
+        self.targets.as_permit().map_or(0, |(_, permits, _)| permits.into())
     }
 }
 
@@ -57,12 +58,34 @@ impl Permit {
     /// Returns which of the permits it is, counted from zero. No two holders have the same one at
     /// the same time, so it can name a shard, a port or a worker.
     pub fn index(&self) -> u32 {
-        self.0.targets.seat().unwrap_or(0).into()
+        self.0.targets.seats().numbers().next().unwrap_or(0).into()
     }
 
     /// Releases the permit. See [`Guard::release`].
     pub fn release(self) -> Release {
         self.0.release()
+    }
+
+    /// Hands the permit over to another process or another locker, which resumes it by a request of
+    /// the same semaphore with [`Request::resuming`]: it gets the same index. See
+    /// [`Guard::hand_over`].
+    ///
+    /// ```
+    /// # use quorlock_core::front::{Permit, Semaphore};
+    /// # async fn pass_on(permit: Permit, theirs: Semaphore) -> Result<(), Box<dyn std::error::Error>> {
+    /// let index = permit.index();
+    /// let handed_over = permit.hand_over()?;
+    /// let permit = theirs.acquire().resuming(handed_over).await?; // there
+    /// assert_eq!(permit.index(), index);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] gives back is of the
+    /// permit.
+    pub fn hand_over(self) -> Result<Resumption, HandOverError> {
+        self.0.hand_over()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ConfigError, Resource};
+use super::{ConfigError, Resource, Seats};
 
 /// Those who share a resource: holders of one group are let in together, and exclude all others.
 ///
@@ -55,10 +55,13 @@ pub enum Mode {
     Exclusive,
     /// Together with others of the same group.
     Shared(Group),
-    /// By as many holders as there are permits, each of which has one.
+    /// By as many holders as there are permits, each of which has its own.
+    #[non_exhaustive]
     Permit {
         /// How many there are.
         of: u16,
+        /// How many of them the holder has.
+        take: u16,
     },
 }
 
@@ -111,7 +114,7 @@ enum Inner {
     /// One resource, exclusively: what nearly every lock is about.
     One(Resource),
     All(Arc<All>),
-    /// One of the permits of a semaphore.
+    /// Permits of a semaphore.
     Permit(Arc<Permits>),
 }
 
@@ -121,8 +124,8 @@ struct Permits {
     /// Under which name callers wait for it, which no lock has.
     queue: Resource,
     mode: Mode,
-    /// Which one is held.
-    seat: Option<u16>,
+    /// Which ones are held.
+    seats: Seats,
 }
 
 /// In the order of their keys, each once.
@@ -235,39 +238,55 @@ impl Targets {
     pub(crate) fn permit(name: Resource, of: u32) -> Result<Self, ConfigError> {
         let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
         let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
-        let queue = name.seats();
-        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode: Mode::Permit { of }, seat: None }))))
+        let (queue, mode) = (name.seats(), Mode::Permit { of, take: 1 });
+        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode, seats: Seats::NONE }))))
     }
 
-    /// Returns the semaphore's name and how many permits there are, if it is one of them.
-    pub(crate) fn as_permit(&self) -> Option<(&Resource, u16)> {
+    /// Returns the semaphore's name, how many permits there are, and how many are to be taken, if it
+    /// is of permits.
+    pub(crate) fn as_permit(&self) -> Option<(&Resource, u16, u16)> {
         match &self.0 {
             Inner::Permit(permits) => match permits.mode {
-                Mode::Permit { of } => Some((&permits.name, of)),
+                Mode::Permit { of, take } => Some((&permits.name, of, take)),
                 _ => None,
             },
             _ => None,
         }
     }
 
-    /// This one of the permits.
-    pub(crate) fn at_seat(&self, seat: u16) -> Self {
+    pub(crate) fn is_permit(&self) -> bool {
+        matches!(self.0, Inner::Permit(_))
+    }
+
+    /// These ones of the permits.
+    pub(crate) fn at_seats(&self, seats: Seats) -> Self {
         match &self.0 {
             Inner::Permit(permits) => {
                 let Permits { name, queue, mode, .. } = &**permits;
                 let [name, queue] = [name, queue].map(Clone::clone);
-                let seat = Some(seat);
-                Self(Inner::Permit(Arc::new(Permits { name, queue, mode: mode.clone(), seat })))
+                Self(Inner::Permit(Arc::new(Permits { name, queue, mode: mode.clone(), seats })))
             }
             _ => self.clone(),
         }
     }
 
-    /// Which one of the permits is held.
-    pub(crate) fn seat(&self) -> Option<u16> {
+    /// Which ones of the permits are held.
+    pub(crate) fn seats(&self) -> Seats {
         match &self.0 {
-            Inner::Permit(permits) => permits.seat,
-            _ => None,
+            Inner::Permit(permits) => permits.seats,
+            _ => Seats::NONE,
+        }
+    }
+
+    /// The locks that these permits of the semaphore `name` are, under one token.
+    pub(crate) fn of_seats(name: &Resource, seats: Seats) -> Self {
+        let mut all: Vec<_> = seats.numbers().map(|seat| (name.seat(seat.into()), Mode::Exclusive)).collect();
+        all.sort_unstable();
+        let mut all = all.into_iter();
+        match all.next() {
+            Some((seat, _)) if all.len() == 0 => seat.into(),
+            Some(first) => Self(Inner::All(Arc::new(All { first, rest: all.collect() }))),
+            None => name.clone().into(),
         }
     }
 

@@ -22,6 +22,7 @@ mod messages;
 mod oversleeping;
 mod own_changes;
 mod permits;
+mod permits_handed_over;
 mod prefix;
 mod renewal;
 mod restart_guard;

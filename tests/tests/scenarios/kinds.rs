@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorlock_core::Target;
 use quorlock_core::front::{Permit, ReadGuard};
+use quorlock_core::{Resumption, Target};
 
 use crate::kit::*;
 
@@ -169,6 +169,29 @@ pub(crate) fn permits_are_let_in_up_to_their_number(transport: &Transport) {
             no_key(&masters, &seat);
         }
     }
+}
+
+pub(crate) fn a_permit_that_was_handed_over_has_the_same_index(transport: &Transport) {
+    let masters = masters(3);
+    let (locker, other) = (open(transport, &masters), open(transport, &masters));
+    let [ours, theirs] = [&locker, &other].map(|locker| locker.semaphore("gpu", 2).unwrap());
+    let first = ours.acquire().wait().unwrap();
+    let second = ours.acquire().fenced().renew().wait().unwrap();
+    let (index, number) = (second.index(), second.fencing_token());
+    let twin = first.share();
+    assert!(first.hand_over().unwrap_err().into_guard().is_some(), "another handle would go on with it");
+    let handed = second.hand_over().unwrap();
+    assert_eq!(handed.permits().collect::<Vec<_>>(), [index]);
+    assert!(theirs.acquire().attempts(1).wait().is_err(), "it is held");
+    let as_lock = other.resume("gpu", handed).wait().unwrap_err();
+    assert!(matches!(as_lock, AcquireError::Invalid(_)), "{as_lock}");
+    let handed = Resumption::from_text(&handed.expose(), number).unwrap();
+    let permit = theirs.acquire().resuming(handed).wait().unwrap();
+    assert_eq!((permit.index(), permit.fencing_token()), (index, number));
+    permit.extend(TTL).wait().unwrap();
+    assert_eq!(permit.release().wait(), Ok(Released::Freed));
+    no_key(&masters, &format!("quorlock:seat:{index}/{{gpu}}"));
+    drop(twin);
 }
 
 pub(crate) fn threads_that_come_back_never_hold_more_permits_than_there_are(transport: &Transport) {
