@@ -386,6 +386,23 @@ pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(de
     assert_eq!(asked(desk, &take("c", 1, &seats, "f")), "[seats 3 2]");
 }
 
+pub(crate) fn several_seats_are_taken_or_none(desk: &mut impl Desk) {
+    let seats = ["s1", "s2", "s3", "s4"];
+    desk.ask(&["SET", &key("fence", "s3"), "7"]);
+    desk.ask(&["SET", "s2", "other", "PX", "5000"]);
+    assert_eq!(asked(desk, &take("a", 2, &seats, "f")), "[seats 1 3 8]");
+    assert_eq!(desk.ask(&["MGET", "s1", "s3", &key("fence", "s1"), &key("fence", "s3")]), "[a a 8 8]");
+    let before = survey(desk);
+    is_told(&asked(desk, &take("b", 2, &seats, "f")), &digest("other"));
+    is_told(&asked(desk, &take("a", 1, &seats, "f")), &digest("a"));
+    assert_eq!(survey(desk), before);
+    assert_eq!(asked(desk, &take("b", 1, &seats, "-")), "[seats 4 0]");
+    assert_eq!(Claim::write("a", &["s1", "s3"]).release(desk), "1");
+    desk.ask(&["SET", &key("fence", "s1"), "9007199254740991"]);
+    assert!(asked(desk, &take("c", 2, &seats, "f")).contains("used up"));
+    assert_eq!(desk.ask(&["EXISTS", "s1", "s3"]), "0");
+}
+
 pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {
     let names: Vec<String> = (0..1_152).map(|number| format!("order:{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -153,6 +153,8 @@ macro_rules! all_scenarios_on {
                 mixed_targets_read_and_write,
                 permits_are_let_in_up_to_their_number,
                 a_permit_that_was_handed_over_has_the_same_index,
+                several_permits_are_held_together_or_not_at_all,
+                threads_that_want_several_permits_do_not_wait_for_each_other,
                 threads_that_come_back_never_hold_more_permits_than_there_are,
             }
             owners {

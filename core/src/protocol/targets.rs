@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use self::permits::Permits;
 use super::{ConfigError, Resource, Seats};
+
+mod permits;
 
 /// Those who share a resource: holders of one group are let in together, and exclude all others.
 ///
@@ -118,16 +121,6 @@ enum Inner {
     Permit(Arc<Permits>),
 }
 
-#[derive(PartialEq, Eq, Hash)]
-struct Permits {
-    name: Resource,
-    /// Under which name callers wait for it, which no lock has.
-    queue: Resource,
-    mode: Mode,
-    /// Which ones are held.
-    seats: Seats,
-}
-
 /// In the order of their keys, each once.
 #[derive(PartialEq, Eq, Hash)]
 struct All {
@@ -143,6 +136,8 @@ impl Targets {
     pub const MAX_READ: usize = 128;
     /// The most permits of one semaphore.
     pub const MAX_PERMITS: u16 = 1024;
+    /// The most permits that one request takes.
+    pub const MAX_PERMITS_AT_ONCE: u16 = Seats::MOST;
     /// The most bytes of all names together: they travel in every request.
     pub const MAX_BYTES: usize = 256 * 1024;
 
@@ -232,62 +227,6 @@ impl Targets {
             }
         }
         hash.max(1)
-    }
-
-    /// One of `of` permits.
-    pub(crate) fn permit(name: Resource, of: u32) -> Result<Self, ConfigError> {
-        let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
-        let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
-        let (queue, mode) = (name.seats(), Mode::Permit { of, take: 1 });
-        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode, seats: Seats::NONE }))))
-    }
-
-    /// Returns the semaphore's name, how many permits there are, and how many are to be taken, if it
-    /// is of permits.
-    pub(crate) fn as_permit(&self) -> Option<(&Resource, u16, u16)> {
-        match &self.0 {
-            Inner::Permit(permits) => match permits.mode {
-                Mode::Permit { of, take } => Some((&permits.name, of, take)),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_permit(&self) -> bool {
-        matches!(self.0, Inner::Permit(_))
-    }
-
-    /// These ones of the permits.
-    pub(crate) fn at_seats(&self, seats: Seats) -> Self {
-        match &self.0 {
-            Inner::Permit(permits) => {
-                let Permits { name, queue, mode, .. } = &**permits;
-                let [name, queue] = [name, queue].map(Clone::clone);
-                Self(Inner::Permit(Arc::new(Permits { name, queue, mode: mode.clone(), seats })))
-            }
-            _ => self.clone(),
-        }
-    }
-
-    /// Which ones of the permits are held.
-    pub(crate) fn seats(&self) -> Seats {
-        match &self.0 {
-            Inner::Permit(permits) => permits.seats,
-            _ => Seats::NONE,
-        }
-    }
-
-    /// The locks that these permits of the semaphore `name` are, under one token.
-    pub(crate) fn of_seats(name: &Resource, seats: Seats) -> Self {
-        let mut all: Vec<_> = seats.numbers().map(|seat| (name.seat(seat.into()), Mode::Exclusive)).collect();
-        all.sort_unstable();
-        let mut all = all.into_iter();
-        match all.next() {
-            Some((seat, _)) if all.len() == 0 => seat.into(),
-            Some(first) => Self(Inner::All(Arc::new(All { first, rest: all.collect() }))),
-            None => name.clone().into(),
-        }
     }
 
     /// Under which name callers wait, and how they want it, if there is one only.
