@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::{
     Acquire, AcquireError, ConfigError, Event, ExtendError, Instant, LockId, LossCause, ReleaseOutcome,
-    Resource, Target, Ttl,
+    Resource, Ttl,
 };
 
 use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
