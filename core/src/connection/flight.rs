@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::requests::Form;
-use crate::protocol::{Claim, Request};
+use crate::protocol::{Action, Claim, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -164,6 +164,19 @@ impl Flight {
             request.action.creates()
                 && request.ticket.is_none_or(|ticket| !released.contains(&(ticket.lock, &request.claim)))
         })
+    }
+
+    /// What an acquisition claims by now: the lock may have been downgraded behind it, whose release is for both forms.
+    pub(crate) fn latest_claim<'a>(&'a self, acquisition: &'a Request) -> &'a Claim {
+        let takes_some = acquisition.claim.as_all().is_some_and(|all| all.takes_some());
+        let is_of_lock = |request: &&Request| {
+            request.action == Action::Extend
+                && request.ticket.map(|ticket| ticket.lock) == acquisition.ticket.map(|ticket| ticket.lock)
+                && request.claim.has_token_of(&acquisition.claim)
+        };
+        let requests = self.sent.iter().rev().map(|sent| &sent.request);
+        let latest = requests.filter(|_| !takes_some).find(is_of_lock);
+        latest.map_or(&acquisition.claim, |request| &request.claim)
     }
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.

@@ -1,6 +1,7 @@
 //! One connection alone: what it answers and how often, and how much it keeps.
 
 mod native;
+mod parting;
 
 use std::time::Duration;
 

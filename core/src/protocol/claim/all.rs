@@ -130,6 +130,10 @@ impl AllClaim {
         self.resources.iter().map(Resource::key)
     }
 
+    pub(super) fn token(&self) -> &[u8] {
+        &self.token
+    }
+
     pub(super) fn is_fenced(&self) -> bool {
         !self.counters.is_empty()
     }

@@ -134,6 +134,18 @@ impl Claim {
         }
     }
 
+    /// Whether both have one token.
+    pub(crate) fn has_token_of(&self, other: &Self) -> bool {
+        self.token() == other.token()
+    }
+
+    fn token(&self) -> &[u8] {
+        match &self.0 {
+            Form::One { bytes, keys, .. } => bytes.get(usize::from(*keys)..).unwrap_or_default(),
+            Form::All(all) => all.token(),
+        }
+    }
+
     pub(crate) fn is_fenced(&self) -> bool {
         match &self.0 {
             Form::One { key, keys, .. } => keys > key,
