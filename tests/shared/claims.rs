@@ -5,6 +5,10 @@ use std::fmt::Write;
 
 use quorlock_sim::CommandKind;
 
+#[path = "claims_let_go.rs"]
+mod let_go;
+pub(crate) use let_go::*;
+
 /// A server, and a clock.
 pub(crate) trait Desk {
     /// The reply: numbers and texts as they are, arrays in brackets, errors with a leading `-`.
@@ -103,24 +107,13 @@ impl<'a> Claim<'a> {
         self.ask(desk, CommandKind::ExtendAll)
     }
 
+    fn keep(&self, desk: &mut impl Desk) -> String {
+        self.ask(desk, CommandKind::KeepAll)
+    }
+
     fn release(&self, desk: &mut impl Desk) -> String {
         self.ask(desk, CommandKind::ReleaseAll)
     }
-}
-
-/// TAKE of a window of seats.
-pub(crate) fn take(token: &str, seats: &[&str], flags: &str) -> Vec<String> {
-    let mut keys: Vec<String> = seats.iter().map(ToString::to_string).collect();
-    let mut values = [token, "10000", "0", flags].map(str::to_owned).to_vec();
-    values.push(seats.len().to_string());
-    if flags.contains('f') {
-        keys.extend(seats.iter().map(|seat| key("fence", seat)));
-    }
-    if flags.contains('g') {
-        keys.push("quorlock:restart-guard".to_owned());
-        values.extend(FLEET.map(str::to_owned));
-    }
-    called(CommandKind::Take, keys, values)
 }
 
 fn called(kind: CommandKind, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
@@ -308,10 +301,10 @@ pub(crate) fn a_master_that_is_quarantined_grants_and_writes_nothing(desk: &mut 
     for claim in claims {
         assert!(claim.acquire(desk).starts_with("[quarantined "));
     }
-    assert!(asked(desk, &take("t", &["x", "y"], "fg")).starts_with("[quarantined "));
+    assert!(asked(desk, &take("t", 1, &["x", "y"], "fg")).starts_with("[quarantined "));
     assert_eq!(survey(desk), before);
     desk.pass(600);
-    assert!(asked(desk, &take("t", &["x", "y"], "fg")).starts_with("[seat 1 "));
+    assert!(asked(desk, &take("t", 1, &["x", "y"], "fg")).starts_with("[seats 1 "));
 }
 
 pub(crate) fn one_server_behind_two_addresses_has_one_vote(desk: &mut impl Desk) {
@@ -322,9 +315,9 @@ pub(crate) fn one_server_behind_two_addresses_has_one_vote(desk: &mut impl Desk)
             assert!(claim.with(flags).acquire(desk).starts_with('['));
         }
     }
-    let seats = take("t", &["x", "y", "z"], "-");
+    let seats = take("t", 1, &["x", "y", "z"], "-");
     desk.ask(&["FLUSHALL"]);
-    assert_eq!(asked(desk, &seats), "[seat 1 0]");
+    assert_eq!(asked(desk, &seats), "[seats 1 0]");
     is_told(&asked(desk, &seats), &digest("t"));
     assert_eq!(desk.ask(&["EXISTS", "y", "z"]), "0");
 }
@@ -372,18 +365,6 @@ pub(crate) fn a_writer_becomes_a_reader_where_it_has_not_been_told_yet(desk: &mu
     desk.ask(&["SET", "x", "t", "PX", "20000"]);
     assert_eq!(downgraded.release(desk), "1", "it was never told at all");
     assert_eq!(any_writer(desk, "x"), "OK");
-}
-
-pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {
-    let seats = ["s1", "s2", "s3"];
-    desk.ask(&["RPUSH", "s1", "a foreign type"]);
-    assert_eq!(asked(desk, &take("a", &seats, "f")), "[seat 2 1]");
-    assert_eq!(asked(desk, &take("b", &seats, "f")), "[seat 3 1]");
-    is_told(&asked(desk, &take("c", &seats, "-")), &digest("a"));
-    desk.ask(&["PERSIST", "s2"]);
-    is_told(&asked(desk, &take("c", &seats, "-")), &digest("b"));
-    assert_eq!(Claim::write("b", &seats).release(desk), "0");
-    assert_eq!(asked(desk, &take("c", &seats, "f")), "[seat 3 2]");
 }
 
 pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::requests::Form;
-use crate::protocol::{Action, Claim, Request};
+use crate::protocol::{Action, Claim, LockId, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -164,17 +164,23 @@ impl Flight {
         let extended = self.sent.iter().filter(|sent| sent.request.action == Action::Extend);
         let shared: std::collections::HashMap<_, _> = extended
             .filter(|sent| sent.request.claim.reads())
-            .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
+            .filter_map(|sent| Some((Self::attempt(&sent.request)?, &sent.request.claim)))
             .collect();
         let created = self.sent.iter().map(|sent| &sent.request).filter(|request| request.action.creates());
         created.filter_map(move |request| {
             let Some(lock) = request.ticket.map(|ticket| ticket.lock) else {
                 return Some((request, &request.claim));
             };
-            let claim = shared.get(&lock).copied().unwrap_or(&request.claim);
+            let claim = Self::attempt(request).and_then(|attempt| shared.get(&attempt)).copied();
+            let claim = claim.unwrap_or(&request.claim);
             let is_released = [claim, &request.claim].iter().any(|claim| released.contains(&(lock, claim)));
             (!is_released).then_some((request, claim))
         })
+    }
+
+    /// The lock and the token of a request: each attempt has a token of its own.
+    fn attempt(request: &Request) -> Option<(LockId, &[u8])> {
+        Some((request.ticket?.lock, request.claim.token()))
     }
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.

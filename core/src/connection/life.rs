@@ -11,7 +11,7 @@ use super::{Answers, Connection, State};
 use crate::jitter::Jitter;
 use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
-use crate::wire::Scanner;
+use crate::wire::{Scanner, ScriptSet};
 
 /// After this time without a byte, a connection may have been dropped silently by something in between; silence
 /// on its next request says little about the master.
@@ -68,13 +68,14 @@ impl Connection {
     /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped server goes on and
     /// reads its buffers, so the releases are written behind it first.
     fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
-        let mut form = Form::ByText;
+        let mut brought = ScriptSet::default();
         for (acquisition, claim) in self.flight.unreleased_acquisitions() {
             let claim = claim.clone();
             let release = Request { action: Action::Release, claim, ..acquisition.clone() };
+            // The first one of each script brings that along, even if the cache has been flushed meanwhile.
+            let is_first = release.script(None).is_some_and(|script| brought.insert(script));
+            let form = if is_first { Form::ByText } else { Form::BySha };
             release.encode(form, None, &mut self.outbound);
-            // The first one brings the script along, even if the cache has been flushed meanwhile.
-            form = Form::BySha;
         }
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Undone, stale, now, answers);

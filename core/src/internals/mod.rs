@@ -19,8 +19,8 @@ use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets, Token};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
-    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE,
-    RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
+    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
+    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
 };
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.
@@ -28,18 +28,18 @@ pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Targets, Resumption, In
     port.each_guard(look);
 }
 
-/// Returns which permit of a semaphore a guard of these targets holds, counted from zero. [`each_guard`]
-/// shows them so.
-pub fn seat_of(targets: &Targets) -> Option<u16> {
-    targets.seat()
+/// Returns which permits of a semaphore a guard of these targets holds, counted from zero; none where
+/// it holds other locks. [`each_guard`] shows them so.
+pub fn seats_of(targets: &Targets) -> Vec<u16> {
+    targets.seats().numbers().collect()
 }
 
-/// Returns what a request for a permit may claim: any of the seats, and each of them, in their order.
+/// Returns what a request for one permit may claim: any of the seats, and each of them, in their order.
 pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Claim> {
-    let Some((name, of)) = targets.as_permit() else { return Vec::new() };
+    let Some((name, of, _)) = targets.as_permit() else { return Vec::new() };
     let seats: Vec<_> = (0..of).map(|seat| name.seat(seat.into())).collect();
     let each = seats.iter().map(|seat| Claim::new(&seat.clone().into(), token, fenced, None));
-    std::iter::once(Claim::of_seats(&seats, token, fenced)).chain(each).collect()
+    std::iter::once(Claim::of_seats(&seats, 1, token, fenced)).chain(each).collect()
 }
 
 /// Sets whether a further attempt asks one master before all others. That keeps clients that try at

@@ -116,13 +116,11 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
-        let seating = base
-            .targets
-            .as_permit()
-            .map(|(name, of)| Box::new(Seating::new(name, of, base.seat_from, token, base.is_fenced)));
-        let claim = match &seating {
+        let seating = Seating::of(base, token).map(Box::new);
+        let claim = match seating.as_ref().map(|seating| seating.locks()) {
+            Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
             // None of its seats is chosen yet.
-            Some(_) => Claim::none(),
+            Some(None) => Claim::none(),
             None => Claim::new(&base.targets, token, base.is_fenced, base.wish),
         };
         Self {
@@ -136,9 +134,9 @@ impl Keys {
         }
     }
 
-    /// The seat is chosen.
-    pub(super) fn choose(&mut self, seat: &Targets, fenced: bool) {
-        self.claim = Claim::new(seat, self.token, fenced, None);
+    /// The seats are chosen.
+    pub(super) fn choose(&mut self, seats: &Targets, fenced: bool) {
+        self.claim = Claim::new(seats, self.token, fenced, None);
     }
 
     /// The same token claims something else.
@@ -150,11 +148,6 @@ impl Keys {
     /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
-    }
-
-    /// Whether the claim is one that a release can keep for a while.
-    pub(super) fn can_keep(&self) -> bool {
-        self.claim.as_all().is_none()
     }
 
     /// Keeps account of where the token may be, and of where it must not be counted.
@@ -191,11 +184,6 @@ impl Context<'_, '_> {
             watch: false,
             insists: false,
         }
-    }
-
-    pub(super) fn order(&mut self, to: MasterSet, round: u32, action: Action, ttl: Ttl) {
-        let request = self.request(Some(round), action, ttl);
-        self.effects.order(to, request);
     }
 
     /// Orders a request that carries the number of the grant.

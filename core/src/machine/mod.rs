@@ -35,7 +35,6 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-pub use keeping::KeepError;
 pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
@@ -242,7 +241,8 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).and_then(Lock::token)
     }
 
-    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen.
+    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen. Of several it
+    /// is one of them.
     pub fn seat(&self, lock: LockId) -> Option<u16> {
         self.lock(lock).and_then(Lock::seat)
     }
@@ -252,12 +252,12 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).and_then(Lock::resumption)
     }
 
-    /// What a lock locks, of a semaphore this permit, with which token and number.
+    /// What a lock locks, of a semaphore these permits, with which token and number.
     #[cfg(feature = "internals")]
     pub(crate) fn claim(&self, lock: LockId) -> Option<(Targets, Resumption)> {
         let lock = self.lock(lock)?;
         let targets = lock.targets().clone();
-        let targets = lock.seat().map_or(targets, |seat| lock.targets().at_seat(seat));
+        let targets = lock.seats().map_or(targets, |seats| lock.targets().at_seats(seats));
         Some((targets, lock.resumption()?))
     }
 

@@ -125,10 +125,10 @@ impl Bid {
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = match refused.answer {
             // One master assigns the permits: there is no time at which all are asked.
-            Answer::Holder { watched: true, .. } if lock.targets().as_permit().is_some() => now + LOOKS_AGAIN,
+            Answer::Holder { watched: true, .. } if lock.targets().is_permit() => now + LOOKS_AGAIN,
             // A first attempt does not ask to be told of changes, and the next one does.
-            _ if lock.targets().as_permit().is_some() && !was_wary => now,
-            _ if lock.targets().as_permit().is_some() => now + pause,
+            _ if lock.targets().is_permit() && !was_wary => now,
+            _ if lock.targets().is_permit() => now + pause,
             _ => *self.all_at.get_or_insert(now + pause),
         };
         if self.plan == (Plan::Asking { first_leads: true }) {

@@ -29,7 +29,7 @@ impl Heard {
                 fate: Fate::NotSent,
                 stale: false,
             },
-            Self::Said(Said::Seat(seat)) => Answer::Seat { place: seat.into(), number: None },
+            Self::Said(Said::Seat(seat)) => Answer::Seats { places: 1 << seat, number: None },
             Self::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None, watched: false },
             Self::Failed { fate, stale } => Answer::Failed { cause: Cause::Closed, fate, stale },
         }

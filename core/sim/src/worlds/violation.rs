@@ -23,7 +23,7 @@ pub enum Violation {
         /// The semaphore.
         resource: Resource,
         /// How many of them were valid.
-        valid: u16,
+        valid: usize,
         /// The most that any holder says it has.
         of: u16,
     },

@@ -1,20 +1,29 @@
-//! Releases that are written behind what a silent master has not answered.
+//! What is written behind the requests of a connection that is given up.
 
 use super::*;
-use crate::protocol::Targets;
+use crate::protocol::{Resource, Targets};
+
+/// The claim of a lock of `r` that was downgraded, with the token of that number.
+fn shared(number: u8) -> Claim {
+    let targets = Targets::from(Resource::new("r").unwrap()).downgraded();
+    Claim::new(&targets, Token::from_bytes([number; Token::BYTES]), false, None)
+}
 
 #[test]
-fn the_release_behind_a_lock_that_was_downgraded_is_a_readers() {
+fn a_lock_that_was_downgraded_is_released_in_both_forms_and_others_as_they_were_asked_for() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Acquire, 1);
-    let targets = Targets::from(Resource::new("r").unwrap()).downgraded();
-    let claim = Claim::new(&targets, Token::from_bytes([1; Token::BYTES]), false, None);
-    let reader = |action| Request { action, claim: claim.clone(), ..request(action, 1) };
-    let extension = reader(Action::Extend);
+    alone.submit(Action::Acquire, 2);
+    let extension = Request { claim: shared(1), ..request(Action::Extend, 1) };
     alone.connection.submit(&extension, &mut Wording::default(), alone.now, &mut alone.answers);
+    alone.submit(Action::Acquire, 3);
     alone.written();
     alone.pass(ms(50));
     let mut expected = BytesMut::new();
-    reader(Action::Release).encode(Form::ByText, None, &mut expected);
+    let downgraded = Request { claim: shared(1), ..request(Action::Release, 1) };
+    downgraded.encode(Form::ByText, None, &mut expected);
+    // Each script is brought along once.
+    request(Action::Release, 2).encode(Form::ByText, None, &mut expected);
+    request(Action::Release, 3).encode(Form::BySha, None, &mut expected);
     assert_eq!(alone.written(), expected.escape_ascii().to_string());
 }

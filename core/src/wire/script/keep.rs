@@ -1,6 +1,7 @@
 //! A release that keeps the keys for a while.
 
 use super::Script;
+use super::claim::{prepare_clock, read_claim, read_clock};
 
 /// Lets go of KEYS\[1\], if it holds the token ARGV\[1\], but keeps it for ARGV\[2\] milliseconds
 /// from now: longer than it would live, or shorter. Answers 1 if it did or has done so before, 0 if
@@ -30,6 +31,82 @@ end
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
 return 0",
     sha1_hex: "682899f37080e9cd102aaa1d130e4f5d1edaa44c",
+};
+
+/// The same for a claim of several targets, with the keys and values of
+/// [`RELEASE_ALL`](super::RELEASE_ALL): lets go of each target that is ours, but keeps it for
+/// ARGV\[2\] milliseconds from now. Answers 1 if all of them were ours, or have been kept before.
+///
+/// In a read target our entry gets the SHA-1 of the token as its name, and ends then: those who
+/// share the target keep it, and may come in. Where `x` is our token, because this master has not
+/// been told yet that it is shared, `x` is kept as a written target, and keeps readers out, too.
+pub const KEEP_ALL: Script = Script {
+    number: 21,
+    name: "keep all",
+    text: concat!(
+        read_claim!(),
+        prepare_clock!(),
+        "\
+local life, kept, complete = tonumber(ARGV[2]), redis.sha1hex(token), true
+local function stay(key, value)
+  if value == token then
+    local done = call('PEXPIRE', key, ARGV[2])
+    if bad(done) then return done end
+    call('SET', key, kept, 'PX', ARGV[2])
+    return nil
+  end
+  if value ~= kept then
+    complete = false
+    return nil
+  end
+  local left = call('PTTL', key)
+  return bad(left) or left > life and bad(call('PEXPIRE', key, ARGV[2]))
+end
+local function remain(x, zset)
+  local ends = now + life
+  local own = call('ZSCORE', zset, token)
+  if bad(own) then return own end
+  local last = own or call('ZSCORE', zset, kept)
+  if bad(last) then return last end
+  if not last or tonumber(last) <= now then
+    complete = false
+    return nil
+  end
+  if not own then ends = math.min(ends, tonumber(last)) end
+  local left = call('PTTL', x)
+  if bad(left) then return left end
+  local whole = math.max(left, ends + 1 - now)
+  local stop = bad(call('PEXPIRE', x, whole)) or bad(call('PEXPIRE', zset, whole))
+    or bad(call('ZADD', zset, ends, kept)) or bad(call('ZREM', zset, token))
+  if stop then return stop end
+  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  if bad(longest) then return longest end
+  whole = tonumber(longest[2]) + 1 - now
+  return bad(call('PEXPIRE', x, whole)) or bad(call('PEXPIRE', zset, whole))
+end
+local stop = all('MGET', KEYS, 1, written, function(values, before)
+  for i = 1, #values do
+    local stop = stay(KEYS[before + i], values[i])
+    if stop then return stop end
+  end
+end)
+if stop then return stop end
+for i = 1, read do
+  local x, zset = KEYS[written + 3 * i - 2], KEYS[written + 3 * i - 1]
+  local held = call('GET', x)
+  if held == ARGV[6 + i] then
+    stop = remain(x, zset)
+  elseif not bad(held) then
+    stop = stay(x, held)
+  else
+    stop = held
+  end
+  if stop and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
+  if stop then complete = false end
+end
+return complete and 1 or 0"
+    ),
+    sha1_hex: "83866ac84061f065ed10901866118a413528313e",
 };
 
 #[cfg(test)]

@@ -41,13 +41,13 @@ mod seat;
 pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
 pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 pub use inspect::{FORCE_RELEASE, INSPECT};
-pub use keep::KEEP;
+pub use keep::{KEEP, KEEP_ALL};
 pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
 pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 21] = [
+pub const ALL: [&Script; 22] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -69,6 +69,7 @@ pub const ALL: [&Script; 21] = [
     &KEEP,
     &INSPECT,
     &FORCE_RELEASE,
+    &KEEP_ALL,
 ];
 
 /// A script and the name by which a server knows it.
