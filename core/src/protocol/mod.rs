@@ -43,7 +43,8 @@ pub use fleet::Fleet;
 pub use force_release::{Deletion, ForceReleaseError, ForceReleased};
 pub use ids::{ExtensionId, LockId};
 pub use inspection::{
-    Holder, Holding, InspectError, Inspection, KeyState, LockState, MasterAnswer, ServerFacts, Standing,
+    Holder, Holding, InspectError, Inspection, KeyState, LockState, MasterAnswer, PermitsAnswer,
+    SemaphoreInspection, ServerFacts, Sharing, Standing,
 };
 pub(crate) use inspection::{Marker, Verdict};
 pub(crate) use masters::MasterSet;
@@ -53,7 +54,7 @@ pub use outcome::{AcquireError, ExtendError, LossCause, ReleaseOutcome, TooManyL
 pub(crate) use outcome::{DRIVER_ENDED, FORKED};
 pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
-pub(crate) use said::{Said, SaidKey};
+pub(crate) use said::{Said, SaidHolder, SaidKey, SaidSharing};
 pub use sentinel::Sentinel;
 pub use targets::{Group, Mode, Target, Targets};
 pub use token::Token;

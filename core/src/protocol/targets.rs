@@ -38,6 +38,17 @@ impl Group {
     }
 }
 
+/// Displays `readers`, or the name with what is no text escaped.
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match std::str::from_utf8(self.name()) {
+            Ok("") => f.write_str("readers"),
+            Ok(text) if !text.contains(char::is_control) => f.write_str(text),
+            _ => write!(f, "{}", self.name().escape_ascii()),
+        }
+    }
+}
+
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -5,7 +5,7 @@ use std::fmt;
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
     EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE,
-    RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
+    RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
 };
 
 /// A command with its arguments.
@@ -67,6 +67,8 @@ pub enum CommandKind {
     Inspect,
     /// The script that deletes the key of a named holder.
     ForceRelease,
+    /// The script that releases a token of which nothing else is known.
+    ReleaseAny,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -202,6 +204,7 @@ impl CommandKind {
             Self::Keep => "KEEP",
             Self::Inspect => "INSPECT",
             Self::ForceRelease => "FORCE RELEASE",
+            Self::ReleaseAny => "RELEASE ANY",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -233,7 +236,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 21] = [
+const SCRIPTS: [(&Script, CommandKind); 22] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -255,6 +258,7 @@ const SCRIPTS: [(&Script, CommandKind); 21] = [
     (&KEEP, CommandKind::Keep),
     (&INSPECT, CommandKind::Inspect),
     (&FORCE_RELEASE, CommandKind::ForceRelease),
+    (&RELEASE_ANY, CommandKind::ReleaseAny),
 ];
 
 /// The kinds that are commands of the server.

@@ -125,8 +125,8 @@ impl AllClaim {
         self.takes_one
     }
 
-    pub(super) fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        self.resources.iter().map(Resource::key)
+    pub(super) fn resources(&self) -> &[Resource] {
+        &self.resources
     }
 
     pub(super) fn is_fenced(&self) -> bool {

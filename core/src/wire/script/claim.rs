@@ -196,7 +196,32 @@ end
 "
     };
 }
+
+/// Defines `leave`: takes our part of a key away that is shared, or that is our token. It answers an
+/// error, or nothing, and says that it is not `complete` where no part was ours.
+macro_rules! define_leave {
+    () => {
+        "\
+local function leave(x, zset, sentinel)
+  local held = redis.pcall('GET', x)
+  if bad(held) then return held end
+  if held == token then return bad(redis.pcall('DEL', x)) end
+  local found = held == sentinel and redis.pcall('ZREM', zset, token)
+  if bad(found) then return found end
+  if found ~= 1 then
+    complete = false
+    return nil
+  end
+  local longest = redis.pcall('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  if bad(longest) then return longest end
+  local left = tonumber(longest[2] or 0) - now
+  if left <= 0 then return bad(redis.pcall('DEL', x, zset)) end
+  return bad(redis.pcall('PEXPIRE', x, left + 1)) or bad(redis.pcall('PEXPIRE', zset, left + 1))
+end
+"
+    };
+}
 pub(super) use {
-    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
-    read_claim, read_clock,
+    define_count, define_leave, define_lengthen, define_look, define_ours, define_raise, define_share,
+    define_tell, read_claim, read_clock,
 };

@@ -20,8 +20,8 @@
 
 use super::Script;
 use super::claim::{
-    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
-    read_claim, read_clock,
+    define_count, define_leave, define_lengthen, define_look, define_ours, define_raise, define_share,
+    define_tell, read_claim, read_clock,
 };
 use super::fleet::{check_marker, read_life};
 
@@ -223,22 +223,9 @@ pub const RELEASE_ALL: Script = Script {
         read_clock!(),
         "\
 local complete, gone = true, {}
-local function leave(x, zset, sentinel)
-  local held = redis.pcall('GET', x)
-  if bad(held) then return held end
-  if held == token then return bad(redis.pcall('DEL', x)) end
-  local found = held == sentinel and redis.pcall('ZREM', zset, token)
-  if bad(found) then return found end
-  if found ~= 1 then
-    complete = false
-    return nil
-  end
-  local longest = redis.pcall('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
-  if bad(longest) then return longest end
-  local left = tonumber(longest[2] or 0) - now
-  if left <= 0 then return bad(redis.pcall('DEL', x, zset)) end
-  return bad(redis.pcall('PEXPIRE', x, left + 1)) or bad(redis.pcall('PEXPIRE', zset, left + 1))
-end
+",
+        define_leave!(),
+        "\
 local stop = all('MGET', KEYS, 1, written, function(values, before)
   for i = 1, #values do
     if values[i] == token then gone[#gone + 1] = KEYS[before + i] else complete = false end
