@@ -38,6 +38,14 @@ pub struct PermitsAnswer {
     pub(crate) marker: Marker,
 }
 
+impl PermitsAnswer {
+    /// Returns whether it has replicas although clients use the restart guard, which does not cover
+    /// their promotion.
+    pub fn has_undeclared_replicas(&self) -> bool {
+        self.server.has_replicas() && self.marker.is_present()
+    }
+}
+
 impl SemaphoreInspection {
     /// Returns the semaphore that was asked about.
     pub fn name(&self) -> &Resource {

@@ -133,7 +133,19 @@ impl MasterAnswer {
     /// Returns whether it has replicas although clients use the restart guard, which does not cover
     /// their promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
-        matches!(self.marker, Marker::Present { .. }) && self.server.replicas.is_some_and(|many| many > 0)
+        self.server.has_replicas() && self.marker.is_present()
+    }
+}
+
+impl ServerFacts {
+    pub(super) fn has_replicas(&self) -> bool {
+        self.replicas.is_some_and(|many| many > 0)
+    }
+}
+
+impl Marker {
+    pub(super) fn is_present(self) -> bool {
+        matches!(self, Self::Present { .. })
     }
 }
 
