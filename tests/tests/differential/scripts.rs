@@ -2,7 +2,7 @@
 
 use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
-    ForceRelease, HealFenced, Keep, Open, Raise, Release, Undo,
+    ForceRelease, HealFenced, Keep, Open, Raise, Release, ReleaseAny, Undo,
 };
 
 use crate::commands::{Arguments, arguments, key, life, token};
@@ -10,14 +10,16 @@ use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
-/// `n` a number that the counter may have, `d` a token's digest, and `f` the two numbers of a fleet.
+/// `n` a number that the counter may have, `d` a token's digest, `s` the set of those who share, and
+/// `f` the two numbers of a fleet.
 /// INSPECT is not among them: its answer tells which server it is.
-const SCRIPTS: [(CommandKind, &str, &str); 14] = [
+const SCRIPTS: [(CommandKind, &str, &str); 15] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),
     (Keep, "k", "tl"),
-    (ForceRelease, "k", "d"),
+    (ForceRelease, "s", "ds"),
+    (ReleaseAny, "s", "ts"),
     (AcquireFenced, "kc", "tl"),
     (Raise, "kc", "tn"),
     (ExtendFenced, "kc", "tln"),
@@ -31,6 +33,9 @@ const SCRIPTS: [(CommandKind, &str, &str); 14] = [
 
 /// What the digests of the most frequent tokens begin with, and what is none.
 const DIGESTS: [&[u8]; 3] = [b"63bed51553feff34", b"bc182995171373a8", b""];
+
+/// Keys that may be shared, with the sets of those who share them.
+const SHARED: [[&str; 2]; 4] = [["a", "shared a"], ["c", "shared c"], ["d", "shared d"], ["d", "shared d"]];
 
 /// Numbers up to the largest that doubles hold, and what is none.
 const NUMBERS: [&[u8]; 18] = [
@@ -99,8 +104,10 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
         return call;
     }
     call.push(keys.len().to_string().into_bytes());
+    let shared = SHARED[random.below(SHARED.len())];
     for kind in keys.chars() {
         let own = match kind {
+            's' => shared[0].as_bytes(),
             'c' => &b"counter"[..],
             'm' => b"marker",
             _ => key(random),
@@ -113,6 +120,7 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
             'l' => call.push(life(random).to_vec()),
             'n' => call.push(number(random).to_vec()),
             'd' => call.push(random.of(&DIGESTS).to_vec()),
+            's' => call.push(shared[1].into()),
             _ => call.extend(arguments(&[span(random), fleet(random)])),
         }
     }
