@@ -22,9 +22,9 @@ local read = shared and 1 or 0
         read_clock!(),
         define_leave!(),
         "\
-local stop = leave(KEYS[1], ARGV[2], shared and held or '')
+local stop = leave(KEYS[1], ARGV[2], shared and held or nil)
 if stop and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
 return not stop and complete and 1 or 0"
     ),
-    sha1_hex: "5afe6ec3a355989daed3cb3224650d9a6665d5e3",
+    sha1_hex: "0aaef38b5eb73033373291c89328928ef54a9f47",
 };

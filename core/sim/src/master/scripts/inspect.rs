@@ -4,6 +4,7 @@ use super::Body;
 use super::many::SHARED;
 use super::plain::{digest, no_wrong_type};
 use crate::master::info;
+use crate::master::keyspace::Millis;
 use crate::master::reply::{Failure, WRONG_TYPE};
 
 /// The key under which a master keeps the restart guard's marker.
@@ -15,13 +16,14 @@ impl Body<'_, '_> {
             let what = "bad argument #1 to 'gmatch' (string expected, got nil)";
             return Err(self.stopped("string.gmatch(ARGV[1]", what));
         };
-        let tokens: Vec<_> = tokens.split(|byte| !byte.is_ascii_hexdigit()).collect();
+        let tokens = tokens.split(|byte| !byte.is_ascii_hexdigit());
+        let tokens: Vec<_> = tokens.filter(|token| !token.is_empty()).collect();
         let holder = |value: &[u8], left: i64| {
             let digits = &digest(value)[..FINGERPRINT_DIGITS];
             format!("{digits} {left} {}", u8::from(tokens.contains(&value)))
         };
         let clock = self.clock();
-        let (mut keys, mut sharers, mut group, mut mark) = (Vec::new(), Vec::new(), Vec::new(), -2);
+        let (mut keys, mut sharers, mut group, mut mark) = (Vec::new(), Vec::<String>::new(), Vec::new(), -2);
         for (place, key) in (1..).zip(self.keys) {
             match self.get(Some(key)) {
                 Ok(None) => {}
@@ -34,14 +36,18 @@ impl Body<'_, '_> {
                     keys.push(format!("{place} {kind} {}", holder(&held, left)));
                     if is_shared {
                         group = held.get(SENTINEL_BYTES..).unwrap_or_default().to_vec();
-                        sharers = match self.latest(self.value(2).unwrap_or_default()) {
-                            Err(_) => vec!["denied".to_owned()],
-                            Ok(entries) => entries
-                                .iter()
-                                .filter(|(end, member)| *end > clock && member != b"lost")
-                                .map(|(end, member)| holder(member, end - clock))
-                                .collect(),
-                        };
+                        match self.latest(self.value(2).unwrap_or_default()) {
+                            // `sharers[1] = 'denied'`
+                            Err(_) => {
+                                sharers.splice(..sharers.len().min(1), ["denied".to_owned()]).for_each(drop)
+                            }
+                            Ok(entries) => {
+                                let alive =
+                                    |(end, member): &&(Millis, Vec<u8>)| *end > clock && member != b"lost";
+                                let alive = entries.iter().filter(alive);
+                                sharers.extend(alive.map(|(end, member)| holder(member, end - clock)));
+                            }
+                        }
                         mark = self.value(3).map_or(-2, |mark| self.pttl_of(mark));
                     }
                 }

@@ -115,7 +115,7 @@ impl<'b> Body<'_, 'b> {
         let (key, token) = (self.named(1)?, self.value(1).unwrap_or_default());
         // The set is needed where the key is shared only.
         let set = if is_shared { self.worth(2)? } else { b"" };
-        let sentinel = if is_shared { held.as_slice() } else { b"" };
+        let sentinel = is_shared.then_some(held.as_slice());
         match self.leave_key(key, set, sentinel, token, now) {
             Ok(was_ours) => self.number(f64::from(u8::from(was_ours))),
             Err(error) => no_wrong_type(error).and_then(|()| self.number(0.0)),
@@ -253,7 +253,7 @@ impl<'b> Body<'_, 'b> {
         let place = many.place(target);
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
         let sentinel = self.sentinel(target)?;
-        self.leave_key(key, set, sentinel, many.token, many.now)
+        self.leave_key(key, set, Some(sentinel), many.token, many.now)
     }
 
     /// `leave(x, zset, sentinel)`
@@ -261,7 +261,7 @@ impl<'b> Body<'_, 'b> {
         &mut self,
         key: &'b [u8],
         set: &[u8],
-        sentinel: &[u8],
+        sentinel: Option<&[u8]>,
         token: &[u8],
         now: f64,
     ) -> Result<bool, Failure> {
@@ -269,7 +269,7 @@ impl<'b> Body<'_, 'b> {
         if held.as_deref() == Some(token) {
             return self.delete_all(&[key]).map(|()| true);
         }
-        if held.as_deref() != Some(sentinel) || !self.zrem(set, token)? {
+        if held.is_none() || held.as_deref() != sentinel || !self.zrem(set, token)? {
             return Ok(false);
         }
         let left = self.longest(set)?.unwrap_or_default() as f64 - now;
