@@ -39,7 +39,7 @@ impl Body<'_, '_> {
                         match self.latest(self.value(2).unwrap_or_default()) {
                             // `sharers[1] = 'denied'`
                             Err(_) => {
-                                sharers.splice(..sharers.len().min(1), ["denied".to_owned()]).for_each(drop)
+                                sharers.splice(..sharers.len().min(1), ["denied".to_owned()]).for_each(drop);
                             }
                             Ok(entries) => {
                                 let alive =
