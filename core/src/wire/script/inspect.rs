@@ -14,7 +14,7 @@ use super::Script;
 ///    1 if the value is one of ours.
 /// 2. A line for each of those who share the first key, the one that ends last at first: digits,
 ///    milliseconds until its end and 1 if it is ours. No more than 1,000 are told, which take a
-///    master about a millisecond. `denied` where they may not be read.
+///    master 3 ms (redis-server 7.0.15). `denied` where they may not be read.
 /// 3. The name of their group.
 /// 4. The PTTL of the mark; -2 where there is none, or it may not be read.
 /// 5. to 9. The seconds and microseconds of the server's clock, the restart guard's marker, and `INFO
