@@ -14,6 +14,7 @@ mod eviction;
 mod fencing;
 mod fleet;
 mod force_release;
+mod group;
 mod ids;
 mod inspection;
 mod masters;
@@ -41,6 +42,7 @@ pub use eviction::EvictionPolicy;
 pub use fencing::FencingToken;
 pub use fleet::Fleet;
 pub use force_release::{Deletion, ForceReleaseError, ForceReleased};
+pub use group::Group;
 pub use ids::{ExtensionId, LockId};
 pub use inspection::{
     Holder, Holding, InspectError, Inspection, KeyState, LockState, MasterAnswer, PermitsAnswer,
@@ -56,7 +58,7 @@ pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
 pub(crate) use said::{Said, SaidHolder, SaidKey, SaidSharing};
 pub use sentinel::Sentinel;
-pub use targets::{Group, Mode, Target, Targets};
+pub use targets::{Mode, Target, Targets};
 pub use token::Token;
 pub use ttl::Ttl;
 pub(crate) use vote::Tally;

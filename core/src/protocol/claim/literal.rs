@@ -1,4 +1,5 @@
-//! A claim whose script is given keys and values as they are: of somebody who asks, or who knows a token and not what it locked.
+//! A claim whose script is given keys and values as they are: of a question, or of a token of which
+//! nobody says what it locked.
 
 use bytes::BytesMut;
 

@@ -84,7 +84,8 @@ impl Claim {
         Self::of(&[], 0, 0)
     }
 
-    /// Of a request about these resources, whose holders may be anybody: the script gets their keys and these values.
+    /// Of a request about these resources, whose holders may be anybody: the script gets their keys
+    /// and these values.
     pub(crate) fn asking(resources: &[Resource], values: &[&[u8]]) -> Self {
         Self(Form::Literal(Arc::new(LiteralClaim::new(resources, values))))
     }
