@@ -119,8 +119,9 @@ pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
     Deletion, Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet,
     ForceReleaseError, ForceReleased, Group, Holder, Holding, InspectError, Inspection, KeyState, LockId,
-    LockState, LossCause, MasterAnswer, MasterId, Missing, Mode, Quorum, ReleaseOutcome, Resource,
-    Resumption, ServerFacts, Standing, Target, Targets, Token, TooManyLocks, Ttl, Vote,
+    LockState, LossCause, MasterAnswer, MasterId, Missing, Mode, PermitsAnswer, Quorum, ReleaseOutcome,
+    Resource, Resumption, SemaphoreInspection, ServerFacts, Sharing, Standing, Target, Targets, Token,
+    TooManyLocks, Ttl, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

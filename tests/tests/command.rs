@@ -1,7 +1,7 @@
 //! The command `quorlock` as its user meets it: the real binary, real masters, no terminal.
 
 // Helpers of tests fail as tests do.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "command/at_least.rs"]
 mod at_least;
@@ -47,5 +47,7 @@ mod signals;
 mod simulating;
 #[path = "command/status.rs"]
 mod status;
+#[path = "command/status_kinds.rs"]
+mod status_kinds;
 #[path = "command/usage.rs"]
 mod usage;

@@ -8,6 +8,8 @@
 
 #[path = "scenarios/asking.rs"]
 mod asking;
+#[path = "scenarios/asking_kinds.rs"]
+mod asking_kinds;
 #[cfg(feature = "tokio")]
 #[path = "scenarios/blocking_calls.rs"]
 mod blocking_calls;
@@ -197,6 +199,15 @@ macro_rules! all_scenarios_on {
                 a_least_time_longer_than_the_ttl_lengthens_the_keys,
                 a_least_time_that_is_over_is_an_ordinary_release,
                 a_least_time_holds_for_every_kind_of_lock,
+            }
+            asking_kinds {
+                an_inspection_counts_readers_and_tells_when_the_last_one_ends,
+                an_inspection_of_a_semaphore_tells_which_permits_are_held,
+                all_permits_of_a_semaphore_are_told_in_one_answer,
+                a_thousand_readers_are_told_in_one_answer,
+                a_token_is_released_whatever_it_locks,
+                a_shared_lock_can_be_cleared_and_its_readers_are_told,
+                a_plain_set_nx_and_each_kind_keep_each_other_out,
             }
             network {
                 bytes_that_come_one_by_one_or_all_at_once_change_nothing,

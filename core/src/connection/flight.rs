@@ -180,7 +180,7 @@ impl Flight {
 
     /// The lock and the token of a request: each attempt has a token of its own.
     fn attempt(request: &Request) -> Option<(LockId, &[u8])> {
-        Some((request.ticket?.lock, request.claim.token()))
+        Some((request.ticket?.lock, request.claim.token()?))
     }
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.

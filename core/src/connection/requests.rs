@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
     Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
-    KEEP_ALL, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO, put_argument,
+    KEEP_ALL, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO, put_argument,
 };
 
 impl Connection {
@@ -35,7 +35,7 @@ impl Connection {
         }
         let script = request.script(self.config.fleet);
         let form = match self.native_release {
-            Some(command) if request.action == Action::Release && request.claim.as_all().is_none() => {
+            Some(command) if request.action == Action::Release && request.claim.is_one() => {
                 Form::Native(command)
             }
             // Scripts that few locks need are not part of the greeting: the first use brings the
@@ -231,6 +231,7 @@ impl Request {
             (Action::Extend, false, _) => Some(&EXTEND),
             (Action::Extend, true, _) => Some(&EXTEND_FENCED),
             (Action::Heal, true, _) => Some(&HEAL_FENCED),
+            (Action::Release, ..) if self.claim.as_literal().is_some() => Some(&RELEASE_ANY),
             (Action::Release, ..) => Some(&RELEASE),
             (Action::Undo, ..) => Some(&UNDO),
             (Action::Keep, ..) => Some(&KEEP),
@@ -287,6 +288,10 @@ impl Request {
             put_head(script, by_text, arguments.keys(), arguments.values(), out);
             let number = self.fence.map_or(0, FencingToken::get);
             return arguments.put(self.ttl.as_millis(), number, out);
+        }
+        if let Some(literal) = self.claim.as_literal() {
+            put_head(script, by_text, literal.keys(), literal.values(), out);
+            return literal.put(out);
         }
         let counts = self.claim.is_fenced() && !self.action.clears();
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Answers, Connection};
-use crate::protocol::{Answer, Cause, Fate, Marker, Request, Said, SaidKey, ServerFacts};
+use crate::protocol::{
+    Answer, Cause, Fate, Group, Marker, Request, Said, SaidHolder, SaidKey, SaidSharing, ServerFacts,
+};
 use crate::wire::{Reply, ServerError};
 
 impl Connection {
@@ -42,10 +44,10 @@ impl Connection {
 
 fn read(fields: &[Reply<'_>]) -> Option<Said> {
     let [
-        Reply::Bulk(kind),
-        Reply::Bulk(digest),
-        Reply::Integer(left),
-        Reply::Integer(ours),
+        Reply::Bulk(keys),
+        Reply::Bulk(sharers),
+        Reply::Bulk(group),
+        Reply::Integer(wanted),
         Reply::Bulk(seconds),
         Reply::Bulk(micros),
         Reply::Bulk(marker),
@@ -55,28 +57,58 @@ fn read(fields: &[Reply<'_>]) -> Option<Said> {
     else {
         return None;
     };
-    let key = match *kind {
-        b"free" => SaidKey::Free,
-        b"other" => SaidKey::OtherType,
-        b"held" => {
-            let digits = std::str::from_utf8(digest.get(..16)?).ok()?;
-            SaidKey::Held {
-                fingerprint: u64::from_str_radix(digits, 16).ok()?,
-                // -1 never expires (Redis command page of PTTL). The script reads the key and its
-                // end at one instant.
-                remaining: u64::try_from(*left).ok().map(Duration::from_millis),
-                is_ours: *ours == 1,
-            }
-        }
-        _ => return None,
+    let sharing = |key: SaidHolder| {
+        let is_told = *sharers != b"denied";
+        let sharers = lines(sharers).filter(|_| is_told).map(read_holder).collect::<Option<_>>()?;
+        Some(SaidKey::Shared(Box::new(SaidSharing {
+            group: if group.is_empty() { Group::READERS } else { Group::new(group).ok()? },
+            remaining: key.remaining,
+            wanted: u64::try_from(*wanted).ok().map(Duration::from_millis),
+            sharers: is_told.then_some(sharers),
+        })))
+    };
+    let key = |line| {
+        let (place, what) = split(line)?;
+        let place = std::str::from_utf8(place).ok()?.parse::<usize>().ok()?.checked_sub(1)?;
+        let key = match split(what) {
+            Some((b"held", holder)) => SaidKey::Held(read_holder(holder)?),
+            Some((b"shared", holder)) => sharing(read_holder(holder)?)?,
+            None if what == b"other" => SaidKey::OtherType,
+            _ => return None,
+        };
+        Some((place, key))
     };
     let clock = read_clock(seconds, micros);
-    let server_facts = read_server(server, replication, clock);
     Some(Said {
-        key,
-        server: server_facts,
+        keys: lines(keys).map(key).collect::<Option<_>>()?,
+        server: read_server(server, replication, clock),
         marker: read_marker(marker, field(replication, "master_replid"), clock),
     })
+}
+
+/// `0123456789abcdef 600 1`: digits of a digest, milliseconds, and whether it is ours.
+fn read_holder(line: &[u8]) -> Option<SaidHolder> {
+    let (digits, rest) = split(line)?;
+    let (millis, ours) = split(rest)?;
+    let millis = std::str::from_utf8(millis).ok()?.parse::<i64>().ok()?;
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 16)?;
+    Some(SaidHolder {
+        fingerprint: u64::from_str_radix(digits, 16).ok()?,
+        // -1 never expires (Redis command page of PTTL). The script reads the key and its end at one
+        // instant.
+        remaining: u64::try_from(millis).ok().map(Duration::from_millis),
+        is_ours: ours == b"1",
+    })
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+/// What stands before the first space, and what behind it.
+fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = line.iter().position(|byte| *byte == b' ')?;
+    Some((line.get(..space)?, line.get(space + 1..)?))
 }
 
 fn read_clock(seconds: &[u8], micros: &[u8]) -> Option<Duration> {
@@ -155,16 +187,56 @@ mod tests {
         assert_eq!(read_marker(b"", Some("ab12"), Some(seconds(1))), Marker::Absent);
     }
 
+    /// An answer about these keys, those who share the first one, their group and its mark; and
+    /// nothing of the server.
+    fn said(keys: &'static str, sharers: &'static str, group: &'static str, wanted: i64) -> Option<Said> {
+        let bulk = |text: &'static str| Reply::Bulk(text.as_bytes());
+        let rest = ["", "", "denied", "", ""].map(bulk);
+        let about = [bulk(keys), bulk(sharers), bulk(group), Reply::Integer(wanted)];
+        read(&[about.as_slice(), &rest].concat())
+    }
+
+    const ONE: SaidHolder = SaidHolder { fingerprint: 0x0123_4567_89ab_cdef, remaining: None, is_ours: true };
+
     #[test]
     fn what_a_user_may_not_ask_is_not_told_and_the_key_is() {
-        let bulk = |text: &'static str| Reply::Bulk(text.as_bytes());
-        let key = [bulk("held"), bulk("0123456789abcdef0123456789abcdef01234567"), Reply::Integer(-1)];
-        let rest = [Reply::Integer(1), bulk(""), bulk(""), bulk("denied"), bulk(""), bulk("")];
-        let said = read(&[key.as_slice(), &rest].concat()).unwrap();
-        let fingerprint = 0x0123_4567_89ab_cdef;
-        assert_eq!(said.key, SaidKey::Held { fingerprint, remaining: None, is_ours: true });
-        assert_eq!((said.server, said.marker), (ServerFacts::default(), Marker::Unknown));
-        assert_eq!(read(&rest), None);
+        let told = said("1 held 0123456789abcdef -1 1", "", "", -2).unwrap();
+        assert_eq!(told.keys, [(0, SaidKey::Held(ONE))]);
+        assert_eq!((told.server, told.marker), (ServerFacts::default(), Marker::Unknown));
+        assert_eq!(said("", "", "", -2).unwrap().keys, []);
+        for strange in ["1 held", "1 held 01 5 0", "0 other", "x other", "1 other thing", "1 shared x", "1"] {
+            assert_eq!(said(strange, "", "", -2), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn several_keys_are_told_by_their_places() {
+        let told = said("2 held 0123456789abcdef 600 0\n4 other", "", "", -2).unwrap();
+        let remaining = Some(Duration::from_millis(600));
+        let holder = SaidHolder { remaining, is_ours: false, ..ONE };
+        assert_eq!(told.keys, [(1, SaidKey::Held(holder)), (3, SaidKey::OtherType)]);
+    }
+
+    #[test]
+    fn those_who_share_a_key_are_told_with_their_ends() {
+        let key = "1 shared 0ee54c81939df725 601 0";
+        let sharing = |sharers, group, wanted| match said(key, sharers, group, wanted)?.keys.pop() {
+            Some((0, SaidKey::Shared(sharing))) => Some(*sharing),
+            key => panic!("{key:?}"),
+        };
+        let told = sharing("0123456789abcdef 600 1\n0123456789abcdee 5 0", "job:42", 900).unwrap();
+        let millis = |millis| Some(Duration::from_millis(millis));
+        assert_eq!(
+            (told.remaining, told.wanted, told.group.name()),
+            (millis(601), millis(900), &b"job:42"[..])
+        );
+        let first = SaidHolder { remaining: millis(600), ..ONE };
+        let second = SaidHolder { fingerprint: ONE.fingerprint - 1, remaining: millis(5), is_ours: false };
+        assert_eq!(told.sharers, Some(vec![first, second]));
+        let denied = sharing("denied", "", -2).unwrap();
+        assert_eq!((denied.sharers, denied.wanted, denied.group), (None, None, Group::READERS));
+        assert_eq!(sharing("", "", -2).unwrap().sharers, Some(Vec::new()));
+        assert_eq!(said(key, "x", "", -2), None);
     }
 
     #[test]

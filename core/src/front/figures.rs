@@ -110,6 +110,7 @@ impl Figures {
             | Event::Granted { .. }
             | Event::Bootstrapped { .. }
             | Event::Inspected { .. }
+            | Event::SemaphoreInspected { .. }
             | Event::ForceReleased { .. } => {}
         }
     }

@@ -9,25 +9,45 @@ use std::task::{Context, Poll};
 use super::observe::Subject;
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::protocol::{ConfigError, InspectError, Inspection, Resource, Token};
+use crate::protocol::{ConfigError, InspectError, Inspection, Resource, SemaphoreInspection, Targets, Token};
 
-/// The future of [`Locker::inspect`](super::Locker::inspect).
+/// The future of [`Locker::inspect`](super::Locker::inspect), and of
+/// [`Semaphore::inspect`](super::Semaphore::inspect).
 ///
 /// # Cancel safety
 /// Nothing is sent before the first poll, and nothing is changed. It may be dropped at any time.
 #[must_use = "futures do nothing until they are polled"]
-pub struct Inspecting {
+pub struct Inspecting<T = Inspection> {
     handle: Handle,
-    resource: Result<Resource, ConfigError>,
+    asked: Result<Asked, ConfigError>,
     token: Option<Token>,
     slot: Option<Arc<Slot>>,
+    answer: fn(&Slot, &Context<'_>) -> Poll<Option<Box<T>>>,
+}
+
+/// What masters are asked about.
+#[derive(Clone, Debug)]
+enum Asked {
+    Lock(Resource),
+    /// Any of the permits of a semaphore.
+    Permits(Targets),
 }
 
 impl Inspecting {
-    pub(super) fn new(handle: Handle, resource: Result<Resource, ConfigError>) -> Self {
-        Self { handle, resource, token: None, slot: None }
+    pub(super) fn of_lock(handle: Handle, resource: Result<Resource, ConfigError>) -> Self {
+        let asked = resource.map(Asked::Lock);
+        Self { handle, asked, token: None, slot: None, answer: Slot::poll_inspected }
     }
+}
 
+impl Inspecting<SemaphoreInspection> {
+    pub(super) fn of_permits(handle: Handle, permit: Targets) -> Self {
+        let asked = Ok(Asked::Permits(permit));
+        Self { handle, asked, token: None, slot: None, answer: Slot::poll_semaphore_inspected }
+    }
+}
+
+impl<T> Inspecting<T> {
     /// Calls keys with this token ours, beside those of the locker's own guards: for a lock that
     /// another process was handed. It has no effect after the first poll.
     pub fn token(mut self, token: Token) -> Self {
@@ -44,23 +64,23 @@ impl Inspecting {
     /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
-    pub fn wait(self) -> Result<Inspection, InspectError> {
+    pub fn wait(self) -> Result<T, InspectError> {
         let handle = self.handle.clone();
         handle.wait(self).unwrap_or(Err(InspectError::DriverEnded))
     }
 
     fn begin(&self) -> Result<Arc<Slot>, InspectError> {
-        let resource = self.resource.clone()?;
-        let (_, slot) = self
-            .handle
-            .0
-            .begin(Subject::none(), |engine, now| engine.machine.inspect(&resource, self.token, now))?;
+        let asked = self.asked.clone()?;
+        let (_, slot) = self.handle.0.begin(Subject::none(), |engine, now| match &asked {
+            Asked::Lock(resource) => engine.machine.inspect(resource, self.token, now),
+            Asked::Permits(permit) => engine.machine.inspect_permits(permit, self.token, now),
+        })?;
         Ok(slot)
     }
 }
 
-impl Future for Inspecting {
-    type Output = Result<Inspection, InspectError>;
+impl<T> Future for Inspecting<T> {
+    type Output = Result<T, InspectError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.handle.0.is_forked() {
@@ -70,11 +90,11 @@ impl Future for Inspecting {
             self.slot = Some(self.begin()?);
         }
         let Some(slot) = &self.slot else { return Poll::Pending };
-        slot.poll_inspected(cx).map(|seen| seen.map(|seen| *seen).ok_or(InspectError::DriverEnded))
+        (self.answer)(slot, cx).map(|seen| seen.map(|seen| *seen).ok_or(InspectError::DriverEnded))
     }
 }
 
-impl Drop for Inspecting {
+impl<T> Drop for Inspecting<T> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.as_ref().filter(|_| !self.handle.0.is_forked()) {
             slot.forget(Waiter::Holder);
@@ -82,8 +102,8 @@ impl Drop for Inspecting {
     }
 }
 
-impl fmt::Debug for Inspecting {
+impl<T> fmt::Debug for Inspecting<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inspecting").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("Inspecting").field("asked", &self.asked).finish_non_exhaustive()
     }
 }

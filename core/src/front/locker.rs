@@ -22,7 +22,9 @@ use super::sharing::ReadGuard;
 use super::slot::Slot;
 use crate::endpoint::Endpoint;
 use crate::machine::{MasterState, kept_life};
-use crate::protocol::{Config, ConfigError, Group, LockId, Resumption, Target, Targets, Token};
+use crate::protocol::{
+    Config, ConfigError, Group, LockId, Resumption, SemaphoreInspection, Target, Targets, Token,
+};
 
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
@@ -80,6 +82,10 @@ impl Locker {
 
     /// Releases a lock that was handed over, by its token. The future waits for the masters'
     /// answers and tells whether a quorum still held the lock.
+    ///
+    /// The token may hold the resource alone, or share it as a reader or in any group: what it has
+    /// is taken away, and nothing of another token. The mark of a writer that has waited ends by
+    /// itself, within a second of its last attempt.
     ///
     /// The future's errors are [`ReleaseError`]'s.
     ///
@@ -215,8 +221,11 @@ impl Locker {
         Bootstrap::new(self.handle.clone())
     }
 
-    /// Asks all masters what they have of a lock: whether it is held or free, on how many masters
-    /// and for how long, and what each master says. It changes nothing.
+    /// Asks all masters what they have of a lock: whether it is held by one holder, shared or free,
+    /// on how many masters and for how long, and what each master says. It changes nothing.
+    ///
+    /// Of a lock that is shared it tells by how many and by which group, when the last one ends, and
+    /// whether a writer waits. [`Semaphore::inspect`] asks about permits.
     ///
     /// It is for people, for tests and for metrics. To do something that needs the lock, take it:
     /// what this returns may be over when it is read.
@@ -238,11 +247,28 @@ impl Locker {
     /// The future's errors are [`InspectError`](crate::InspectError)'s. That masters do not answer
     /// is none of them.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Inspecting {
-        Inspecting::new(self.handle.clone(), self.config.resource(resource))
+        Inspecting::of_lock(self.handle.clone(), self.config.resource(resource))
+    }
+
+    /// Asks all masters about a semaphore's permits.
+    pub(super) fn inspect_permits(&self, permit: Targets) -> Inspecting<SemaphoreInspection> {
+        Inspecting::of_permits(self.handle.clone(), permit)
+    }
+
+    /// Deletes the keys of one of a semaphore's permits.
+    pub(super) fn force_release_permit(&self, permit: &Targets, index: u32) -> ForceReleasing {
+        let most = Targets::MAX_PERMITS.into();
+        let seat = if index < most {
+            Ok(permit.first().seat(index))
+        } else {
+            Err(ConfigError::UnusablePermits { permits: index.saturating_add(1) })
+        };
+        ForceReleasing::new(self.handle.clone(), seat)
     }
 
     /// Deletes a lock's keys on all masters, for any holder: for a lock whose holder is known to
-    /// be dead and whose TTL is long.
+    /// be dead and whose TTL is long. Where several share it, all of them lose it.
+    /// [`Semaphore::force_release`] deletes one permit.
     ///
     /// The holder is not told. It learns of the loss with its next extension, and may go on until
     /// then as if it held the lock, while another client holds it already. Only

@@ -205,7 +205,10 @@ impl Notices {
             // These the span tells.
             Event::Granted { .. } | Event::NotAcquired { .. } => return,
             // Of these nothing is told.
-            Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => return,
+            Event::Bootstrapped { .. }
+            | Event::Inspected { .. }
+            | Event::SemaphoreInspected { .. }
+            | Event::ForceReleased { .. } => return,
         };
         self.notices.push(notice);
     }

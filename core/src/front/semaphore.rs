@@ -4,13 +4,15 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
+use super::force_releasing::ForceReleasing;
 use super::guard::Guard;
 use super::handles::HandOverError;
+use super::inspecting::Inspecting;
 use super::locker::Locker;
 use super::release::Release;
 use super::request::Request;
 use super::sharing::{Granted, sealed};
-use crate::protocol::{Resumption, Targets};
+use crate::protocol::{Resumption, SemaphoreInspection, Targets};
 
 /// A number of permits under one name. At most that many holders are let in at once.
 ///
@@ -66,6 +68,39 @@ impl Semaphore {
     /// them free at one moment. In this process, those that come later wait behind it.
     pub fn acquire_many(&self, permits: u32) -> Request<Permits> {
         self.locker.permit(self.targets.permits(permits))
+    }
+
+    /// Asks all masters which permits are held, by whom and for how long. It changes nothing.
+    ///
+    /// It is for people, for tests and for metrics, as [`Locker::inspect`] is, and says in the same
+    /// way what is ours. One request asks each master for all permits, which takes it about 3 ms
+    /// if 1,024 are held.
+    ///
+    /// ```
+    /// # async fn look(locker: quorlock_core::front::Locker) -> Result<(), Box<dyn std::error::Error>> {
+    /// let seen = locker.semaphore("gpu", 4)?.inspect().await?;
+    /// println!("{}: {seen}", seen.name()); // gpu: permits 0 and 2 of 4 held
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The future's errors are [`InspectError`](crate::InspectError)'s. That masters do not answer
+    /// is none of them.
+    pub fn inspect(&self) -> Inspecting<SemaphoreInspection> {
+        self.locker.inspect_permits(self.targets.clone())
+    }
+
+    /// Deletes the keys of the permit with this index on all masters, for any holder, as
+    /// [`Locker::force_release`] deletes a lock's. To clear all permits, call it for each of those
+    /// that an [inspection](Self::inspect) shows as held.
+    ///
+    /// An index above those of this semaphore is that of a client with more permits. The outcome
+    /// names the permit by its key.
+    ///
+    /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s, also for an index
+    /// that no permit has: from 1,024 on.
+    pub fn force_release(&self, index: u32) -> ForceReleasing {
+        self.locker.force_release_permit(&self.targets, index)
     }
 
     /// Returns how many permits there are.

@@ -7,7 +7,7 @@ use super::observe::Subject;
 use super::sync::{AtomicU64, Mutex, Ordering, Woken, lock};
 use crate::protocol::{
     AcquireError, BootstrapError, Event, ExtendError, ExtensionId, ForceReleased, Inspection, LossCause,
-    ReleaseOutcome,
+    ReleaseOutcome, SemaphoreInspection,
 };
 use crate::time::Instant;
 
@@ -50,6 +50,7 @@ enum Outcome {
     Released(ReleaseOutcome),
     Bootstrapped(Result<(), Box<BootstrapError>>),
     Inspected(Box<Inspection>),
+    SemaphoreInspected(Box<SemaphoreInspection>),
     ForceReleased(Box<ForceReleased>),
 }
 
@@ -147,6 +148,9 @@ impl Slot {
                 inner.outcome = Some(Outcome::Bootstrapped(result.map_err(Box::new)));
             }
             Event::Inspected { inspection, .. } => inner.outcome = Some(Outcome::Inspected(inspection)),
+            Event::SemaphoreInspected { inspection, .. } => {
+                inner.outcome = Some(Outcome::SemaphoreInspected(inspection));
+            }
             Event::ForceReleased { outcome, .. } => inner.outcome = Some(Outcome::ForceReleased(outcome)),
         }
         inner.wake_all(woken);
@@ -206,6 +210,17 @@ impl Slot {
     pub(super) fn poll_inspected(&self, cx: &Context<'_>) -> Poll<Option<Box<Inspection>>> {
         self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
             Some(Outcome::Inspected(inspection)) => Some(Some(inspection)),
+            _ => inner.driver_ended.then_some(None),
+        })
+    }
+
+    /// `None` if the driver has ended.
+    pub(super) fn poll_semaphore_inspected(
+        &self,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Box<SemaphoreInspection>>> {
+        self.poll(Waiter::Holder, cx, |inner| match inner.outcome.take() {
+            Some(Outcome::SemaphoreInspected(inspection)) => Some(Some(inspection)),
             _ => inner.driver_ended.then_some(None),
         })
     }

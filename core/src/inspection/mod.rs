@@ -11,17 +11,18 @@ mod verdict;
 use std::sync::Arc;
 
 pub(crate) use self::clearing::Clearance;
+use self::verdict::Told;
 use crate::lock::Effects;
 use crate::protocol::{
-    Action, Answer, Cause, Claim, Event, Inspection, LockId, MasterId, MasterSet, Request, Resource, Said,
-    Ticket, Token,
+    Action, Answer, Cause, Claim, Event, Inspection, KeyState, LockId, MasterAnswer, MasterId, MasterSet,
+    PermitsAnswer, Request, Resource, Said, SaidKey, SemaphoreInspection, Standing, Ticket, Token,
 };
 
-/// Asks all masters what they have at a lock's key.
+/// Asks all masters what they have at a lock's key, or at those of a semaphore's permits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Inquiry {
     id: LockId,
-    resource: Resource,
+    subject: Subject,
     claim: Claim,
     /// What each master said, or why it said nothing; empty once that has been told.
     heard: Vec<Option<Result<Box<Said>, Cause>>>,
@@ -29,22 +30,44 @@ pub(crate) struct Inquiry {
     repeated: MasterSet,
 }
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Subject {
+    Lock(Resource),
+    Semaphore { name: Resource, permits: u16 },
+}
+
 /// There is one round, and a second one for connections that had been quiet.
 const ROUND: u32 = 0;
 
 impl Inquiry {
-    /// `tokens` are ours.
-    pub(crate) fn new(id: LockId, resource: &Resource, tokens: &[Token], effects: &mut Effects<'_>) -> Self {
+    /// About a lock. `tokens` are ours.
+    pub(crate) fn of_lock(
+        id: LockId,
+        resource: &Resource,
+        tokens: &[Token],
+        effects: &mut Effects<'_>,
+    ) -> Self {
+        let values: [&[u8]; 3] = [&joined(tokens), &resource.shared_key(), &resource.want_key()];
+        let claim = Claim::asking(std::slice::from_ref(resource), &values);
+        Self::begin(id, Subject::Lock(resource.clone()), claim, effects)
+    }
+
+    /// About the permits of a semaphore. `tokens` are ours.
+    pub(crate) fn of_semaphore(
+        id: LockId,
+        name: &Resource,
+        permits: u16,
+        tokens: &[Token],
+        effects: &mut Effects<'_>,
+    ) -> Self {
+        let seats: Vec<_> = (0..permits).map(|index| name.seat(index.into())).collect();
+        let claim = Claim::asking(&seats, &[&joined(tokens)]);
+        Self::begin(id, Subject::Semaphore { name: name.clone(), permits }, claim, effects)
+    }
+
+    fn begin(id: LockId, subject: Subject, claim: Claim, effects: &mut Effects<'_>) -> Self {
         let masters = effects.config.masters.len();
-        let tokens: Vec<_> = tokens.iter().map(|token| token.to_hex()).collect();
-        let claim = Claim::asking(resource, &tokens.join(&b' '));
-        let inquiry = Self {
-            id,
-            resource: resource.clone(),
-            claim,
-            heard: vec![None; masters],
-            repeated: MasterSet::EMPTY,
-        };
+        let inquiry = Self { id, subject, claim, heard: vec![None; masters], repeated: MasterSet::EMPTY };
         inquiry.ask(MasterSet::all(masters), effects);
         inquiry
     }
@@ -92,17 +115,92 @@ impl Inquiry {
         if self.heard.contains(&None) {
             return;
         }
-        let heard = std::mem::take(&mut self.heard).into_iter().flatten();
-        let mut answers = verdict::answers(heard.map(|heard| heard.map(|said| *said)));
-        verdict::look_for_lost_markers(&mut answers);
-        let quorum = effects.config.quorum;
-        let inspection = Inspection {
-            resource: self.resource.clone(),
-            masters: Arc::clone(&effects.config.masters),
-            quorum,
-            verdict: verdict::of(&answers, quorum),
-            answers,
-        };
-        effects.events.push_back(Event::Inspected { lock: self.id, inspection: Box::new(inspection) });
+        let heard: Vec<_> = std::mem::take(&mut self.heard).into_iter().flatten().collect();
+        effects.events.push_back(self.outcome(heard, effects));
     }
+
+    /// What the answers amount to.
+    fn outcome(&self, heard: Vec<Result<Box<Said>, Cause>>, effects: &Effects<'_>) -> Event {
+        let (quorum, masters) = (effects.config.quorum, Arc::clone(&effects.config.masters));
+        let markers: Vec<_> = heard.iter().flatten().map(|said| said.marker).collect();
+        let mut standings = verdict::standings(&markers).into_iter();
+        let heard = heard.into_iter().map(|heard| {
+            let said = heard?;
+            Ok(Heard { said, standing: standings.next().unwrap_or(Standing::Votes) })
+        });
+        let heard: Vec<Result<Heard, Cause>> = heard.collect();
+        let at = |place| {
+            let told: Vec<_> = heard.iter().map(|heard| heard.as_ref().ok().map(|it| it.at(place))).collect();
+            verdict::of(&told, quorum)
+        };
+        match &self.subject {
+            Subject::Lock(resource) => {
+                let (verdict, keys) = at(0);
+                let answers = heard.iter().zip(keys);
+                let answers = answers.map(|(heard, key)| match heard {
+                    Ok(heard) => Ok(heard.of_lock(key.unwrap_or(KeyState::Free))),
+                    Err(cause) => Err(*cause),
+                });
+                let (resource, answers) = (resource.clone(), answers.collect());
+                let inspection = Box::new(Inspection { resource, masters, quorum, answers, verdict });
+                Event::Inspected { lock: self.id, inspection }
+            }
+            Subject::Semaphore { name, permits } => {
+                let mut states = Vec::new();
+                let mut answers: Vec<_> = heard
+                    .iter()
+                    .map(|heard| heard.as_ref().map(Heard::of_semaphore).map_err(|cause| *cause))
+                    .collect();
+                for index in 0..*permits {
+                    let (verdict, keys) = at(index.into());
+                    states.push(verdict.state);
+                    for (answer, key) in answers.iter_mut().zip(keys) {
+                        let key = key.filter(|key| *key != KeyState::Free);
+                        if let (Ok(answer), Some(key)) = (answer, key) {
+                            answer.keys.push((index.into(), key));
+                        }
+                    }
+                }
+                let name = name.clone();
+                let inspection = Box::new(SemaphoreInspection { name, masters, quorum, answers, states });
+                Event::SemaphoreInspected { lock: self.id, inspection }
+            }
+        }
+    }
+}
+
+/// What a master has told.
+struct Heard {
+    said: Box<Said>,
+    standing: Standing,
+}
+
+impl Heard {
+    /// Of one of the keys that it was asked about.
+    fn at(&self, place: usize) -> Told<'_> {
+        let keys = &self.said.keys;
+        let key = keys.binary_search_by_key(&place, |(place, _)| *place);
+        (key.ok().and_then(|found| keys.get(found)).map(|(_, key)| key), self.standing)
+    }
+
+    fn of_lock(&self, key: KeyState) -> MasterAnswer {
+        let group = match self.at(0).0 {
+            Some(SaidKey::Shared(sharing)) => Some(sharing.group.clone()),
+            _ => None,
+        };
+        let Said { server, marker, .. } = &*self.said;
+        MasterAnswer { key, group, standing: self.standing, server: server.clone(), marker: *marker }
+    }
+
+    /// Without any key.
+    fn of_semaphore(&self) -> PermitsAnswer {
+        let Said { server, marker, .. } = &*self.said;
+        PermitsAnswer { keys: Vec::new(), standing: self.standing, server: server.clone(), marker: *marker }
+    }
+}
+
+/// Tokens as the script takes them.
+fn joined(tokens: &[Token]) -> Vec<u8> {
+    let tokens: Vec<_> = tokens.iter().map(|token| token.to_hex()).collect();
+    tokens.join(&b' ')
 }

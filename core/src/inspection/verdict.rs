@@ -1,124 +1,295 @@
 //! What the masters' answers amount to.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::protocol::{
-    Cause, Holder, Holding, KeyState, LockState, Marker, MasterAnswer, Quorum, Said, SaidKey, Standing,
+    Group, Holder, Holding, KeyState, LockState, Marker, Quorum, SaidHolder, SaidKey, Sharing, Standing,
     Verdict,
 };
 
-/// The answers with their holders numbered, in the order of the masters.
-pub(super) fn answers(said: impl Iterator<Item = Result<Said, Cause>>) -> Vec<Result<MasterAnswer, Cause>> {
-    let mut fingerprints: Vec<u64> = Vec::new();
-    let answer = |said: Said| {
-        let key = match said.key {
-            SaidKey::Free => KeyState::Free,
-            SaidKey::OtherType => KeyState::OtherType,
-            SaidKey::Held { fingerprint, remaining, is_ours } => {
-                let known = fingerprints.iter().position(|known| *known == fingerprint);
-                let number = known.unwrap_or_else(|| {
-                    fingerprints.push(fingerprint);
-                    fingerprints.len() - 1
-                });
-                KeyState::Held { holder: Holder { number, fingerprint, is_ours }, remaining }
-            }
-        };
-        MasterAnswer { key, standing: Standing::Votes, server: said.server, marker: said.marker }
-    };
-    let mut answer = answer;
-    said.map(|said| said.map(&mut answer)).collect()
-}
+/// What one master has at a key, and whether it votes.
+pub(super) type Told<'a> = (Option<&'a SaidKey>, Standing);
 
-/// A master without a marker among others that have one has lost it.
-pub(super) fn look_for_lost_markers(answers: &mut [Result<MasterAnswer, Cause>]) {
-    let longest = |answer: &MasterAnswer| match answer.marker {
-        Marker::Present { longest, .. } => Some(longest),
+/// Whether each of these masters votes: one without a marker among others that have one has lost it.
+pub(super) fn standings(markers: &[Marker]) -> Vec<Standing> {
+    let longest = |marker: &Marker| match marker {
+        Marker::Present { longest, .. } => Some(*longest),
         Marker::Absent | Marker::Unknown => None,
     };
-    let Some(of_all) = answers.iter().flatten().filter_map(longest).max() else { return };
-    for answer in answers.iter_mut().flatten() {
-        answer.standing = match answer.marker {
-            Marker::Present { is_own: false, longest, .. } => Standing::Unnoticed { quarantine: longest },
-            Marker::Present { left, .. } if !left.is_zero() => Standing::Quarantined { remaining: left },
-            Marker::Absent => Standing::Unnoticed { quarantine: of_all },
-            Marker::Present { .. } | Marker::Unknown => Standing::Votes,
-        };
+    let of_all = markers.iter().filter_map(longest).max();
+    let standing = |marker: &Marker| match (of_all, *marker) {
+        (Some(_), Marker::Present { is_own: false, longest, .. }) => {
+            Standing::Unnoticed { quarantine: longest }
+        }
+        (Some(_), Marker::Present { left, .. }) if !left.is_zero() => {
+            Standing::Quarantined { remaining: left }
+        }
+        (Some(quarantine), Marker::Absent) => Standing::Unnoticed { quarantine },
+        _ => Standing::Votes,
+    };
+    markers.iter().map(standing).collect()
+}
+
+/// How long a key or an entry lives; what never ends comes last.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Life(bool, Duration);
+
+impl Life {
+    fn of(remaining: Option<Duration>) -> Self {
+        Self(remaining.is_none(), remaining.unwrap_or_default())
+    }
+
+    fn remaining(self) -> Option<Duration> {
+        (!self.0).then_some(self.1)
     }
 }
 
-/// What the answers amount to, counted over all masters.
-pub(super) fn of(answers: &[Result<MasterAnswer, Cause>], quorum: Quorum) -> Verdict {
-    // For each holder, how long each of its keys lives; what never ends comes last.
-    let mut lives: Vec<(Holder, Vec<(bool, Duration)>)> = Vec::new();
-    let (mut free, mut other_type) = (0, 0);
-    for answer in answers.iter().flatten() {
-        match answer.key {
-            // A key is there although the master would not vote now: nobody else gets it.
-            KeyState::Held { holder, remaining } => {
-                let life = (remaining.is_none(), remaining.unwrap_or_default());
-                match lives.iter_mut().find(|(known, _)| known.number == holder.number) {
-                    Some((_, lives)) => lives.push(life),
-                    None => lives.push((holder, vec![life])),
-                }
-            }
+/// The life after which fewer than a quorum are left.
+fn last_of_quorum(lives: &mut [Life], quorum: Quorum) -> Option<Life> {
+    lives.sort_unstable();
+    lives.len().checked_sub(quorum.needed()).and_then(|place| lives.get(place)).copied()
+}
+
+/// One token, with the lives of its keys and of its entries among those who share.
+struct Known {
+    holder: Holder,
+    alone: Vec<Life>,
+    shared: Vec<Life>,
+}
+
+impl Known {
+    fn on(&self) -> usize {
+        self.alone.len() + self.shared.len()
+    }
+}
+
+/// The tokens that are named in the answers about one key, in the order of the masters.
+#[derive(Default)]
+struct AllKnown {
+    numbers: BTreeMap<u64, usize>,
+    known: Vec<Known>,
+}
+
+impl AllKnown {
+    fn note(&mut self, said: &SaidHolder, is_shared: bool) -> Holder {
+        let number = *self.numbers.entry(said.fingerprint).or_insert(self.known.len());
+        let holder = Holder { number, fingerprint: said.fingerprint, is_ours: said.is_ours };
+        if number == self.known.len() {
+            self.known.push(Known { holder, alone: Vec::new(), shared: Vec::new() });
+        }
+        if let Some(known) = self.known.get_mut(number) {
+            let lives = if is_shared { &mut known.shared } else { &mut known.alone };
+            lives.push(Life::of(said.remaining));
+        }
+        holder
+    }
+}
+
+/// A group that has keys, on how many masters that tell who shares them.
+struct Sharers {
+    group: Group,
+    lives: Vec<Life>,
+    telling: usize,
+}
+
+/// What the answers about one key amount to, counted over all masters; and what each master has
+/// there. `None` is a master that has not told.
+pub(super) fn of(told: &[Option<Told<'_>>], quorum: Quorum) -> (Verdict, Vec<Option<KeyState>>) {
+    let (mut all, mut groups): (_, Vec<Sharers>) = (AllKnown::default(), Vec::new());
+    let (mut free, mut other_type, mut wanted_on) = (0, 0, 0);
+    let mut state = |(key, standing): Told<'_>| match key {
+        None => {
             // What a master has forgotten may be held all the same.
-            KeyState::Free => free += usize::from(answer.standing == Standing::Votes),
-            KeyState::OtherType => other_type += 1,
+            free += usize::from(standing == Standing::Votes);
+            KeyState::Free
+        }
+        // A key is there although the master would not vote now: nobody else gets it.
+        Some(SaidKey::Held(said)) => {
+            KeyState::Held { holder: all.note(said, false), remaining: said.remaining }
+        }
+        Some(SaidKey::Shared(sharing)) => {
+            let place = groups.iter().position(|known| known.group == sharing.group);
+            let place = place.unwrap_or_else(|| {
+                groups.push(Sharers { group: sharing.group.clone(), lives: Vec::new(), telling: 0 });
+                groups.len() - 1
+            });
+            let sharers = sharing.sharers.as_deref();
+            if let Some(known) = groups.get_mut(place) {
+                known.lives.push(Life::of(sharing.remaining));
+                known.telling += usize::from(sharers.is_some());
+            }
+            wanted_on += usize::from(sharing.wanted.is_some());
+            let mut is_ours = false;
+            for sharer in sharers.unwrap_or_default() {
+                is_ours |= all.note(sharer, true).is_ours;
+            }
+            let (remaining, wanted) = (sharing.remaining, sharing.wanted);
+            KeyState::Shared { sharers: sharers.map(<[_]>::len), is_ours, remaining, wanted }
+        }
+        Some(SaidKey::OtherType) => {
+            other_type += 1;
+            KeyState::OtherType
+        }
+    };
+    let states: Vec<_> = told.iter().map(|told| told.map(&mut state)).collect();
+    let alone: usize = all.known.iter().map(|known| known.alone.len()).sum();
+    let shared: usize = groups.iter().map(|group| group.lives.len()).sum();
+    let answered = alone + shared + free + other_type;
+    let silent = quorum.masters().saturating_sub(answered);
+    let of_keys = |lives: fn(&Known) -> &Vec<Life>| -> Vec<_> {
+        let counted = all.known.iter().map(|known| (known.holder, lives(known).len()));
+        counted.filter(|(_, on)| *on > 0).collect()
+    };
+    let (holders, sharers) = (of_keys(|known| &known.alone), of_keys(|known| &known.shared));
+    let state = held(&mut all.known, quorum)
+        .or_else(|| sharing(&mut all.known, &mut groups, wanted_on, quorum))
+        .unwrap_or_else(|| {
+            let most = all.known.iter().map(Known::on).max().unwrap_or(0);
+            let hidden = groups.iter().map(|group| group.lives.len() - group.telling).max().unwrap_or(0);
+            if free >= quorum.needed() {
+                LockState::Free
+            } else if most.max(free) + hidden + silent < quorum.needed() {
+                LockState::Split
+            } else {
+                LockState::Unknown
+            }
+        });
+    let groups = groups.into_iter().map(|known| (known.group, known.lives.len())).collect();
+    (Verdict { state, answered, free, holders, sharers, groups, other_type }, states)
+}
+
+/// Whether one holder has it alone.
+fn held(known: &mut [Known], quorum: Quorum) -> Option<LockState> {
+    known.iter_mut().find_map(|known| {
+        let left = last_of_quorum(&mut known.alone, quorum)?;
+        let (holder, on) = (known.holder, known.alone.len());
+        Some(LockState::Held(Holding { holder, on, remaining: left.remaining() }))
+    })
+}
+
+/// Whether some share it. A lock that has been downgraded may be alone on masters that do not know
+/// of it yet, and is shared as soon as one does.
+fn sharing(
+    known: &mut [Known],
+    groups: &mut [Sharers],
+    wanted_on: usize,
+    quorum: Quorum,
+) -> Option<LockState> {
+    let largest = groups.iter_mut().max_by_key(|group| group.lives.len())?;
+    let on = largest.lives.len();
+    let (mut sharers, mut is_ours, mut last) = (0, false, None);
+    for known in known.iter_mut().filter(|known| !known.shared.is_empty()) {
+        let mut lives = [known.alone.as_slice(), &known.shared].concat();
+        if let Some(left) = last_of_quorum(&mut lives, quorum) {
+            (sharers, is_ours, last) = (sharers + 1, is_ours || known.holder.is_ours, last.max(Some(left)));
         }
     }
-    let holders: Vec<_> = lives.iter().map(|(holder, lives)| (*holder, lives.len())).collect();
-    let answered = holders.iter().map(|(_, on)| on).sum::<usize>() + free + other_type;
-    let silent = quorum.masters().saturating_sub(answered);
-    let most = lives.iter_mut().max_by_key(|(_, lives)| lives.len());
-    let most_keys = most.as_ref().map_or(0, |(_, lives)| lives.len());
-    let state = match most {
-        Some((holder, lives)) if lives.len() >= quorum.needed() => {
-            lives.sort_unstable();
-            // Once this one ends, fewer than a quorum are left.
-            let (is_endless, last) = lives.get(lives.len() - quorum.needed()).copied().unwrap_or_default();
-            let remaining = (!is_endless).then_some(last);
-            LockState::Held(Holding { holder: *holder, on: lives.len(), remaining })
-        }
-        _ if free >= quorum.needed() => LockState::Free,
-        _ if most_keys + silent < quorum.needed() && free + silent < quorum.needed() => LockState::Split,
-        _ => LockState::Unknown,
+    let (sharers, left) = match last {
+        Some(left) => (Some(sharers), left),
+        None if largest.telling < quorum.needed() => (None, last_of_quorum(&mut largest.lives, quorum)?),
+        None => return None,
     };
-    Verdict { state, answered, free, holders, other_type }
+    Some(LockState::Shared(Sharing { sharers, is_ours, on, remaining: left.remaining(), wanted_on }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::ServerFacts;
+    use crate::protocol::SaidSharing;
 
-    fn said(key: SaidKey, marker: Marker) -> Said {
-        Said { key, server: ServerFacts::default(), marker }
+    fn seconds(seconds: u64) -> Option<Duration> {
+        Some(Duration::from_secs(seconds))
+    }
+
+    fn token(letter: u8, remaining: Option<Duration>) -> SaidHolder {
+        SaidHolder { fingerprint: letter.into(), remaining, is_ours: letter == b'o' }
     }
 
     /// What masters with these letters amount to: a holder's letter for its key, `.` for none, `?`
     /// for silence, `q` for a quarantine, `x` for another type. The first of a holder's keys lives
     /// for a second, the next for two, and so on.
     fn verdict(masters: &str) -> Verdict {
-        let second = Duration::from_secs(1);
-        let mut lives = [0, 0, 0];
-        let said = masters.bytes().map(|letter| match letter {
-            b'?' => Err(Cause::Closed),
-            b'.' => Ok(said(SaidKey::Free, Marker::Unknown)),
-            b'q' => {
-                let marker = Marker::Present { is_own: true, left: second, longest: second };
-                Ok(said(SaidKey::Free, marker))
-            }
-            b'x' => Ok(said(SaidKey::OtherType, Marker::Unknown)),
+        let mut lives = [0; 3];
+        let keys = masters.bytes().map(|letter| match letter {
+            b'?' => None,
+            b'.' | b'q' => Some(None),
+            b'x' => Some(Some(SaidKey::OtherType)),
             _ => {
-                let holder = usize::from(letter - b'a');
-                lives[holder] += 1;
-                let (fingerprint, remaining) = (letter.into(), Some(second * lives[holder]));
-                Ok(said(SaidKey::Held { fingerprint, remaining, is_ours: false }, Marker::Unknown))
+                let life = &mut lives[usize::from(letter - b'a')];
+                *life += 1;
+                Some(Some(SaidKey::Held(token(letter, seconds(*life)))))
             }
         });
-        let mut answers = answers(said);
-        look_for_lost_markers(&mut answers);
-        of(&answers, Quorum::of(masters.len()).unwrap())
+        let keys: Vec<_> = keys.collect();
+        let standing = |letter| match letter {
+            b'q' => Standing::Quarantined { remaining: Duration::from_secs(1) },
+            _ => Standing::Votes,
+        };
+        let told = keys.iter().zip(masters.bytes());
+        let told: Vec<_> =
+            told.map(|(key, letter)| key.as_ref().map(|key| (key.as_ref(), standing(letter)))).collect();
+        of(&told, Quorum::of(masters.len()).unwrap()).0
+    }
+
+    /// What masters amount to that readers share: a master's letters are its readers, one of which
+    /// may be `o`, ours; the first lives for a second, the next for two. `*` are readers that it does
+    /// not tell, `!` a mark, an upper-case letter is the key of that token alone, `-` is no key.
+    fn shared(masters: &[&str]) -> LockState {
+        let key = |letters: &&str| {
+            if *letters == "-" {
+                return None;
+            }
+            if let [letter @ b'A'..=b'Z'] = letters.as_bytes() {
+                return Some(SaidKey::Held(token(letter.to_ascii_lowercase(), seconds(1))));
+            }
+            let readers: Vec<_> = letters.bytes().filter(u8::is_ascii_lowercase).zip(1..).collect();
+            let readers: Vec<_> =
+                readers.iter().map(|(letter, life)| token(*letter, seconds(*life))).collect();
+            Some(SaidKey::Shared(Box::new(SaidSharing {
+                group: Group::READERS,
+                remaining: seconds(9),
+                wanted: letters.contains('!').then_some(Duration::from_secs(1)),
+                sharers: (!letters.contains('*')).then_some(readers),
+            })))
+        };
+        let keys: Vec<_> = masters.iter().map(key).collect();
+        let told: Vec<_> = keys.iter().map(|key| Some((key.as_ref(), Standing::Votes))).collect();
+        of(&told, Quorum::of(masters.len()).unwrap()).0.state
+    }
+
+    /// How many share, on how many masters there is a key, for how long the last one has it, and on
+    /// how many there is a mark.
+    fn sharing(masters: &[&str]) -> (Option<usize>, usize, Option<Duration>, usize) {
+        match shared(masters) {
+            LockState::Shared(sharing) => (sharing.sharers, sharing.on, sharing.remaining, sharing.wanted_on),
+            state => panic!("{masters:?}: {state:?}"),
+        }
+    }
+
+    #[test]
+    fn readers_count_where_a_quorum_has_each_of_them() {
+        // b lives for two seconds on two masters.
+        assert_eq!(sharing(&["ab", "ab", "a"]), (Some(2), 3, seconds(2), 0));
+        assert_eq!(sharing(&["ab!", "a", "ca!"]), (Some(1), 3, seconds(1), 2));
+        assert_eq!(shared(&["a", "b", "c"]), LockState::Split);
+        assert_eq!(shared(&["a", "-", "-"]), LockState::Free);
+        assert!(matches!(shared(&["ao", "o", "-"]), LockState::Shared(Sharing { is_ours: true, .. })));
+        assert!(matches!(shared(&["a", "ao", "a"]), LockState::Shared(Sharing { is_ours: false, .. })));
+    }
+
+    #[test]
+    fn readers_that_are_not_told_are_there_all_the_same() {
+        assert_eq!(sharing(&["*", "*", "-"]), (None, 2, seconds(9), 0));
+        assert_eq!(sharing(&["a", "*", "-"]), (None, 2, seconds(9), 0));
+        assert_eq!(sharing(&["ab", "ab", "*"]), (Some(2), 3, seconds(2), 0));
+        assert_eq!(shared(&["a", "b", "*"]), LockState::Unknown);
+    }
+
+    #[test]
+    fn a_writer_that_was_downgraded_counts_on_masters_that_do_not_know_it_yet() {
+        assert_eq!(sharing(&["a", "A", "-"]), (Some(1), 1, seconds(1), 0));
+        assert!(matches!(shared(&["A", "A", "a"]), LockState::Held(_)));
     }
 
     fn held(masters: &str) -> Option<(usize, usize, u64)> {
@@ -153,17 +324,15 @@ mod tests {
 
     #[test]
     fn one_key_that_never_ends_does_not_make_a_quorum_that_never_ends() {
-        let second = Some(Duration::from_secs(1));
         let left = |lives: [Option<Duration>; 3]| {
-            let key = |remaining| {
-                let key = SaidKey::Held { fingerprint: 7, remaining, is_ours: true };
-                Ok(said(key, Marker::Absent))
-            };
-            match of(&answers(lives.map(key).into_iter()), Quorum::of(3).unwrap()).state {
+            let keys = lives.map(|remaining| SaidKey::Held(token(7, remaining)));
+            let told = keys.each_ref().map(|key| Some((Some(key), Standing::Votes)));
+            match of(&told, Quorum::of(3).unwrap()).0.state {
                 LockState::Held(holding) => holding.remaining,
                 state => panic!("{state:?}"),
             }
         };
+        let second = seconds(1);
         assert_eq!(left([None, second, second]), second);
         assert_eq!(left([None, None, second]), None);
     }
@@ -172,11 +341,6 @@ mod tests {
     fn a_master_that_lost_the_marker_that_others_have_is_found() {
         let longest = Duration::from_secs(60);
         let present = |is_own, left| Marker::Present { is_own, left: Duration::from_secs(left), longest };
-        let standings = |markers: &[Marker]| {
-            let mut answers = answers(markers.iter().map(|marker| Ok(said(SaidKey::Free, *marker))));
-            look_for_lost_markers(&mut answers);
-            answers.into_iter().flatten().map(|answer| answer.standing).collect::<Vec<_>>()
-        };
         assert_eq!(standings(&[Marker::Absent, Marker::Absent]), [Standing::Votes; 2]);
         let markers =
             [present(true, 0), present(true, 7), present(false, 0), Marker::Absent, Marker::Unknown];

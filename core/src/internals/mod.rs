@@ -20,7 +20,7 @@ use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
     EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
-    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
+    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
 };
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.

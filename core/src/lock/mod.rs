@@ -164,6 +164,8 @@ impl Lock {
     }
 
     /// Releases a lock that another locker was granted. With a life its keys stay for that long.
+    /// Of one resource, nobody says whether the token locked it alone or shares it: a release at
+    /// once is for both.
     pub(crate) fn released(
         id: LockId,
         targets: &Targets,
@@ -174,6 +176,9 @@ impl Lock {
         // Its keys may have been given any life.
         let mut base = Base::of_token(id, targets, effects.config.longest_ttl());
         let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
+        if life.is_none() {
+            keys.be_of_any_kind(targets);
+        }
         let mut cx = Context { base: &mut base, keys: &mut keys, effects };
         let releasing = match life {
             Some(life) => Releasing::keeping(life, Vec::new(), &mut cx),

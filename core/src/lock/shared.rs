@@ -144,6 +144,13 @@ impl Keys {
         self.claim = Claim::new(&base.targets, self.token, base.is_fenced, None);
     }
 
+    /// The token may share the one target, too.
+    pub(super) fn be_of_any_kind(&mut self, targets: &Targets) {
+        if let Some(resource) = targets.as_one() {
+            self.claim = Claim::of_any_kind(resource, self.token);
+        }
+    }
+
     /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
     /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {

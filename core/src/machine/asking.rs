@@ -4,7 +4,7 @@ use super::Machine;
 use super::slot::{Place, Slot, Task};
 use crate::inspection::{Clearance, Inquiry};
 use crate::lock::{Effects, Lock};
-use crate::protocol::{Entropy, LockId, MasterId, Resource, Said, Token, TooManyLocks};
+use crate::protocol::{Entropy, LockId, MasterId, Resource, Said, Targets, Token, TooManyLocks};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
@@ -24,17 +24,43 @@ impl<E: Entropy> Machine<E> {
     ) -> Result<LockId, TooManyLocks> {
         self.check_room()?;
         let id = self.locks.next_id();
-        let held = self.locks.iter().filter(|slot| slot.is_held()).filter_map(|slot| slot.task.as_lock());
-        let ours = held.filter(|lock| lock.targets().resources().any(|target| target == resource));
-        let ours = ours.filter_map(Lock::token);
-        let tokens: Vec<_> = ours.chain(token).collect();
-        let inquiry = Inquiry::new(id, resource, &tokens, &mut effects!(self, now));
+        let tokens: Vec<_> = self.tokens_of(resource).chain(token).collect();
+        let inquiry = Inquiry::of_lock(id, resource, &tokens, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Inquiry(inquiry), Place::Outside(None)));
         self.settle(now);
         Ok(id)
     }
 
-    /// Has all masters delete a lock's key, whoever holds it. It ends with
+    /// Asks all masters which of a semaphore's permits are held, and changes nothing there. It ends
+    /// with [`Event::SemaphoreInspected`](super::Event::SemaphoreInspected) when each has answered,
+    /// or cannot. `permit` is any of the permits; what is ours, [`inspect`](Self::inspect) says.
+    ///
+    /// # Errors
+    /// [`TooManyLocks`], and nothing was sent.
+    pub fn inspect_permits(
+        &mut self,
+        permit: &Targets,
+        token: Option<Token>,
+        now: Instant,
+    ) -> Result<LockId, TooManyLocks> {
+        self.check_room()?;
+        let id = self.locks.next_id();
+        let (name, permits, _) = permit.as_permit().unwrap_or((permit.first(), 0, 0));
+        let tokens: Vec<_> = self.tokens_of(name).chain(token).collect();
+        let inquiry = Inquiry::of_semaphore(id, name, permits, &tokens, &mut effects!(self, now));
+        self.locks.insert(Slot::new(Task::Inquiry(inquiry), Place::Outside(None)));
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// The tokens of locks that are held and have this target.
+    fn tokens_of(&self, resource: &Resource) -> impl Iterator<Item = Token> {
+        let held = self.locks.iter().filter(|slot| slot.is_held()).filter_map(|slot| slot.task.as_lock());
+        let ours = held.filter(move |lock| lock.targets().resources().any(|target| target == resource));
+        ours.filter_map(Lock::token)
+    }
+
+    /// Has all masters delete a lock's key, whoever holds it, and whoever shares it. It ends with
     /// [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered, or cannot.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::{
     AcquireError, BootstrapError, ExtendError, ExtensionId, ForceReleased, Inspection, LockId, LossCause,
-    ReleaseOutcome,
+    ReleaseOutcome, SemaphoreInspection,
 };
 use crate::time::Instant;
 
@@ -68,6 +68,13 @@ pub enum Event {
         /// What they said.
         inspection: Box<Inspection>,
     },
+    /// All masters were asked about the permits of a semaphore.
+    SemaphoreInspected {
+        /// Which request.
+        lock: LockId,
+        /// What they said.
+        inspection: Box<SemaphoreInspection>,
+    },
     /// All masters were asked to delete a lock's key.
     ForceReleased {
         /// Which request.
@@ -89,6 +96,7 @@ impl Event {
             | Self::Released { lock, .. }
             | Self::Bootstrapped { lock, .. }
             | Self::Inspected { lock, .. }
+            | Self::SemaphoreInspected { lock, .. }
             | Self::ForceReleased { lock, .. } => *lock,
         }
     }
@@ -101,6 +109,7 @@ impl Event {
                 | Self::Released { .. }
                 | Self::Bootstrapped { .. }
                 | Self::Inspected { .. }
+                | Self::SemaphoreInspected { .. }
                 | Self::ForceReleased { .. }
         )
     }

@@ -14,6 +14,7 @@ mod eviction;
 mod fencing;
 mod fleet;
 mod force_release;
+mod group;
 mod ids;
 mod inspection;
 mod masters;
@@ -42,9 +43,11 @@ pub use eviction::EvictionPolicy;
 pub use fencing::FencingToken;
 pub use fleet::Fleet;
 pub use force_release::{Deletion, ForceReleaseError, ForceReleased};
+pub use group::Group;
 pub use ids::{ExtensionId, LockId};
 pub use inspection::{
-    Holder, Holding, InspectError, Inspection, KeyState, LockState, MasterAnswer, ServerFacts, Standing,
+    Holder, Holding, InspectError, Inspection, KeyState, LockState, MasterAnswer, PermitsAnswer,
+    SemaphoreInspection, ServerFacts, Sharing, Standing,
 };
 pub(crate) use inspection::{Marker, Verdict};
 pub(crate) use masters::MasterSet;
@@ -54,10 +57,10 @@ pub use outcome::{AcquireError, ExtendError, LossCause, ReleaseOutcome, TooManyL
 pub(crate) use outcome::{DRIVER_ENDED, FORKED};
 pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
-pub(crate) use said::{Said, SaidKey};
+pub(crate) use said::{Said, SaidHolder, SaidKey, SaidSharing};
 pub(crate) use seats::Seats;
 pub use sentinel::Sentinel;
-pub use targets::{Group, Mode, Target, Targets};
+pub use targets::{Mode, Target, Targets};
 pub use token::Token;
 pub use ttl::Ttl;
 pub(crate) use vote::Tally;

@@ -5,50 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::permits::Permits;
-use super::{ConfigError, Resource, Seats};
+use super::{ConfigError, Group, Resource, Seats};
 
 mod permits;
-
-/// Those who share a resource: holders of one group are let in together, and exclude all others.
-///
-/// Readers are the group without a name.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Group(Option<Arc<[u8]>>);
-
-impl Group {
-    /// The longest name that is accepted, in bytes.
-    pub const MAX_BYTES: usize = 1024;
-
-    /// Readers: the group without a name.
-    pub const READERS: Self = Self(None);
-
-    /// Creates the group with this name.
-    ///
-    /// # Errors
-    /// [`ConfigError::UnusableGroup`] for a name that is empty or longer than
-    /// [`Group::MAX_BYTES`].
-    pub fn new(name: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
-        let name = name.as_ref();
-        if name.is_empty() || name.len() > Self::MAX_BYTES {
-            return Err(ConfigError::UnusableGroup { bytes: name.len() });
-        }
-        Ok(Self(Some(name.into())))
-    }
-
-    /// Returns the name; empty for readers.
-    pub fn name(&self) -> &[u8] {
-        self.0.as_deref().unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            None => f.write_str("readers"),
-            Some(name) => write!(f, "{}", name.escape_ascii()),
-        }
-    }
-}
 
 /// How a target is locked.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

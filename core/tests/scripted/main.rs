@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs, unreachable_pub)]
 
+mod asking_kinds;
 mod attempts;
 mod connections;
 mod determinism;

@@ -74,6 +74,7 @@ fn hear(world: &mut World, hands: &mut [Hand; 2]) {
                 Event::Extended { result: Err(_), .. }
                 | Event::Bootstrapped { .. }
                 | Event::Inspected { .. }
+                | Event::SemaphoreInspected { .. }
                 | Event::ForceReleased { .. } => {}
             }
         }

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::{AcquireError, Config, Guard, Locker, ReleaseError};
+use quorlock_blocking::{AcquireError, Config, Guard, Locker, ReleaseError, Target};
 use quorlock_tests::{Fleet, Servers, masters};
 
 use crate::client::{Client, Foreign};
@@ -82,6 +82,7 @@ fn look(client: Box<dyn Foreign>, resource: &str, fleet: &Fleet, locker: &Locker
     checks.theirs_excludes_ours()?;
     checks.who_waits_gets_it()?;
     checks.nobody_deletes_what_another_holds()?;
+    checks.each_kind_and_theirs_exclude_each_other()?;
     Ok(checks.failures)
 }
 
@@ -199,6 +200,52 @@ impl Checks<'_> {
         self.client.unlock()?;
         self.check("and nothing is left", self.nothing_is_left());
         Ok(())
+    }
+
+    /// Readers, a writer that became one, and a set of several resources.
+    fn each_kind_and_theirs_exclude_each_other(&mut self) -> Result<(), String> {
+        let (one, other) = (self.resource, "beside");
+        let kinds: [(&str, Vec<Target>); 3] = [
+            ("a reader's lock", vec![Target::read(one)]),
+            ("a set of resources", vec![Target::write(one), Target::write(other)]),
+            ("a mixed set of resources", vec![Target::read(one), Target::write(other)]),
+        ];
+        for (kind, targets) in kinds {
+            let wanted = || self.locker.lock_all(targets.iter().cloned()).ttl(TTL);
+            let guard = wanted().wait().map_err(|error| error.to_string())?;
+            let refused = self.theirs_beside(kind)?;
+            let is_untouched = guard.is_valid() && guard.extend(TTL).wait().is_ok();
+            self.check("and their attempt leaves it as it is", refused && is_untouched);
+            let released = guard.release().wait().is_ok() && self.nothing_is_left();
+            let value = self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
+            self.check("after our release they get it", released && self.keys_are(&value));
+            let wanted = self.locker.lock_all(targets.iter().cloned()).attempts(1).wait();
+            let is_told = matches!(&wanted, Err(AcquireError::HeldByAnother(_)));
+            self.check(
+                &format!("while they hold it, we do not get {kind}"),
+                is_told && self.keys_are(&value),
+            );
+            self.client.unlock()?;
+        }
+        let writer = self.ours(false)?;
+        let reader = writer.downgrade().map_err(|_| "a writer with no other handle becomes a reader")?;
+        self.theirs_beside("a lock that became a reader's")?;
+        reader.release().wait().map_err(|error| error.to_string())?;
+        self.check("and nothing is left", self.nothing_is_left());
+        Ok(())
+    }
+
+    /// Whether they are refused, and by a lock: what they find is a string, as everywhere.
+    fn theirs_beside(&mut self, kind: &str) -> Result<bool, String> {
+        let refused = self.theirs()?;
+        self.check(&format!("while we hold {kind}, they do not get it"), refused.is_err());
+        let is_wrong = refused.as_ref().is_err_and(|why| why.contains("WRONGTYPE"));
+        let is_string = |server: &quorlock_tests::RedisServer| {
+            server.command(&["TYPE", self.resource]).text() == Some("string")
+        };
+        let is_lock = !is_wrong && self.fleet.iter().all(is_string);
+        self.check("and no WRONGTYPE is in it", is_lock);
+        Ok(refused.is_err())
     }
 
     /// By hand, as if the TTL had run out.

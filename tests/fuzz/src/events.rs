@@ -86,7 +86,10 @@ impl Ledger {
                 assert!(is_in_order, "{event:?} while {state:?}");
                 return;
             }
-            Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => {
+            Event::Bootstrapped { .. }
+            | Event::Inspected { .. }
+            | Event::SemaphoreInspected { .. }
+            | Event::ForceReleased { .. } => {
                 panic!("{event:?}, and nobody asked for it")
             }
             Event::Extended { extension, .. } => {

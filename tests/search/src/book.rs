@@ -379,6 +379,9 @@ fn told_of(event: &Event, number: u8) -> Told {
         Event::Lost { .. } => Told::Lost,
         Event::Released { .. } => Told::Released,
         // A lock does not bring these about.
-        Event::Bootstrapped { .. } | Event::Inspected { .. } | Event::ForceReleased { .. } => Told::Released,
+        Event::Bootstrapped { .. }
+        | Event::Inspected { .. }
+        | Event::SemaphoreInspected { .. }
+        | Event::ForceReleased { .. } => Told::Released,
     }
 }

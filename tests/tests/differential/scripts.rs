@@ -2,7 +2,7 @@
 
 use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
-    ForceRelease, HealFenced, Keep, Open, Raise, Release, Undo,
+    ForceRelease, HealFenced, Inspect, Keep, Open, Raise, Release, ReleaseAny, Undo,
 };
 
 use crate::commands::{Arguments, arguments, key, life, token};
@@ -10,14 +10,16 @@ use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
 /// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
-/// `n` a number that the counter may have, `d` a token's digest, and `f` the two numbers of a fleet.
-/// INSPECT is not among them: its answer tells which server it is.
-const SCRIPTS: [(CommandKind, &str, &str); 14] = [
+/// `n` a number that the counter may have, `d` a token's digest, `s` the set of those who share, `w` the
+/// mark of those who wait, `T` some tokens, and `f` the two numbers of a fleet.
+const SCRIPTS: [(CommandKind, &str, &str); 16] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),
     (Keep, "k", "tl"),
-    (ForceRelease, "k", "d"),
+    (ForceRelease, "s", "ds"),
+    (ReleaseAny, "s", "ts"),
+    (Inspect, "sk", "Tsw"),
     (AcquireFenced, "kc", "tl"),
     (Raise, "kc", "tn"),
     (ExtendFenced, "kc", "tln"),
@@ -31,6 +33,10 @@ const SCRIPTS: [(CommandKind, &str, &str); 14] = [
 
 /// What the digests of the most frequent tokens begin with, and what is none.
 const DIGESTS: [&[u8]; 3] = [b"63bed51553feff34", b"bc182995171373a8", b""];
+
+/// Keys that may be shared, with the sets of those who share them and the marks of those who wait.
+const SHARED: [[&str; 3]; 3] =
+    [["a", "shared a", "want a"], ["c", "shared c", "want c"], ["d", "shared d", "want d"]];
 
 /// Numbers up to the largest that doubles hold, and what is none.
 const NUMBERS: [&[u8]; 18] = [
@@ -99,8 +105,10 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
         return call;
     }
     call.push(keys.len().to_string().into_bytes());
+    let shared = SHARED[random.below(SHARED.len())];
     for kind in keys.chars() {
         let own = match kind {
+            's' => shared[0].as_bytes(),
             'c' => &b"counter"[..],
             'm' => b"marker",
             _ => key(random),
@@ -113,6 +121,9 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
             'l' => call.push(life(random).to_vec()),
             'n' => call.push(number(random).to_vec()),
             'd' => call.push(random.of(&DIGESTS).to_vec()),
+            's' => call.push(shared[1].into()),
+            'w' => call.push(shared[2].into()),
+            'T' => call.push([token(random), b" ", token(random)].concat()),
             _ => call.extend(arguments(&[span(random), fleet(random)])),
         }
     }

@@ -1,15 +1,18 @@
-//! `quorlock force-release`: delete a lock's key on all masters, whoever holds it.
+//! `quorlock force-release`: delete the keys of a lock or of permits on all masters, whoever holds
+//! them.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use quorlock_blocking::Locker;
+use quorlock_core::front::ForceReleasing;
 use quorlock_core::{Deletion, ForceReleaseError};
 
 use crate::arguments::{ForceReleaseArguments, Terms};
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};
 use crate::lock;
 use crate::output::{JsonValue, Level, Output, without_control};
-use crate::status::inspect;
+use crate::status::{inspect, inspect_permits};
 
 /// Deletes it, if that is meant. The exit code.
 pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) -> u8 {
@@ -21,10 +24,45 @@ pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) 
         }
         Ok(locker)
     });
-    match locker {
-        Ok(locker) => deleted(&locker, name, output),
-        Err(refusal) => refusal.tell(Some(name), output),
+    let ended = locker.and_then(|locker| match arguments.permits {
+        Some(permits) => permits_deleted(&locker, name, permits, arguments.index, output),
+        None => Ok(deleted(locker.force_release(name), name, &String::from_utf8_lossy(name), output)),
+    });
+    ended.unwrap_or_else(|refusal| refusal.tell(Some(name), output))
+}
+
+/// Deletes one permit of a semaphore, or each that some master has a key of.
+fn permits_deleted(
+    locker: &Locker,
+    name: &[u8],
+    permits: u32,
+    index: Option<u32>,
+    output: &Output,
+) -> Result<u8, Refusal> {
+    let wrong = |error: quorlock_core::ConfigError| Refusal::Configuration(error.to_string());
+    let semaphore = locker.semaphore(name, permits).map_err(wrong)?;
+    let indices: BTreeSet<_> = match index {
+        Some(index) => [index].into(),
+        None => {
+            let seen = inspect_permits(locker, name, permits, None)?;
+            if seen.answered() < seen.quorum().needed() {
+                return Err(Refusal::NoQuorum(seen.to_string()));
+            }
+            let keys = seen.masters().filter_map(|(_, answer)| answer.ok()).flat_map(|answer| &answer.keys);
+            keys.map(|(index, _)| *index).collect()
+        }
+    };
+    let shown = String::from_utf8_lossy(name);
+    if indices.is_empty() {
+        let fields = [("resource", JsonValue::Text(&shown))];
+        output.record(Level::Warning, "deleted", &format!("no permit of {shown} has a key"), &fields);
     }
+    let codes = indices.into_iter().map(|index| {
+        let what = format!("permit {index} of {shown}");
+        deleted(semaphore.force_release(index), name, &what, output)
+    });
+    // The larger code is the worse end. Each permit is tried.
+    Ok(codes.fold(0, u8::max))
 }
 
 /// Asks at the terminal.
@@ -41,9 +79,12 @@ fn confirm(
                 .to_owned(),
         ));
     }
-    let seen = inspect(locker, name, None)?;
+    let seen = match arguments.permits {
+        Some(permits) => inspect_permits(locker, name, permits, None)?.to_string(),
+        None => inspect(locker, name, None)?.to_string(),
+    };
     let name = without_control(&String::from_utf8_lossy(name));
-    output.message(Level::Warning, &format!("{name} is {seen}"));
+    output.message(Level::Warning, &format!("{name}: {seen}"));
     output.message(Level::Warning, "whoever holds it is not told at once, and may go on as if it were held");
     let asked = write!(&stderr, "Type the name of the lock to delete it: ").and_then(|()| (&stderr).flush());
     let mut typed = String::new();
@@ -54,8 +95,9 @@ fn confirm(
     Err(Refusal::Configuration("nothing is deleted: that is not the name of the lock".to_owned()))
 }
 
-fn deleted(locker: &Locker, name: &[u8], output: &Output) -> u8 {
-    let outcome = match locker.force_release(name).wait() {
+/// Has the keys of `what` deleted, and tells what became of them. The exit code.
+fn deleted(releasing: ForceReleasing, name: &[u8], what: &str, output: &Output) -> u8 {
+    let outcome = match releasing.wait() {
         Ok(outcome) => outcome,
         Err(ForceReleaseError::TooFew(outcome)) => *outcome,
         Err(error) => return Refusal::NoQuorum(error.to_string()).tell(Some(name), output),
@@ -86,7 +128,7 @@ fn deleted(locker: &Locker, name: &[u8], output: &Output) -> u8 {
         ("deleted", JsonValue::Number(deleted.try_into().unwrap_or(u64::MAX))),
         ("absent", JsonValue::Number(absent.try_into().unwrap_or(u64::MAX))),
     ];
-    let told = format!("deleted {name} on {deleted} of {all} masters; {absent} had no such key");
+    let told = format!("deleted {what} on {deleted} of {all} masters; {absent} had no such key");
     let (code, level, more) = if has_other_type {
         (SPLIT, Level::Error, "")
     } else if deleted + absent >= needed {

@@ -5,7 +5,7 @@ use std::fmt;
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
     EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
-    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
+    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
 };
 
 /// A command with its arguments.
@@ -69,6 +69,8 @@ pub enum CommandKind {
     Inspect,
     /// The script that deletes the key of a named holder.
     ForceRelease,
+    /// The script that releases a token of which nothing else is known.
+    ReleaseAny,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -205,6 +207,7 @@ impl CommandKind {
             Self::Keep => "KEEP",
             Self::Inspect => "INSPECT",
             Self::ForceRelease => "FORCE RELEASE",
+            Self::ReleaseAny => "RELEASE ANY",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
@@ -236,7 +239,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 22] = [
+const SCRIPTS: [(&Script, CommandKind); 23] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -259,6 +262,7 @@ const SCRIPTS: [(&Script, CommandKind); 22] = [
     (&INSPECT, CommandKind::Inspect),
     (&FORCE_RELEASE, CommandKind::ForceRelease),
     (&KEEP_ALL, CommandKind::KeepAll),
+    (&RELEASE_ANY, CommandKind::ReleaseAny),
 ];
 
 /// The kinds that are commands of the server.

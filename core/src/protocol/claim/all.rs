@@ -130,8 +130,8 @@ impl AllClaim {
         self.takes > 0
     }
 
-    pub(super) fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        self.resources.iter().map(Resource::key)
+    pub(super) fn resources(&self) -> &[Resource] {
+        &self.resources
     }
 
     pub(super) fn token(&self) -> &[u8] {

@@ -7,10 +7,12 @@ use bytes::BytesMut;
 
 pub(crate) use self::all::AllClaim;
 pub use self::all::Wish;
+pub(crate) use self::literal::LiteralClaim;
 use super::{Fleet, Resource, Targets, Token};
 use crate::wire::{MAX_OVERHEAD_BYTES, put_argument};
 
 mod all;
+mod literal;
 
 /// What one attempt wants and its token, encoded once and shared by every request of that attempt to every master.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -28,6 +30,8 @@ enum Form {
     },
     /// Of several resources, or of some that are shared.
     All(Arc<AllClaim>),
+    /// Of keys of which it is not known what they hold.
+    Literal(Arc<LiteralClaim>),
 }
 
 impl Claim {
@@ -80,14 +84,16 @@ impl Claim {
         Self::of(&[], 0, 0)
     }
 
-    /// Of a request about a key whose holder may be anybody, with one argument instead of a token.
-    pub(crate) fn asking(resource: &Resource, argument: &[u8]) -> Self {
-        let most = 2 * MAX_OVERHEAD_BYTES + resource.key().len() + argument.len();
-        let mut bytes = BytesMut::with_capacity(most);
-        put_argument(&mut bytes, resource.key());
-        let key = bytes.len();
-        put_argument(&mut bytes, argument);
-        Self::of(&bytes, key, key)
+    /// Of a request about these resources, whose holders may be anybody: the script gets their keys
+    /// and these values.
+    pub(crate) fn asking(resources: &[Resource], values: &[&[u8]]) -> Self {
+        Self(Form::Literal(Arc::new(LiteralClaim::new(resources, values))))
+    }
+
+    /// Of a release by a token that may have locked the resource alone, or shared it with any group.
+    pub(crate) fn of_any_kind(resource: &Resource, token: Token) -> Self {
+        let values: [&[u8]; 2] = [&token.to_hex(), &resource.shared_key()];
+        Self::asking(std::slice::from_ref(resource), &values)
     }
 
     /// Of the restart guard's marker, which has no token.
@@ -100,18 +106,32 @@ impl Claim {
     /// What its scripts need, unless it is of one resource that is locked exclusively.
     pub(crate) fn as_all(&self) -> Option<&AllClaim> {
         match &self.0 {
-            Form::One { .. } => None,
             Form::All(all) => Some(all),
+            Form::One { .. } | Form::Literal(_) => None,
         }
+    }
+
+    /// The keys and values of its script, where it is not known what the keys hold.
+    pub(crate) fn as_literal(&self) -> Option<&LiteralClaim> {
+        match &self.0 {
+            Form::Literal(literal) => Some(literal),
+            Form::One { .. } | Form::All(_) => None,
+        }
+    }
+
+    /// Whether it is of one resource that is locked exclusively.
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(self.0, Form::One { .. })
     }
 
     /// The keys of what is locked.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        let (one, all) = match &self.0 {
+        let (one, more) = match &self.0 {
             Form::One { bytes, key, .. } => (bytes.get(..usize::from(*key)), None),
             Form::All(all) => (None, Some(all.resources())),
+            Form::Literal(literal) => (None, Some(literal.resources())),
         };
-        one.map(argument).into_iter().chain(all.into_iter().flatten())
+        one.map(argument).into_iter().chain(more.into_iter().flatten().map(Resource::key))
     }
 
     /// Whether something of it is shared.
@@ -121,7 +141,7 @@ impl Claim {
 
     /// Whether other locks of this process may ask for its keys at the same time.
     pub(crate) fn has_neighbours(&self) -> bool {
-        self.as_all().is_some() || self.resources().any(Resource::is_seat)
+        !self.is_one() || self.resources().any(Resource::is_seat)
     }
 
     /// Whether both are about the same keys and token.
@@ -135,15 +155,17 @@ impl Claim {
                     && ours.get(usize::from(*keys)..) == theirs.get(usize::from(*their_keys)..)
             }
             (Form::All(ours), Form::All(theirs)) => Arc::ptr_eq(ours, theirs) || ours == theirs,
+            (Form::Literal(ours), Form::Literal(theirs)) => ours == theirs,
             _ => false,
         }
     }
 
-    /// The token, as a master gets it.
-    pub(crate) fn token(&self) -> &[u8] {
+    /// The token as it is kept, the same for one token in each form that acquires; none where none is known.
+    pub(crate) fn token(&self) -> Option<&[u8]> {
         match &self.0 {
-            Form::One { bytes, keys, .. } => bytes.get(usize::from(*keys)..).unwrap_or_default(),
-            Form::All(all) => all.token(),
+            Form::One { bytes, keys, .. } => bytes.get(usize::from(*keys)..),
+            Form::All(all) => Some(all.token()),
+            Form::Literal(_) => None,
         }
     }
 
@@ -151,6 +173,7 @@ impl Claim {
         match &self.0 {
             Form::One { key, keys, .. } => keys > key,
             Form::All(all) => all.is_fenced(),
+            Form::Literal(_) => false,
         }
     }
 

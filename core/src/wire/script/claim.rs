@@ -218,7 +218,40 @@ end
 "
     };
 }
+
+/// Defines `leave`: takes our part of a key away that is shared, or that is our token. It answers an
+/// error, or nothing, and says that it is not `complete` where no part was ours.
+macro_rules! define_leave {
+    () => {
+        concat!(
+            "\
+local function leave(x, zset, sentinel)
+  local held = call('GET', x)
+  if bad(held) then return held end
+  if held == token then return bad(call('DEL', x)) end
+  local found = held == sentinel and call('ZREM', zset, token)
+  if bad(found) then return found end
+  if found ~= 1 then
+    complete = false
+    return nil
+  end
+  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
+  if bad(longest) then return longest end
+  if not longest[2] then return bad(call('DEL', x, zset)) end
+  local now
+",
+            read_clock!(),
+            "\
+  local left = tonumber(longest[2]) - now
+  if left <= 0 then return bad(call('DEL', x, zset)) end
+  left = string.format('%.0f', left + 1)
+  return bad(call('PEXPIRE', x, left)) or bad(call('PEXPIRE', zset, left))
+end
+"
+        )
+    };
+}
 pub(super) use {
-    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
-    prepare_clock, prepare_sharing, read_claim, read_clock,
+    define_count, define_leave, define_lengthen, define_look, define_ours, define_raise, define_share,
+    define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
 };

@@ -20,8 +20,8 @@
 
 use super::Script;
 use super::claim::{
-    define_count, define_lengthen, define_look, define_ours, define_raise, define_share, define_tell,
-    prepare_clock, prepare_sharing, read_claim, read_clock,
+    define_count, define_leave, define_lengthen, define_look, define_ours, define_raise, define_share,
+    define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
 };
 use super::fleet::{check_marker, read_life};
 
@@ -229,28 +229,9 @@ pub const RELEASE_ALL: Script = Script {
         read_claim!(),
         "\
 local complete, gone = true, {}
-local function leave(x, zset, sentinel)
-  local held = call('GET', x)
-  if bad(held) then return held end
-  if held == token then return bad(call('DEL', x)) end
-  local found = held == sentinel and call('ZREM', zset, token)
-  if bad(found) then return found end
-  if found ~= 1 then
-    complete = false
-    return nil
-  end
-  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
-  if bad(longest) then return longest end
-  if not longest[2] then return bad(call('DEL', x, zset)) end
-  local now
 ",
-        read_clock!(),
+        define_leave!(),
         "\
-  local left = tonumber(longest[2]) - now
-  if left <= 0 then return bad(call('DEL', x, zset)) end
-  left = string.format('%.0f', left + 1)
-  return bad(call('PEXPIRE', x, left)) or bad(call('PEXPIRE', zset, left))
-end
 local stop = written > 0 and all('MGET', KEYS, 1, written, function(values, before)
   for i = 1, #values do
     if values[i] == token then gone[#gone + 1] = KEYS[before + i] else complete = false end

@@ -30,6 +30,7 @@ return 1"
     };
 }
 
+mod any;
 mod claim;
 mod fence;
 mod fleet;
@@ -38,6 +39,7 @@ mod keep;
 mod many;
 mod seat;
 
+pub use any::RELEASE_ANY;
 pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
 pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 pub use inspect::{FORCE_RELEASE, INSPECT};
@@ -47,7 +49,7 @@ pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 22] = [
+pub const ALL: [&Script; 23] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -70,6 +72,7 @@ pub const ALL: [&Script; 22] = [
     &INSPECT,
     &FORCE_RELEASE,
     &KEEP_ALL,
+    &RELEASE_ANY,
 ];
 
 /// A script and the name by which a server knows it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::ValueHint;
 use clap_complete::Shell;
-use quorlock_core::EvictionPolicy;
+use quorlock_core::{EvictionPolicy, Targets};
 
 use super::common::{Guarded, Masters, Resource, Seek, Speech, Terms, check_kept, policy};
 use crate::duration;
@@ -98,6 +98,10 @@ impl ReleaseArguments {
 /// why that is not known. Then follows a line for each master: what it has, whether it votes, its
 /// server and version, its role, its uptime.
 ///
+/// Of a lock that is shared the first line tells how many readers, or how many of which group, have
+/// it, when the last of them ends, and whether a writer waits. With --permits K it tells which
+/// permits of the semaphore RESOURCE are held, and a line for each of these tells for how long.
+///
 /// The holder of the lock is called holder a, another one holder b: the same letter is the same
 /// token. A key with the token in QUORLOCK_TOKEN, as run and acquire set it, is called ours. Tokens
 /// are never printed, nor are passwords.
@@ -108,6 +112,9 @@ impl ReleaseArguments {
 pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) masters: Masters,
+    /// RESOURCE is a semaphore with so many permits, not a lock
+    #[arg(long, value_name = "K", value_parser = permits)]
+    pub(crate) permits: Option<u32>,
     /// Print nothing: the exit code tells
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -122,7 +129,10 @@ pub(crate) struct StatusArguments {
 ///
 /// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder
 /// is known to be dead and whose TTL is long. A key that is no string is no lock, and is never
-/// deleted.
+/// deleted. Of a lock that is shared, all readers lose it.
+///
+/// With --permits K it deletes the permits of the semaphore RESOURCE, all that are held or only the
+/// one that --index names.
 ///
 /// The holder of the lock is not notified at once: it learns of it with its next renewal. Until
 /// then it may go on as if the lock were held, while another client holds it already. Only fencing
@@ -136,6 +146,12 @@ pub(crate) struct ForceReleaseArguments {
     /// Do not ask
     #[arg(long = "yes-delete-it-whoever-holds-it")]
     pub(crate) is_confirmed: bool,
+    /// RESOURCE is a semaphore with so many permits, not a lock
+    #[arg(long, value_name = "K", value_parser = permits)]
+    pub(crate) permits: Option<u32>,
+    /// With --permits, delete this permit only; the first one is 0
+    #[arg(long, value_name = "N", value_parser = index, requires = "permits")]
+    pub(crate) index: Option<u32>,
     #[command(flatten)]
     pub(crate) masters: Masters,
     #[command(flatten)]
@@ -207,6 +223,16 @@ pub(crate) struct MasterArguments {
 
 fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().map_err(|_| "needs a number from 0 to 65535")
+}
+
+fn permits(text: &str) -> Result<u32, &'static str> {
+    let most = Targets::MAX_PERMITS.into();
+    text.parse().ok().filter(|permits| (1..=most).contains(permits)).ok_or("needs a number from 1 to 1024")
+}
+
+fn index(text: &str) -> Result<u32, &'static str> {
+    let end = Targets::MAX_PERMITS.into();
+    text.parse().ok().filter(|index| *index < end).ok_or("needs a number from 0 to 1023")
 }
 
 fn loopback(text: &str) -> Result<IpAddr, &'static str> {

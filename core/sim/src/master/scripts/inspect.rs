@@ -1,7 +1,10 @@
 //! The scripts of somebody who asks about a lock, or deletes its key whoever holds it.
 
 use super::Body;
+use super::many::SHARED;
+use super::plain::{digest, no_wrong_type};
 use crate::master::info;
+use crate::master::keyspace::Millis;
 use crate::master::reply::{Failure, WRONG_TYPE};
 
 /// The key under which a master keeps the restart guard's marker.
@@ -9,20 +12,47 @@ const MARKER: &[u8] = b"quorlock:restart-guard";
 
 impl Body<'_, '_> {
     pub(super) fn inspect(&mut self) -> Result<(), Failure> {
-        let (kind, held) = match self.get(self.key(1)) {
-            Ok(None) => ("free", None),
-            Ok(Some(held)) => ("held", Some(held)),
-            Err(error) if error == WRONG_TYPE => ("other", None),
-            Err(error) => return Err(error),
+        let Some(tokens) = self.value(1) else {
+            let what = "bad argument #1 to 'gmatch' (string expected, got nil)";
+            return Err(self.stopped("string.gmatch(ARGV[1]", what));
         };
-        let left = if held.is_some() { self.pttl() } else { -2 };
-        let token = held.as_deref().filter(|held| held.len() == TOKEN_DIGITS);
-        let Some(tokens) = self.value(1).or(token.is_none().then_some(b"")) else {
-            let what = "bad argument #1 to 'find' (string expected, got nil)";
-            return Err(self.stopped("string.find(ARGV[1]", what));
+        let tokens = tokens.split(|byte| !byte.is_ascii_hexdigit());
+        let tokens: Vec<_> = tokens.filter(|token| !token.is_empty()).collect();
+        let holder = |value: &[u8], left: i64| {
+            let digits = &digest(value)[..FINGERPRINT_DIGITS];
+            format!("{digits} {left} {}", u8::from(tokens.contains(&value)))
         };
-        let is_ours = token.is_some_and(|token| tokens.windows(TOKEN_DIGITS).any(|ours| ours == token));
         let clock = self.clock();
+        let (mut keys, mut sharers, mut group, mut mark) = (Vec::new(), Vec::<String>::new(), Vec::new(), -2);
+        for (place, key) in (1..).zip(self.keys) {
+            match self.get(Some(key)) {
+                Ok(None) => {}
+                Err(error) if error == WRONG_TYPE => keys.push(format!("{place} other")),
+                Err(error) => return Err(error),
+                Ok(Some(held)) => {
+                    let is_shared = self.value(2).is_some() && held.starts_with(SHARED);
+                    let kind = if is_shared { "shared" } else { "held" };
+                    let left = self.pttl_of(key);
+                    keys.push(format!("{place} {kind} {}", holder(&held, left)));
+                    if is_shared {
+                        group = held.get(SENTINEL_BYTES..).unwrap_or_default().to_vec();
+                        match self.latest(self.value(2).unwrap_or_default()) {
+                            // `sharers[1] = 'denied'`
+                            Err(_) => {
+                                sharers.splice(..sharers.len().min(1), ["denied".to_owned()]).for_each(drop);
+                            }
+                            Ok(entries) => {
+                                let alive =
+                                    |(end, member): &&(Millis, Vec<u8>)| *end > clock && member != b"lost";
+                                let alive = entries.iter().filter(alive);
+                                sharers.extend(alive.map(|(end, member)| holder(member, end - clock)));
+                            }
+                        }
+                        mark = self.value(3).map_or(-2, |mark| self.pttl_of(mark));
+                    }
+                }
+            }
+        }
         let marker = match self.get(Some(MARKER)) {
             Ok(marker) => marker.unwrap_or_default(),
             Err(_) => b"denied".to_vec(),
@@ -31,10 +61,10 @@ impl Body<'_, '_> {
             ["server", "replication"].map(|section| info::text(self.call, &[section]));
         let reply = &mut self.call.reply;
         reply.array(9);
-        reply.bulk(kind.as_bytes());
-        reply.bulk(held.as_deref().map(super::plain::digest).unwrap_or_default().as_bytes());
-        reply.integer(left);
-        reply.integer(is_ours.into());
+        reply.bulk(keys.join("\n").as_bytes());
+        reply.bulk(sharers.join("\n").as_bytes());
+        reply.bulk(&group);
+        reply.integer(mark);
         reply.bulk((clock / 1000).to_string().as_bytes());
         reply.bulk((clock % 1000 * 1000).to_string().as_bytes());
         reply.bulk(&marker);
@@ -45,14 +75,31 @@ impl Body<'_, '_> {
 
     pub(super) fn force_release(&mut self) -> Result<(), Failure> {
         let Some(held) = self.get(self.key(1))? else { return self.number(0.0) };
-        let digest = super::plain::digest(&held);
-        if digest.as_bytes().get(..FINGERPRINT_DIGITS) == self.value(1) {
-            return self.delete();
+        let is_shared = held.starts_with(SHARED);
+        let mut holders = vec![held];
+        if is_shared {
+            match self.latest(self.worth(2)?) {
+                Ok(sharers) if sharers.is_empty() => {}
+                Ok(sharers) => holders = sharers.into_iter().map(|(_, member)| member).collect(),
+                Err(error) => no_wrong_type(error)?,
+            }
         }
-        self.tell_holder(&held);
+        let is_named =
+            |holder: &Vec<u8>| digest(holder).as_bytes().get(..FINGERPRINT_DIGITS) == self.value(1);
+        if holders.iter().any(is_named) {
+            let key = self.named(1)?;
+            self.delete_all(&[key])?;
+            if is_shared {
+                self.delete_all(&[self.worth(2)?])?;
+            }
+            return self.number(1.0);
+        }
+        let last = holders.into_iter().next().unwrap_or_default();
+        self.tell_holder(&last);
         Ok(())
     }
 }
 
-const TOKEN_DIGITS: usize = 40;
 const FINGERPRINT_DIGITS: usize = 16;
+/// What all sentinels have in common; the name of the group follows.
+const SENTINEL_BYTES: usize = 64;

@@ -105,6 +105,23 @@ impl<'b> Body<'_, 'b> {
         self.number(1.0)
     }
 
+    pub(super) fn release_any(&mut self) -> Result<(), Failure> {
+        let held = match self.get(self.key(1)) {
+            Ok(held) => held.unwrap_or_default(),
+            Err(error) => return no_wrong_type(error).and_then(|()| self.number(0.0)),
+        };
+        let is_shared = held.starts_with(SHARED);
+        let now = if is_shared { self.clock() as f64 } else { 0.0 };
+        let (key, token) = (self.named(1)?, self.value(1).unwrap_or_default());
+        // The set is needed where the key is shared only.
+        let set = if is_shared { self.worth(2)? } else { b"" };
+        let sentinel = is_shared.then_some(held.as_slice());
+        match self.leave_key(key, set, sentinel, token, now) {
+            Ok(was_ours) => self.number(f64::from(u8::from(was_ours))),
+            Err(error) => no_wrong_type(error).and_then(|()| self.number(0.0)),
+        }
+    }
+
     pub(super) fn release_all(&mut self) -> Result<(), Failure> {
         let many = self.many_now()?;
         let keys = self.keys_between(1, many.written)?;
@@ -153,7 +170,7 @@ impl<'b> Body<'_, 'b> {
             if let Some(held) = self.get(self.key(place))? {
                 refused = refused.or(Some(place));
                 found -= 1;
-                if many.has(b'm') && held.starts_with(b"quorlock:shared:") {
+                if many.has(b'm') && held.starts_with(SHARED) {
                     let (mark, wait) = (self.named(many.marks + place)?, self.worth(7 + many.read)?);
                     self.set_with_end(mark, wait, b"1000")?;
                 }
@@ -235,14 +252,27 @@ impl<'b> Body<'_, 'b> {
     fn leave(&mut self, many: &Many<'b>, target: usize) -> Result<bool, Failure> {
         let place = many.place(target);
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
+        let sentinel = self.sentinel(target)?;
+        self.leave_key(key, set, Some(sentinel), many.token, many.now)
+    }
+
+    /// `leave(x, zset, sentinel)`
+    fn leave_key(
+        &mut self,
+        key: &'b [u8],
+        set: &[u8],
+        sentinel: Option<&[u8]>,
+        token: &[u8],
+        now: f64,
+    ) -> Result<bool, Failure> {
         let held = self.get(Some(key))?;
-        if held.as_deref() == Some(many.token) {
+        if held.as_deref() == Some(token) {
             return self.delete_all(&[key]).map(|()| true);
         }
-        if held.as_deref() != Some(self.sentinel(target)?) || !self.zrem(set, many.token)? {
+        if held.is_none() || held.as_deref() != sentinel || !self.zrem(set, token)? {
             return Ok(false);
         }
-        let left = self.longest(set)?.unwrap_or_default() as f64 - many.now;
+        let left = self.longest(set)?.unwrap_or_default() as f64 - now;
         if left <= 0.0 {
             self.delete_all(&[key, set])?;
         } else {
@@ -262,6 +292,9 @@ impl<'b> Body<'_, 'b> {
         Ok(true)
     }
 }
+
+/// What every sentinel begins with, as far as the scripts look.
+pub(super) const SHARED: &[u8] = b"quorlock:shared:";
 
 /// What the written targets hold, and the read ones.
 type Found = (Vec<Option<Vec<u8>>>, Vec<Looked>);

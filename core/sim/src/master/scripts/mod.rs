@@ -105,6 +105,7 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         CommandKind::Keep => body.keep(),
         CommandKind::Inspect => body.inspect(),
         CommandKind::ForceRelease => body.force_release(),
+        CommandKind::ReleaseAny => body.release_any(),
         _ => Err(UNKNOWN_SCRIPT),
     }
 }

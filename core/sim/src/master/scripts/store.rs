@@ -67,6 +67,16 @@ impl<'b> Body<'_, 'b> {
         Ok(self.scores(key)?.and_then(|scores| scores.values().max().copied()))
     }
 
+    /// `ZREVRANGE key 0 999 WITHSCORES`: those that end last, and when.
+    pub(super) fn latest(&mut self, key: &[u8]) -> Result<Vec<(Millis, Vec<u8>)>, Failure> {
+        let scores = self.scores(key)?;
+        let mut all: Vec<_> =
+            scores.into_iter().flatten().map(|(member, score)| (*score, member.clone())).collect();
+        all.sort_unstable_by(|first, second| second.cmp(first));
+        all.truncate(PORTION);
+        Ok(all)
+    }
+
     fn scores(&mut self, key: &[u8]) -> Result<Option<&Scores>, Failure> {
         self.read(&[key]);
         self.call.master.keyspace.scores(self.call.session.database, key, self.call.now)
@@ -126,5 +136,5 @@ fn given<'b>(argument: Given<'b>) -> Result<&'b [u8], Failure> {
     argument.ok_or(NO_ARGUMENT)
 }
 
-/// How many keys a script gives to one command.
+/// How many keys a script gives to one command, and how many members it asks for.
 const PORTION: usize = 1000;

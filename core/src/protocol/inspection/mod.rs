@@ -5,9 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::permits::{PermitsAnswer, SemaphoreInspection};
+pub(crate) use self::told::Marker;
+pub use self::told::{Holder, KeyState, MasterAnswer, ServerFacts, Standing};
 use super::units::Span;
-use super::{Cause, ConfigError, DRIVER_ENDED, FORKED, Quorum, Resource, TooManyLocks};
+use super::{Cause, ConfigError, DRIVER_ENDED, FORKED, Group, Quorum, Resource, TooManyLocks};
 use crate::endpoint::Endpoint;
+
+mod permits;
+mod told;
 
 /// What the masters say of a lock, and what that amounts to: the answer of
 /// [`Locker::inspect`](crate::front::Locker::inspect).
@@ -17,7 +23,7 @@ use crate::endpoint::Endpoint;
 /// lock, take it.
 ///
 /// It displays as one sentence, such as `held by one holder on 3 of 3 masters (quorum 2), 9.8 s
-/// left`. No token is in it.
+/// left` or `3 readers, the last ends in 4 s; on 3 of 3 masters (quorum 2)`. No token is in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inspection {
     pub(crate) resource: Resource,
@@ -35,8 +41,12 @@ pub(crate) struct Verdict {
     pub(crate) answered: usize,
     /// How many of them would grant the lock.
     pub(crate) free: usize,
-    /// Each holder, with the number of masters that have its key.
+    /// Each holder of a key alone, with the number of masters that have its key.
     pub(crate) holders: Vec<(Holder, usize)>,
+    /// Each of those who share a key, with the number of masters that have its entry.
+    pub(crate) sharers: Vec<(Holder, usize)>,
+    /// Each group, with the number of masters that have its key.
+    pub(crate) groups: Vec<(Group, usize)>,
     /// How many have something else at the key.
     pub(crate) other_type: usize,
 }
@@ -52,9 +62,9 @@ impl Inspection {
         self.verdict.state
     }
 
-    /// Returns whether one holder has the lock on a quorum of masters.
+    /// Returns whether one holder has the lock on a quorum of masters, or some who share it have.
     pub fn is_held(&self) -> bool {
-        matches!(self.verdict.state, LockState::Held(_))
+        matches!(self.verdict.state, LockState::Held(_) | LockState::Shared(_))
     }
 
     /// Returns whether no holder has a quorum, and a quorum of masters would grant the lock.
@@ -65,22 +75,43 @@ impl Inspection {
     /// Returns whether the lock is held on a quorum of masters with a token of ours: one that a
     /// guard of the locker has, or one that was named to the request.
     pub fn is_ours(&self) -> bool {
-        matches!(self.verdict.state, LockState::Held(holding) if holding.holder.is_ours)
+        match self.verdict.state {
+            LockState::Held(holding) => holding.holder.is_ours,
+            LockState::Shared(sharing) => sharing.is_ours,
+            _ => false,
+        }
     }
 
     /// Returns how long the lock stays held if it is neither renewed nor released: as long as a
-    /// quorum of masters has its key. `None` if it is not held, or never expires.
+    /// quorum of masters has its key, or the entry of one who shares it. `None` if it is not held,
+    /// or never expires.
     pub fn remaining(&self) -> Option<Duration> {
         match self.verdict.state {
             LockState::Held(holding) => holding.remaining,
+            LockState::Shared(sharing) => sharing.remaining,
             _ => None,
         }
     }
 
-    /// Returns each holder of a key, with the number of masters that have it, in the order in which
-    /// the masters name them. More than one is what a contended lock looks like for a moment.
+    /// Returns the group that shares the lock, if it is shared: [`Group::READERS`] for readers.
+    pub fn group(&self) -> Option<&Group> {
+        let is_shared = matches!(self.verdict.state, LockState::Shared(_));
+        let largest = self.verdict.groups.iter().rev().max_by_key(|(_, on)| *on);
+        largest.filter(|_| is_shared).map(|(group, _)| group)
+    }
+
+    /// Returns each holder of a key alone, with the number of masters that have it, in the order in
+    /// which the masters name them. More than one is what a contended lock looks like for a moment.
     pub fn holders(&self) -> impl Iterator<Item = (Holder, usize)> {
         self.verdict.holders.iter().copied()
+    }
+
+    /// Returns each of those who share the lock, with the number of masters that have its entry, in
+    /// the order in which the masters name them: those that end last at first. Who is on fewer
+    /// masters than a quorum has just come, or is gone already, and does not hold the lock. A master
+    /// tells 1,000 at most.
+    pub fn sharers(&self) -> impl Iterator<Item = (Holder, usize)> {
+        self.verdict.sharers.iter().copied()
     }
 
     /// Returns the quorum that decides.
@@ -106,11 +137,15 @@ impl Inspection {
         self.masters.iter().zip(answers)
     }
 
-    /// `ours on 1, holder b on 1, free on 1`.
+    /// `ours on 1, holder b on 1, readers on 1, free on 1`.
     fn shares(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut between = "";
         for (holder, on) in self.holders() {
             write!(f, "{between}{} on {on}", holder.called())?;
+            between = ", ";
+        }
+        for (group, on) in &self.verdict.groups {
+            write!(f, "{between}{} on {on}", Crowd(group, None))?;
             between = ", ";
         }
         let silent = self.quorum.masters().saturating_sub(self.verdict.answered);
@@ -131,9 +166,26 @@ impl fmt::Display for Inspection {
                 let held = if holder.is_ours { "ours" } else { "held by one holder" };
                 write!(f, "{held} on {on} of {all} masters (quorum {needed}), {}", Left(remaining))
             }
+            LockState::Shared(Sharing { sharers, is_ours, on, remaining, wanted_on }) => {
+                let readers = Group::READERS;
+                write!(f, "{}", Crowd(self.group().unwrap_or(&readers), sharers))?;
+                let last = if sharers == Some(1) { "it" } else { "the last" };
+                match (is_ours, sharers) {
+                    (false, _) => write!(f, ", {last} ")?,
+                    (true, Some(1)) => write!(f, ", which is ours, ")?,
+                    (true, _) => write!(f, ", of which one is ours, {last} ")?,
+                }
+                match remaining {
+                    Some(left) => write!(f, "ends in {}", Span(left))?,
+                    None => f.write_str("never ends")?,
+                }
+                write!(f, "; on {on} of {all} masters (quorum {needed})")?;
+                f.write_str(if wanted_on > 0 { "; a writer waits" } else { "" })
+            }
             LockState::Free => {
                 write!(f, "free on {} of {all} masters (quorum {needed})", self.free())?;
-                match self.holders().map(|(_, on)| on).sum::<usize>() {
+                let shared = self.verdict.groups.iter().map(|(_, on)| *on);
+                match self.holders().map(|(_, on)| on).chain(shared).sum::<usize>() {
                     0 => Ok(()),
                     1 => f.write_str("; 1 still has a key"),
                     keys => write!(f, "; {keys} still have a key"),
@@ -169,15 +221,34 @@ impl fmt::Display for Left {
     }
 }
 
+/// Prints those who share a lock: `3 readers`, `2 of group job:42`, or without a number `readers`.
+struct Crowd<'a>(&'a Group, Option<usize>);
+
+impl fmt::Display for Crowd<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(group, many) = self;
+        match (*group == &Group::READERS, many) {
+            (true, Some(1)) => f.write_str("1 reader"),
+            (true, Some(many)) => write!(f, "{many} readers"),
+            (true, None) => f.write_str("readers"),
+            (false, Some(many)) => write!(f, "{many} of group {group}"),
+            (false, None) => write!(f, "group {group}"),
+        }
+    }
+}
+
 /// What the masters' answers about a lock amount to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LockState {
-    /// One holder has it on a quorum of masters.
+    /// One holder has it alone on a quorum of masters.
     Held(Holding),
+    /// Those of one group share it, each of them on a quorum of masters. Nobody else gets it
+    /// meanwhile; others of the same group do.
+    Shared(Sharing),
     /// No holder has it on a quorum of masters, and a quorum would grant it.
     Free,
-    /// Masters disagree: no holder has a quorum, and as they are none can get one.
+    /// Masters disagree: no holder has a quorum, and as they are none can get the lock alone.
     Split,
     /// It depends on masters that did not answer.
     Unknown,
@@ -195,138 +266,23 @@ pub struct Holding {
     pub remaining: Option<Duration>,
 }
 
-/// A holder, told apart from the others of one inspection without its token. It displays as a
-/// letter: `a` for the first holder that the masters name, `b` for the next.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Holder {
-    pub(crate) number: usize,
-    pub(crate) fingerprint: u64,
-    pub(crate) is_ours: bool,
-}
-
-impl Holder {
-    /// Returns its number among the holders of the inspection, from zero.
-    pub fn number(self) -> usize {
-        self.number
-    }
-
-    /// Returns the first eight bytes of the SHA-1 of the key's value, as
-    /// [`Vote::HeldByAnother`](crate::Vote::HeldByAnother) has it. Equal fingerprints are one
-    /// holder, also in two inspections. The token cannot be told from it.
-    pub fn fingerprint(self) -> u64 {
-        self.fingerprint
-    }
-
-    /// Returns whether the key has a token of ours.
-    pub fn is_ours(self) -> bool {
-        self.is_ours
-    }
-
-    /// What it is called in a sentence.
-    fn called(self) -> String {
-        if self.is_ours { "ours".to_owned() } else { format!("holder {self}") }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match u8::try_from(self.number).ok().filter(|number| *number < 26) {
-            Some(number) => write!(f, "{}", char::from(b'a' + number)),
-            None => write!(f, "a{}", self.number),
-        }
-    }
-}
-
-/// What one master said of a lock and of itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct MasterAnswer {
-    /// What it has at the lock's key.
-    pub key: KeyState,
-    /// Whether it votes.
-    pub standing: Standing,
-    /// What it says of itself.
-    pub server: ServerFacts,
-    pub(crate) marker: Marker,
-}
-
-/// What a master has at a lock's key.
+/// A lock that those of one group share. Each of them has entries on a quorum of masters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum KeyState {
-    /// No key.
-    Free,
-    /// A holder's token.
-    Held {
-        /// Which holder's.
-        holder: Holder,
-        /// How long the key lives; `None` if it never expires.
-        remaining: Option<Duration>,
-    },
-    /// Something that is no string, and so no lock.
-    OtherType,
-}
-
-/// Whether a master votes, as far as its marker of the restart guard tells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Standing {
-    /// It votes, or no restart guard is in use.
-    Votes,
-    /// It is under the restart guard and does not vote yet.
-    Quarantined {
-        /// How long it will not vote.
-        remaining: Duration,
-    },
-    /// It has lost its data, and no request under the restart guard has reached it since. The next
-    /// one begins its quarantine.
-    Unnoticed {
-        /// How long it will not vote from then on.
-        quarantine: Duration,
-    },
-}
-
-/// What a server says of itself. What the connection's user may not ask for is `None`.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-#[non_exhaustive]
-pub struct ServerFacts {
-    /// The kind of server, such as `redis` or `valkey`.
-    pub kind: Option<String>,
-    /// Its version.
-    pub version: Option<String>,
-    /// `master`, or its role.
-    pub role: Option<String>,
-    /// The number of connected replicas.
-    pub replicas: Option<u64>,
-    /// Whole seconds since its start.
-    pub uptime: Option<Duration>,
-    /// Its clock, since 1970.
-    pub clock: Option<Duration>,
-}
-
-impl MasterAnswer {
-    /// Returns whether it has replicas although clients use the restart guard, which does not cover
-    /// their promotion.
-    pub fn has_undeclared_replicas(&self) -> bool {
-        matches!(self.marker, Marker::Present { .. }) && self.server.replicas.is_some_and(|many| many > 0)
-    }
-}
-
-/// The restart guard's marker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Marker {
-    /// There is none, or it may not be read.
-    Absent,
-    /// The server does not tell what it takes to judge it.
-    Unknown,
-    Present {
-        /// Whether it was written in this life of the server.
-        is_own: bool,
-        /// For how long the master does not vote yet.
-        left: Duration,
-        /// The longest TTL of the clients under the guard.
-        longest: Duration,
-    },
+pub struct Sharing {
+    /// How many share it; `None` if fewer masters than a quorum let this user read that. Above
+    /// 1,000, which is what a master tells, not all are counted.
+    pub sharers: Option<usize>,
+    /// Whether one of them has a token of ours.
+    pub is_ours: bool,
+    /// The number of masters where the group has the key.
+    pub on: usize,
+    /// How long the last of them has it, unless it is renewed or released; `None` if it never
+    /// expires.
+    pub remaining: Option<Duration>,
+    /// The number of masters with the mark of a writer that waits, or has died within the last
+    /// second. On a quorum of masters it keeps new readers out.
+    pub wanted_on: usize,
 }
 
 /// Why masters could not be asked about a lock.

@@ -1,0 +1,176 @@
+//! What masters say of a semaphore's permits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Cause, KeyState, LockState, Marker, Quorum, Resource, ServerFacts, Standing};
+use crate::endpoint::Endpoint;
+
+/// What the masters say of a semaphore, and what that amounts to: the answer of
+/// [`Semaphore::inspect`](crate::front::Semaphore::inspect).
+///
+/// It is of the moment in which each master answered: it is for people, for tests and for metrics.
+/// To hold a permit, take one. Each permit is a lock of its own, so that it has a [`LockState`] of
+/// its own. Permits that clients with a larger number of permits hold above ours are not seen.
+///
+/// It displays as one sentence, such as `permits 0 and 2 of 4 held`. No token is in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SemaphoreInspection {
+    pub(crate) name: Resource,
+    pub(crate) masters: Arc<[Endpoint]>,
+    pub(crate) quorum: Quorum,
+    pub(crate) answers: Vec<Result<PermitsAnswer, Cause>>,
+    /// That of each permit, by its index.
+    pub(crate) states: Vec<LockState>,
+}
+
+/// What one master said of a semaphore and of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct PermitsAnswer {
+    /// What it has at the keys of those permits that have one, in the order of their indices.
+    /// Holders are told apart for each permit by itself.
+    pub keys: Vec<(u32, KeyState)>,
+    /// Whether it votes.
+    pub standing: Standing,
+    /// What it says of itself.
+    pub server: ServerFacts,
+    pub(crate) marker: Marker,
+}
+
+impl PermitsAnswer {
+    /// Returns whether it has replicas although clients use the restart guard, which does not cover
+    /// their promotion.
+    pub fn has_undeclared_replicas(&self) -> bool {
+        self.server.has_replicas() && self.marker.is_present()
+    }
+}
+
+impl SemaphoreInspection {
+    /// Returns the semaphore that was asked about.
+    pub fn name(&self) -> &Resource {
+        &self.name
+    }
+
+    /// Returns how many permits there are.
+    pub fn permits(&self) -> u32 {
+        u32::try_from(self.states.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns each permit's index and what the answers about it amount to.
+    pub fn states(&self) -> impl Iterator<Item = (u32, LockState)> {
+        (0..).zip(self.states.iter().copied())
+    }
+
+    /// Returns the permits that have a holder on a quorum of masters: the index of each, the holder
+    /// and for how long.
+    pub fn held(&self) -> impl Iterator<Item = (u32, super::Holding)> {
+        self.states().filter_map(|(index, state)| match state {
+            LockState::Held(holding) => Some((index, holding)),
+            _ => None,
+        })
+    }
+
+    /// Returns the indices of the permits that a quorum of masters would grant.
+    pub fn free(&self) -> impl Iterator<Item = u32> {
+        self.states().filter_map(|(index, state)| (state == LockState::Free).then_some(index))
+    }
+
+    /// Returns the indices of the permits that are held with a token of ours: one that a permit of
+    /// the locker has, or one that was named to the request.
+    pub fn ours(&self) -> impl Iterator<Item = u32> {
+        self.held().filter_map(|(index, holding)| holding.holder.is_ours().then_some(index))
+    }
+
+    /// Returns the quorum that decides.
+    pub fn quorum(&self) -> Quorum {
+        self.quorum
+    }
+
+    /// Returns the number of masters that answered.
+    pub fn answered(&self) -> usize {
+        self.answers.iter().flatten().count()
+    }
+
+    /// Returns each master with what it said, or why it has no vote, in the order of the
+    /// configuration.
+    pub fn masters(&self) -> impl Iterator<Item = (&Endpoint, Result<&PermitsAnswer, Cause>)> {
+        let answers = self.answers.iter().map(|answer| answer.as_ref().map_err(|cause| *cause));
+        self.masters.iter().zip(answers)
+    }
+}
+
+impl fmt::Display for SemaphoreInspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = self.permits();
+        let (all, needed, answered) = (self.quorum.masters(), self.quorum.needed(), self.answered());
+        if answered < needed {
+            let few = "not known, too few masters answered";
+            return write!(f, "{few}: {answered} of {all} (quorum {needed})");
+        }
+        let held: Vec<_> = self.held().map(|(index, _)| index).collect();
+        match held.len() {
+            0 => write!(f, "none of {of} permits held")?,
+            1 => write!(f, "permit {} of {of} held", Indices(&held))?,
+            _ => write!(f, "permits {} of {of} held", Indices(&held))?,
+        }
+        let those = |wanted| -> Vec<_> {
+            self.states().filter(|(_, state)| *state == wanted).map(|(index, _)| index).collect()
+        };
+        let rest = [
+            ("ours: ", self.ours().collect(), ""),
+            ("", those(LockState::Split), " split"),
+            ("", those(LockState::Unknown), " not known"),
+        ];
+        for (before, indices, behind) in rest.into_iter().filter(|(_, indices, _)| !indices.is_empty()) {
+            write!(f, "; {before}{}{behind}", Indices(&indices))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints indices in rising order: `0`, `0 and 2`, `0, 2 and 3`, `0 to 5 and 7`.
+struct Indices<'a>(&'a [u32]);
+
+impl fmt::Display for Indices<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Two that follow each other are told as two.
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for run in self.0.chunk_by(|index, next| index + 1 == *next) {
+            match run {
+                [first, _, .., last] => runs.push((*first, *last)),
+                few => runs.extend(few.iter().map(|index| (*index, *index))),
+            }
+        }
+        let last = runs.len().saturating_sub(1);
+        for (place, (first, end)) in runs.into_iter().enumerate() {
+            f.write_str(match place {
+                0 => "",
+                _ if place == last => " and ",
+                _ => ", ",
+            })?;
+            write!(f, "{first}")?;
+            if end > first {
+                write!(f, " to {end}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_read_as_a_person_says_them() {
+        let said = |indices: &[u32]| Indices(indices).to_string();
+        assert_eq!(said(&[]), "");
+        assert_eq!(
+            [&[0][..], &[0, 2], &[0, 1], &[1, 3, 5]].map(said),
+            ["0", "0 and 2", "0 and 1", "1, 3 and 5"]
+        );
+        assert_eq!(said(&[0, 1, 2]), "0 to 2");
+        assert_eq!(said(&[0, 1, 2, 4, 6, 7]), "0 to 2, 4, 6 and 7");
+    }
+}

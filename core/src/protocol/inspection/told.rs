@@ -1,0 +1,167 @@
+//! What one master says to somebody who only asks.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::protocol::Group;
+
+/// A holder, told apart from the others of one inspection without its token. It displays as a
+/// letter: `a` for the first holder that the masters name, `b` for the next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Holder {
+    pub(crate) number: usize,
+    pub(crate) fingerprint: u64,
+    pub(crate) is_ours: bool,
+}
+
+impl Holder {
+    /// Returns its number among the holders of the inspection, from zero.
+    pub fn number(self) -> usize {
+        self.number
+    }
+
+    /// Returns the first eight bytes of the SHA-1 of its token, as
+    /// [`Vote::HeldByAnother`](crate::Vote::HeldByAnother) has it. Equal fingerprints are one
+    /// holder, also in two inspections. The token cannot be told from it.
+    pub fn fingerprint(self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Returns whether its token is ours.
+    pub fn is_ours(self) -> bool {
+        self.is_ours
+    }
+
+    /// What it is called in a sentence.
+    pub(super) fn called(self) -> String {
+        if self.is_ours { "ours".to_owned() } else { format!("holder {self}") }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match u8::try_from(self.number).ok().filter(|number| *number < 26) {
+            Some(number) => write!(f, "{}", char::from(b'a' + number)),
+            None => write!(f, "a{}", self.number),
+        }
+    }
+}
+
+/// What one master said of a lock and of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MasterAnswer {
+    /// What it has at the lock's key.
+    pub key: KeyState,
+    /// The group that shares the key, if one does: [`Group::READERS`] for readers.
+    pub group: Option<Group>,
+    /// Whether it votes.
+    pub standing: Standing,
+    /// What it says of itself.
+    pub server: ServerFacts,
+    pub(crate) marker: Marker,
+}
+
+/// What a master has at a lock's key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum KeyState {
+    /// No key.
+    Free,
+    /// A holder's token.
+    Held {
+        /// Which holder's.
+        holder: Holder,
+        /// How long the key lives; `None` if it never expires.
+        remaining: Option<Duration>,
+    },
+    /// Entries of those who share the lock.
+    Shared {
+        /// How many of them have not ended; `None` if the connection's user may not read them. A
+        /// master tells 1,000 at most.
+        sharers: Option<usize>,
+        /// Whether one of them has a token of ours.
+        is_ours: bool,
+        /// How long the key lives: until the last of them has ended. `None` if it never expires.
+        remaining: Option<Duration>,
+        /// How long the mark of a waiting writer keeps new ones out; `None` if there is no mark, or
+        /// it may not be read.
+        wanted: Option<Duration>,
+    },
+    /// Something that is no string, and so no lock.
+    OtherType,
+}
+
+/// Whether a master votes, as far as its marker of the restart guard tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It votes, or no restart guard is in use.
+    Votes,
+    /// It is under the restart guard and does not vote yet.
+    Quarantined {
+        /// How long it will not vote.
+        remaining: Duration,
+    },
+    /// It has lost its data, and no request under the restart guard has reached it since. The next
+    /// one begins its quarantine.
+    Unnoticed {
+        /// How long it will not vote from then on.
+        quarantine: Duration,
+    },
+}
+
+/// What a server says of itself. What the connection's user may not ask for is `None`.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct ServerFacts {
+    /// The kind of server, such as `redis` or `valkey`.
+    pub kind: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// `master`, or its role.
+    pub role: Option<String>,
+    /// The number of connected replicas.
+    pub replicas: Option<u64>,
+    /// Whole seconds since its start.
+    pub uptime: Option<Duration>,
+    /// Its clock, since 1970.
+    pub clock: Option<Duration>,
+}
+
+impl MasterAnswer {
+    /// Returns whether it has replicas although clients use the restart guard, which does not cover
+    /// their promotion.
+    pub fn has_undeclared_replicas(&self) -> bool {
+        self.server.has_replicas() && self.marker.is_present()
+    }
+}
+
+impl ServerFacts {
+    pub(super) fn has_replicas(&self) -> bool {
+        self.replicas.is_some_and(|many| many > 0)
+    }
+}
+
+impl Marker {
+    pub(super) fn is_present(self) -> bool {
+        matches!(self, Self::Present { .. })
+    }
+}
+
+/// The restart guard's marker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Marker {
+    /// There is none, or it may not be read.
+    Absent,
+    /// The server does not tell what it takes to judge it.
+    Unknown,
+    Present {
+        /// Whether it was written in this life of the server.
+        is_own: bool,
+        /// For how long the master does not vote yet.
+        left: Duration,
+        /// The longest TTL of the clients under the guard.
+        longest: Duration,
+    },
+}
