@@ -4,7 +4,9 @@ use super::acquiring::{Attempt, HEAD_START, Trying};
 use super::clearing::Clearing;
 use super::shared::{Base, Context, Keys};
 use super::{Effects, Lock, Phase, Stage, State};
-use crate::protocol::{AcquireError, Action, Ballot, EntropyFailed, Event, MasterSet, Request, Vote};
+use crate::protocol::{
+    AcquireError, Action, Ballot, EntropyFailed, Event, MasterId, MasterSet, Request, Vote,
+};
 
 impl Lock {
     /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
@@ -107,10 +109,12 @@ impl Lock {
     }
 }
 
-/// An attempt at a permit has one master assign the seat, also where no others are known.
+/// An attempt at a permit has one master assign the seat, also where no others are known. While no
+/// master is connected, that is the first one: nothing tells them apart yet.
 fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
     let first = attempt.first.or_else(|| {
-        let first = effects.first_master(&base.targets)?;
+        let connected = effects.first_master(&base.targets);
+        let first = connected.or_else(|| MasterId::all(effects.config.masters.len()).next())?;
         Some((first, effects.now + effects.config.request_timeout / HEAD_START))
     });
     Attempt { first, ..attempt }

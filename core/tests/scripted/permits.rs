@@ -98,6 +98,27 @@ fn a_permit_costs_each_master_one_request_and_one_release() {
     assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
 }
 
+/// A program that asks for a permit at once, as a command does.
+#[test]
+fn a_permit_is_assigned_although_no_master_was_connected_when_it_was_requested() {
+    for silent in [None, Some(0), Some(1), Some(2)] {
+        let mut world = World::cold(settings(3));
+        if let Some(silent) = silent {
+            world.masters[silent].flow = Flow::Stopped;
+        }
+        let start = world.now;
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(4) });
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        assert!(world.now.since(start) < ms(100), "silent: {silent:?}");
+        world.release(lock);
+        world.pump();
+        let connections: Vec<_> = (0..3).map(|master| world.nodes[0].opened[master]).collect();
+        assert_eq!(connections, [1, 1, 1], "none was given up");
+    }
+}
+
 #[test]
 fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
     for silent in 0..3 {
