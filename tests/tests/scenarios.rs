@@ -148,6 +148,7 @@ macro_rules! all_scenarios_on {
                 readers_share_and_a_writer_that_waits_comes_next,
                 a_writer_becomes_a_reader_at_once,
                 a_reader_that_was_handed_over_is_resumed_as_a_reader,
+                a_lock_that_was_handed_over_is_released_as_what_it_is,
                 mixed_targets_read_and_write,
                 permits_are_let_in_up_to_their_number,
                 threads_that_come_back_never_hold_more_permits_than_there_are,

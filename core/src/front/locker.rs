@@ -86,10 +86,28 @@ impl Locker {
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
-        match self.send_release(resource.as_ref(), token, None) {
-            Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None),
-            Err(error) => Release::refused(self.handle.clone(), error),
-        }
+        self.send_release(self.config.one(resource), token, None)
+    }
+
+    /// Releases a lock of several or shared targets that was handed over, by what
+    /// [`hand_over`](super::Guard::hand_over) returned. The future waits for the masters' answers
+    /// and tells whether a quorum still held all of it.
+    ///
+    /// The targets must be those of the lock, shared in the same way; in which order does not
+    /// matter. Otherwise the future ends with [`ConfigError::ResumedAsAnother`], and nothing is
+    /// sent. Its other errors are [`ReleaseError`]'s.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release_all<T: Into<Target>>(
+        &self,
+        targets: impl IntoIterator<Item = T>,
+        lock: Resumption,
+    ) -> Release {
+        let targets = self.config.targets(targets.into_iter().map(Into::into)).and_then(|targets| {
+            if targets.digest() == lock.of { Ok(targets) } else { Err(ConfigError::ResumedAsAnother) }
+        });
+        self.send_release(targets, lock.token, None)
     }
 
     /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining` from
@@ -102,26 +120,34 @@ impl Locker {
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release_after(&self, resource: impl AsRef<[u8]>, token: Token, remaining: Duration) -> Release {
         let keeps_for = Some(remaining).filter(|remaining| !remaining.is_zero());
-        match self.send_release(resource.as_ref(), token, keeps_for) {
+        self.send_release(self.config.one(resource), token, keeps_for)
+    }
+
+    fn send_release(
+        &self,
+        targets: Result<Targets, ConfigError>,
+        token: Token,
+        keeps_for: Option<Duration>,
+    ) -> Release {
+        match self.try_send_release(targets, token, keeps_for) {
             Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None).keeping(keeps_for),
             Err(error) => Release::refused(self.handle.clone(), error),
         }
     }
 
-    fn send_release(
+    fn try_send_release(
         &self,
-        resource: &[u8],
+        targets: Result<Targets, ConfigError>,
         token: Token,
         keeps_for: Option<Duration>,
     ) -> Result<(LockId, Arc<Slot>), ReleaseError> {
-        let resource = self.config.resource(resource)?;
-        let targets = resource.clone().into();
+        let targets = targets?;
         let life = keeps_for.map(|left| kept_life(&self.config, left)).transpose()?;
         if self.handle.0.is_forked() {
             return Err(ReleaseError::Forked);
         }
         let sent = self.handle.0.begin(Subject::of(&targets), |engine, now| match life {
-            Some(life) => engine.machine.release_token_keeping(&resource, token, life, now),
+            Some(life) => engine.machine.release_token_keeping(targets.first(), token, life, now),
             None => engine.machine.release_token(&targets, token, now),
         })?;
         Ok(sent)

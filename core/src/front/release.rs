@@ -14,8 +14,9 @@ use crate::machine::KeepError;
 use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, ReleaseOutcome, TooManyLocks};
 
 /// The future of [`Guard::release`](super::Guard::release),
-/// [`Guard::release_after`](super::Guard::release_after) and
-/// [`Locker::release`](super::Locker::release).
+/// [`Guard::release_after`](super::Guard::release_after),
+/// [`Locker::release`](super::Locker::release) and
+/// [`Locker::release_all`](super::Locker::release_all).
 ///
 /// # Cancel safety
 /// The release was sent before this future existed. Dropping it only forgoes the outcome.
@@ -154,8 +155,9 @@ pub enum ReleaseError {
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),
-    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the time
-    /// given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
+    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the targets
+    /// given to [`Locker::release_all`](super::Locker::release_all) are invalid or not those of the
+    /// lock, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
     /// live. Nothing was sent.
     Invalid(ConfigError),
     /// [`Guard::release_after`](super::Guard::release_after) cannot keep the keys of this lock: it
@@ -208,7 +210,7 @@ impl fmt::Display for ReleaseError {
             Self::Unknown(ballot) => write!(
                 f,
                 "{} released, but too few masters answered to say whether it was still ours: {ballot}",
-                ballot.resource()
+                ballot.targets()
             ),
             Self::Invalid(error) => write!(f, "not released: {error}"),
             Self::CannotKeep => write!(f, "not released, but left to its TTL: {}", KeepError::Unsupported),
