@@ -25,6 +25,8 @@ mod force_release;
 mod handing_over;
 #[path = "command/holding.rs"]
 mod holding;
+#[path = "command/kinds.rs"]
+mod kinds;
 #[path = "command/loss.rs"]
 mod loss;
 #[path = "command/master.rs"]

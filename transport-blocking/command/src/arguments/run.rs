@@ -64,7 +64,7 @@ pub(crate) struct RunArguments {
 impl RunArguments {
     /// The masters, and what applies to locks there.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::plain(&self.masters, &self.seek.resource).granting(self.seek.ttl, &self.guarded)
+        Terms::plain(&self.masters, self.seek.claim.resource()).granting(self.seek.ttl, &self.guarded)
     }
 
     /// The command and its arguments; never empty.
@@ -90,6 +90,7 @@ impl RunArguments {
             );
         }
         if let Some(at_least) = self.at_least {
+            self.seek.claim.check_kept("--at-least")?;
             check_kept("--at-least", at_least)?;
             if self.guarded.restart_guard.is_some_and(|longest| at_least > longest) {
                 return Err(
