@@ -120,6 +120,23 @@ fn a_permit_is_assigned_although_no_master_was_connected_when_it_was_requested()
 }
 
 #[test]
+fn a_single_try_whose_votes_were_split_ends_although_all_permits_are_taken_meanwhile() {
+    let seats = ["quorlock:seat:0/{gpu}", "quorlock:seat:1/{gpu}"];
+    for held in [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]] {
+        let mut world = World::of(4);
+        for master in held {
+            world.masters[master].hold_by_another(seats[0], None);
+            world.masters[master].hold_by_another(seats[1], None);
+        }
+        world.acquire(&Acquire { attempts: Some(1), timeout: None, ..wanted(2) });
+        world.pump();
+        world.each(|master| seats.iter().for_each(|seat| master.hold_by_another(seat, None)));
+        let error = world.refusal();
+        assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    }
+}
+
+#[test]
 fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
     for silent in 0..3 {
         let mut world = World::of(3);
