@@ -108,10 +108,10 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// TAKE of a window of seats.
-pub(crate) fn take(token: &str, seats: &[&str], flags: &str) -> Vec<String> {
+/// TAKE of so many seats of a window.
+pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec<String> {
     let mut keys: Vec<String> = seats.iter().map(ToString::to_string).collect();
-    let mut values = [token, "10000", "0", flags].map(str::to_owned).to_vec();
+    let mut values = [token, "10000", &wanted.to_string(), flags].map(str::to_owned).to_vec();
     values.push(seats.len().to_string());
     if flags.contains('f') {
         keys.extend(seats.iter().map(|seat| key("fence", seat)));
@@ -308,10 +308,10 @@ pub(crate) fn a_master_that_is_quarantined_grants_and_writes_nothing(desk: &mut 
     for claim in claims {
         assert!(claim.acquire(desk).starts_with("[quarantined "));
     }
-    assert!(asked(desk, &take("t", &["x", "y"], "fg")).starts_with("[quarantined "));
+    assert!(asked(desk, &take("t", 1, &["x", "y"], "fg")).starts_with("[quarantined "));
     assert_eq!(survey(desk), before);
     desk.pass(600);
-    assert!(asked(desk, &take("t", &["x", "y"], "fg")).starts_with("[seat 1 "));
+    assert!(asked(desk, &take("t", 1, &["x", "y"], "fg")).starts_with("[seats 1 "));
 }
 
 pub(crate) fn one_server_behind_two_addresses_has_one_vote(desk: &mut impl Desk) {
@@ -322,9 +322,9 @@ pub(crate) fn one_server_behind_two_addresses_has_one_vote(desk: &mut impl Desk)
             assert!(claim.with(flags).acquire(desk).starts_with('['));
         }
     }
-    let seats = take("t", &["x", "y", "z"], "-");
+    let seats = take("t", 1, &["x", "y", "z"], "-");
     desk.ask(&["FLUSHALL"]);
-    assert_eq!(asked(desk, &seats), "[seat 1 0]");
+    assert_eq!(asked(desk, &seats), "[seats 1 0]");
     is_told(&asked(desk, &seats), &digest("t"));
     assert_eq!(desk.ask(&["EXISTS", "y", "z"]), "0");
 }
@@ -377,13 +377,30 @@ pub(crate) fn a_writer_becomes_a_reader_where_it_has_not_been_told_yet(desk: &mu
 pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {
     let seats = ["s1", "s2", "s3"];
     desk.ask(&["RPUSH", "s1", "a foreign type"]);
-    assert_eq!(asked(desk, &take("a", &seats, "f")), "[seat 2 1]");
-    assert_eq!(asked(desk, &take("b", &seats, "f")), "[seat 3 1]");
-    is_told(&asked(desk, &take("c", &seats, "-")), &digest("a"));
+    assert_eq!(asked(desk, &take("a", 1, &seats, "f")), "[seats 2 1]");
+    assert_eq!(asked(desk, &take("b", 1, &seats, "f")), "[seats 3 1]");
+    is_told(&asked(desk, &take("c", 1, &seats, "-")), &digest("a"));
     desk.ask(&["PERSIST", "s2"]);
-    is_told(&asked(desk, &take("c", &seats, "-")), &digest("b"));
+    is_told(&asked(desk, &take("c", 1, &seats, "-")), &digest("b"));
     assert_eq!(Claim::write("b", &seats).release(desk), "0");
-    assert_eq!(asked(desk, &take("c", &seats, "f")), "[seat 3 2]");
+    assert_eq!(asked(desk, &take("c", 1, &seats, "f")), "[seats 3 2]");
+}
+
+pub(crate) fn several_seats_are_taken_or_none(desk: &mut impl Desk) {
+    let seats = ["s1", "s2", "s3", "s4"];
+    desk.ask(&["SET", &key("fence", "s3"), "7"]);
+    desk.ask(&["SET", "s2", "other", "PX", "5000"]);
+    assert_eq!(asked(desk, &take("a", 2, &seats, "f")), "[seats 1 3 8]");
+    assert_eq!(desk.ask(&["MGET", "s1", "s3", &key("fence", "s1"), &key("fence", "s3")]), "[a a 8 8]");
+    let before = survey(desk);
+    is_told(&asked(desk, &take("b", 2, &seats, "f")), &digest("other"));
+    is_told(&asked(desk, &take("a", 1, &seats, "f")), &digest("a"));
+    assert_eq!(survey(desk), before);
+    assert_eq!(asked(desk, &take("b", 1, &seats, "-")), "[seats 4 0]");
+    assert_eq!(Claim::write("a", &["s1", "s3"]).release(desk), "1");
+    desk.ask(&["SET", &key("fence", "s1"), "9007199254740991"]);
+    assert!(asked(desk, &take("c", 2, &seats, "f")).contains("used up"));
+    assert_eq!(desk.ask(&["EXISTS", "s1", "s3"]), "0");
 }
 
 pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {

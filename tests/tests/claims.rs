@@ -82,6 +82,7 @@ on_a_real_server! {
     a_waiting_writer_keeps_new_readers_out_and_no_others,
     a_writer_becomes_a_reader_where_it_has_not_been_told_yet,
     seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end,
+    several_seats_are_taken_or_none,
     the_largest_claim_is_taken_extended_and_released,
 }
 
@@ -147,7 +148,7 @@ fn asked(kind: CommandKind) -> Vec<String> {
     match kind {
         AcquireAll => claim.with("fgmi").words(kind),
         ReleaseAll => claim.with("mt").words(kind),
-        Take => take("t", &["x", "y"], "fg"),
+        Take => take("t", 1, &["x", "y"], "fg"),
         _ => claim.with("f").words(kind),
     }
 }
@@ -217,7 +218,7 @@ fn calls(kind: usize) -> Vec<Vec<String>> {
             let seats = [0, 1].map(|index| key(&format!("seat:{index}"), "gpu"));
             let seats = seats.each_ref().map(String::as_str);
             let released = Claim::write("b", &seats).with("t").words(ReleaseAll);
-            [["a", "b", "c"].map(|token| take(token, &seats, "-")).into(), vec![released]].concat()
+            [["a", "b", "c"].map(|token| take(token, 1, &seats, "-")).into(), vec![released]].concat()
         }
     }
 }

@@ -33,6 +33,8 @@ mod lines;
 mod network;
 #[path = "scenarios/owners.rs"]
 mod owners;
+#[path = "scenarios/owners_of_several.rs"]
+mod owners_of_several;
 #[path = "scenarios/servers.rs"]
 mod servers;
 #[path = "scenarios/silence.rs"]
@@ -151,6 +153,9 @@ macro_rules! all_scenarios_on {
                 a_lock_that_was_handed_over_is_released_as_what_it_is,
                 mixed_targets_read_and_write,
                 permits_are_let_in_up_to_their_number,
+                a_permit_that_was_handed_over_has_the_same_index,
+                several_permits_are_held_together_or_not_at_all,
+                threads_that_want_several_permits_do_not_wait_for_each_other,
                 threads_that_come_back_never_hold_more_permits_than_there_are,
             }
             owners {
@@ -161,6 +166,10 @@ macro_rules! all_scenarios_on {
                 a_panic_in_the_innermost_of_nested_locks_releases_once,
                 a_scope_within_a_scope_is_one_lock,
                 an_inner_request_for_more_than_the_lock_has_says_what_is_missing,
+            }
+            owners_of_several {
+                an_owner_gets_a_part_of_what_it_holds_without_a_request,
+                an_owner_reads_what_it_writes_and_what_it_has_downgraded,
             }
             ending {
                 a_release_says_whether_the_lock_was_still_ours,

@@ -52,8 +52,8 @@ use std::thread;
 pub use quorlock_core;
 use quorlock_core::front::Port;
 pub use quorlock_core::front::{
-    Guard, HandOverError, Locker, OpenError, Owner, Permit, ReadGuard, ReleaseError, Released, Report,
-    Request, RunError, Semaphore, Watch, WriteGuard,
+    Guard, HandOverError, Locker, OpenError, Owner, Permit, Permits, ReadGuard, ReleaseError, Released,
+    Report, Request, RunError, Semaphore, Watch, WriteGuard,
 };
 pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,

@@ -47,8 +47,8 @@ use std::sync::Arc;
 
 pub use quorlock_core;
 pub use quorlock_core::front::{
-    Driver, Guard, HandOverError, Locker, OpenError, Owner, Permit, ReadGuard, ReleaseError, Released,
-    Report, Request, RunError, Semaphore, Watch, WriteGuard,
+    Driver, Guard, HandOverError, Locker, OpenError, Owner, Permit, Permits, ReadGuard, ReleaseError,
+    Released, Report, Request, RunError, Semaphore, Watch, WriteGuard,
 };
 pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,

@@ -204,8 +204,8 @@ impl Connection {
                         Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
                     }
                     (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
-                        let seat = read_seat(fields);
-                        seat.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
+                        let seats = read_seats(fields);
+                        seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
                     }
                     _ => Err(Cause::UnexpectedReply),
                 }
@@ -230,12 +230,15 @@ pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause
     }
 }
 
-/// `[seat, its place in the window, its number or 0]`.
-fn read_seat(fields: &[Reply<'_>]) -> Option<Answer> {
-    let [Reply::Bulk(b"seat"), Reply::Integer(place), Reply::Integer(number)] = fields else { return None };
-    let place = u16::try_from(*place).ok()?.checked_sub(1)?;
+/// `[seats, their places in the window, their number or 0]`. Places are counted from one, with a space between two.
+fn read_seats(fields: &[Reply<'_>]) -> Option<Answer> {
+    let [Reply::Bulk(b"seats"), Reply::Bulk(text), Reply::Integer(number)] = fields else { return None };
+    let mut places = 0;
+    for place in std::str::from_utf8(text).ok()?.split(' ') {
+        places |= 1_u64.checked_shl(place.parse::<u32>().ok()?.checked_sub(1)?)?;
+    }
     let number = u64::try_from(*number).ok()?;
-    Some(Answer::Seat { place, number: FencingToken::new(number) })
+    Some(Answer::Seats { places, number: FencingToken::new(number) })
 }
 
 /// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where somebody waits to write.

@@ -207,7 +207,7 @@ impl Request {
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         if let Some(all) = self.claim.as_all() {
             return match self.action {
-                Action::Acquire if all.takes_one() => Some(&TAKE),
+                Action::Acquire if all.takes_some() => Some(&TAKE),
                 Action::Acquire => Some(&ACQUIRE_ALL),
                 Action::Raise => Some(&RAISE_ALL),
                 Action::Extend => Some(&EXTEND_ALL),

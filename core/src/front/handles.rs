@@ -13,7 +13,8 @@ use crate::protocol::{LossCause, Resumption};
 
 /// Counts the guards of one lock. The last one to leave ends the lock.
 pub(super) struct Handles {
-    /// Zero once the last handle has left, and from then on. With [`CLOSED`] no owner finds the lock any more.
+    /// Zero once the last handle has left, and from then on. With [`CLOSED`] it is a reader's lock,
+    /// which was a writer's.
     count: AtomicUsize,
     resumption_was_read: AtomicBool,
     was_resumed: AtomicBool,
@@ -35,9 +36,11 @@ impl Handles {
     }
 
     /// Adds a handle. Returns `false` if the last one has left: then the lock is over, whatever its
-    /// release finds.
-    pub(super) fn join(&self) -> bool {
-        let add = |count| if count == 0 || count & CLOSED != 0 { None } else { Some(count + 1) };
+    /// release finds. Returns `false`, too, if it has become a reader's lock, unless the handle is
+    /// for a reader.
+    pub(super) fn join(&self, as_reader: bool) -> bool {
+        let may_join = |count: usize| count != 0 && (as_reader || count & CLOSED == 0);
+        let add = |count| may_join(count).then_some(count + 1);
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
@@ -51,7 +54,7 @@ impl Handles {
         self.count.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The lock is another one from now on than its owner has asked for, which finds it no more. Fails where there are other handles.
+    /// The lock is a reader's from now on. Fails where there are other handles.
     pub(super) fn close(&self) -> bool {
         self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -67,10 +70,9 @@ impl Handles {
         self.count.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// Whether its owner finds the lock.
+    /// Whether a handle lives.
     pub(super) fn is_any(&self) -> bool {
-        let count = self.count.load(Ordering::Acquire);
-        count > 0 && count & CLOSED == 0
+        self.count() > 0
     }
 
     /// The lock goes on with a token that another guard had before.

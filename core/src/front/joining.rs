@@ -6,11 +6,11 @@ use std::task::{Context, Poll, ready};
 
 use super::extending::Extension;
 use super::figures::Figures;
-use super::guard::Guard;
-use super::joint::{Held, Joined, Joint, Left, Seeker, Terms, Waiting};
+use super::guard::{Guard, Watch};
+use super::joint::{Entered, Held, Joined, Joint, Left, Obstacle, Seeker, Terms, Waiting};
 use super::observe::{Acquisition, GrantFields, Subject};
 use super::shared::{Handle, Shared};
-use crate::protocol::{Acquire, AcquireError, ExtendError, LossCause, Targets};
+use crate::protocol::{Acquire, AcquireError, ExtendError, LossCause};
 use crate::time::Instant;
 
 /// A request for what its owner may hold or request already.
@@ -68,7 +68,7 @@ impl Joining {
         Poll::Ready(match extended {
             Ok(remaining) => {
                 if remaining.is_some() {
-                    self.joint.extended(self.wanted.targets.first(), guard.id, self.wanted.ttl);
+                    self.joint.extended(&guard.targets, guard.id, self.wanted.ttl);
                 }
                 account.granted(&handle.0);
                 Ok(guard)
@@ -82,31 +82,32 @@ impl Joining {
     fn start(&mut self, handle: &Handle) -> Result<(), AcquireError> {
         let Self { joint, wanted, .. } = self;
         // A subscriber may be called, which must not happen under a mutex.
-        let mut seen = Acquisition::begin(wanted);
+        let seen = Acquisition::begin(wanted);
         let (shared, targets) = (&handle.0, &wanted.targets);
         let mut begun = None;
-        let entered = joint.enter(targets.first(), || {
+        let entered = joint.enter(targets, || {
             let mut since = Instant::ORIGIN;
             let (id, slot) = shared.begin_unflushed(Subject::of(targets), |engine, now| {
                 since = now;
                 engine.acquire(wanted, now)
             })?;
-            let seeker = Seeker::new(id, &slot, since, Terms::of(wanted));
+            let seeker = Seeker::new(id, &slot, since, wanted);
             begun = Some((id, slot));
             Ok(seeker)
         });
         self.stage = Stage::Done;
-        let held = entered.inspect_err(|error| {
-            seen.refused(error);
-            shared.engine().figures.refused_at_once(error);
-        })?;
-        if let Some(held) = held {
-            return self.found(handle, held, Account { seen, grant: None, is_counted: false });
+        let account = |seen| Account { seen, grant: None, is_counted: false };
+        match entered {
+            Err(error) => return Err(account(seen).refused(shared, error)),
+            Ok(Entered::Found(held)) => return self.found(handle, held, account(seen)),
+            Ok(Entered::Blocked(obstacle)) => {
+                return Err(account(seen).refused(shared, obstacle.into_error(handle)));
+            }
+            Ok(Entered::Begun) => {}
         }
         shared.outbox.flush(&**shared);
         self.stage = begun.map_or(Stage::Done, |(id, slot)| {
-            let waiting =
-                Waiting::new(Arc::clone(&self.joint), self.wanted.targets.first().clone(), id, slot);
+            let waiting = Waiting::new(Arc::clone(&self.joint), self.wanted.targets.clone(), id, slot);
             Stage::Waiting(waiting, seen)
         });
         Ok(())
@@ -140,6 +141,11 @@ impl Joining {
                 left.cancel(shared, Figures::driver_ended);
                 Err(error)
             }
+            Joined::Blocked(obstacle) => {
+                left.cancel(shared, Figures::joined);
+                let account = Account { seen, grant: None, is_counted: false };
+                Err(account.refused(shared, obstacle.into_error(handle)))
+            }
             Joined::Took { held, grant, was_adopted } => {
                 // The grant of a caller that has gone is counted for this one, and this one's
                 // request as given up in the other's place.
@@ -160,7 +166,7 @@ impl Joining {
         let asked = Terms::of(&self.wanted);
         let missing = held.lack(&asked, self.set.longest_hold);
         let is_longer = self.set.ttl && asked.ttl > held.terms.ttl;
-        let guard = held.into_guard(handle, self.wanted.targets.clone());
+        let guard = held.into_guard(handle);
         if let Err(cause) = guard.check() {
             return Err(account.refused(&handle.0, lost(cause)));
         }
@@ -184,7 +190,7 @@ impl Joining {
                 let mut left = waiting.leave();
                 let held = left.held.take();
                 left.cancel(&handle.0, Figures::abandoned);
-                drop(held.map(|held| held.into_guard(handle, self.wanted.targets.clone())));
+                drop(held.map(|held| held.into_guard(handle)));
             }
             Stage::Found(guard, extension, account) => {
                 extension.iter().for_each(|extension| extension.forget(&guard));
@@ -219,8 +225,19 @@ impl Account {
 
 impl Held {
     /// A guard with the handle that was counted for it.
-    fn into_guard(self, handle: &Handle, targets: Targets) -> Guard {
-        Guard::new(handle.clone(), self.id, self.slot, targets, self.proof)
+    fn into_guard(self, handle: &Handle) -> Guard {
+        Guard::new(handle.clone(), self.id, self.slot, self.targets, self.proof)
+    }
+}
+
+impl Obstacle {
+    /// What its owner's request ends with.
+    fn into_error(self, handle: &Handle) -> AcquireError {
+        let Self { slot, resource } = self;
+        match (Watch { handle: handle.clone(), slot }).check() {
+            Ok(()) => AcquireError::WouldDeadlock { resource },
+            Err(cause) => lost(cause),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::owner::Owner;
 use super::release::{Release, ReleaseError};
 use super::report::Report;
 use super::request::Request;
-use super::semaphore::{Permit, Semaphore};
+use super::semaphore::Semaphore;
 use super::shared::Handle;
 use super::sharing::ReadGuard;
 use super::slot::Slot;
@@ -187,9 +187,9 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
-    /// Requests one of a semaphore's permits.
-    pub(super) fn permit(&self, targets: Targets) -> Request<Permit> {
-        Request::new(self.handle.clone(), &self.config, Ok(targets), None)
+    /// Requests permits of a semaphore.
+    pub(super) fn permit<G>(&self, targets: Result<Targets, ConfigError>) -> Request<G> {
+        Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
     /// Returns the semaphore of this name with this number of permits: at most that many holders are

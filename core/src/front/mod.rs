@@ -63,5 +63,5 @@ pub use release::{Release, ReleaseError, Released};
 pub use report::{Acquisitions, Extensions, Latency, Losses, MasterReport, Refusals, Releases, Report};
 pub use request::{Acquiring, Request};
 pub use run::RunError;
-pub use semaphore::{Permit, Semaphore};
+pub use semaphore::{Permit, Permits, Semaphore};
 pub use sharing::{Granted, ReadGuard, WriteGuard};

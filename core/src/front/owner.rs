@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::joint::Joint;
 use super::locker::Locker;
 use super::request::Request;
+use super::sharing::ReadGuard;
+use crate::protocol::Target;
 
 /// An owner of locks, which gets what it holds again at once: reentrancy.
 ///
@@ -32,6 +34,16 @@ use super::request::Request;
 /// The guard is another handle of the same lock: same token, fencing number and validity. The last
 /// handle to be released or dropped releases the lock. The owner itself keeps no lock alive.
 ///
+/// A lock that is written covers a reader's request, and a lock of several resources covers a
+/// request for a part of them. The handle is one of the whole lock:
+/// [`Guard::resources`](super::Guard::resources) tells all of them.
+///
+/// A request that would wait for a lock of its own owner ends with
+/// [`AcquireError::WouldDeadlock`](crate::AcquireError::WouldDeadlock) at once: for several
+/// resources of which the owner holds some, or for what it reads and is now to write. Two locks
+/// that cover several resources only together count as a part, too. Request all of them in the
+/// outermost request.
+///
 /// The settings of the outermost request hold. An inner request that sets a longer TTL extends the
 /// lock. One that asks for what the lock does not have ends with
 /// [`AcquireError::HeldWithout`](crate::AcquireError::HeldWithout): a fencing token, renewal
@@ -43,8 +55,10 @@ use super::request::Request;
 ///
 /// # Several tasks at once
 /// Requests of one owner for the same resource wait together, each within its own timeout and
-/// number of attempts. Only the first one asks the masters. Its grant serves all: every request
-/// gets a handle. If the first caller's future is dropped, its request goes on for the others.
+/// number of attempts. Only the first one asks the masters; readers all ask. The first grant serves
+/// every request that it covers: each gets a handle. If the first caller's future is dropped, its
+/// request goes on for the others. A request for some of what was granted, and for more, ends with
+/// [`WouldDeadlock`](crate::AcquireError::WouldDeadlock) then.
 ///
 /// # Not guaranteed
 /// Exclusion among the handles of one owner: two tasks that use the same owner are both inside.
@@ -74,6 +88,29 @@ impl Owner {
     /// [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
+    }
+
+    /// Requests all these targets under one lock as [`Locker::lock_all`] does, or returns another
+    /// handle of a lock of this owner that covers all of them.
+    ///
+    /// If this owner holds some of them and not all, it ends with
+    /// [`WouldDeadlock`](crate::AcquireError::WouldDeadlock), and nothing is sent.
+    pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
+        self.locker.lock_all(targets).owned_by(&self.joint)
+    }
+
+    /// Requests a lock that is shared with other readers as [`Locker::read`] does, or returns
+    /// another handle of a lock of this owner that reads or writes the resource.
+    pub fn read(&self, resource: impl AsRef<[u8]>) -> Request<ReadGuard> {
+        self.locker.read(resource).owned_by(&self.joint)
+    }
+
+    /// Requests the lock that [`Owner::lock`] requests.
+    ///
+    /// If this owner only reads the resource, it ends with
+    /// [`WouldDeadlock`](crate::AcquireError::WouldDeadlock), and nothing is sent.
+    pub fn write(&self, resource: impl AsRef<[u8]>) -> Request {
+        self.lock(resource)
     }
 
     /// Returns the locker that this owner requests its locks from.

@@ -69,6 +69,8 @@ pub struct Refusals {
     pub lost: u64,
     /// [`AcquireError::HeldWithout`].
     pub held_without: u64,
+    /// [`AcquireError::WouldDeadlock`].
+    pub would_deadlock: u64,
     /// [`AcquireError::NotExtended`].
     pub not_extended: u64,
     /// [`AcquireError::Invalid`].
@@ -94,6 +96,7 @@ impl Refusals {
             ("not_held", self.not_held),
             ("lost", self.lost),
             ("held_without", self.held_without),
+            ("would_deadlock", self.would_deadlock),
             ("not_extended", self.not_extended),
             ("invalid", self.invalid),
             ("too_many_locks", self.too_many_locks),
@@ -117,6 +120,7 @@ impl Refusals {
             AcquireError::NotHeld(_) => &mut self.not_held,
             AcquireError::Lost(_) => &mut self.lost,
             AcquireError::HeldWithout { .. } => &mut self.held_without,
+            AcquireError::WouldDeadlock { .. } => &mut self.would_deadlock,
             AcquireError::NotExtended(_) => &mut self.not_extended,
             AcquireError::Invalid(_) => &mut self.invalid,
             AcquireError::TooManyLocks { .. } => &mut self.too_many_locks,

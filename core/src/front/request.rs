@@ -174,7 +174,8 @@ impl<G> Request<G> {
     /// [`Locker::resume`](super::Locker::resume) does for a lock of one resource.
     ///
     /// The targets must be those of the lock that was handed over, shared in the same way, or the
-    /// request ends with [`ConfigError::ResumedAsAnother`].
+    /// request ends with [`ConfigError::ResumedAsAnother`]. A permit is resumed by a request of the
+    /// same semaphore, whatever number of permits that names, and has the same index.
     pub fn resuming(mut self, lock: Resumption) -> Self {
         self.resumption = Some(lock);
         self
@@ -313,9 +314,9 @@ impl<G> Acquiring<G> {
                 // Under the machine's mutex, so that a loss that is told next is not overwritten.
                 engine.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
             });
-            if let Some(Taken { proof, grant, seat, .. }) = taken {
+            if let Some(Taken { proof, grant, seats, .. }) = taken {
                 seen.granted(&grant);
-                let targets = seat.map_or_else(|| targets.clone(), |seat| targets.at_seat(seat));
+                let targets = seats.map_or_else(|| targets.clone(), |seats| targets.at_seats(seats));
                 let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), targets, proof);
                 this.state = State::Done;
                 return Poll::Ready(Ok(guard));

@@ -4,11 +4,12 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::guard::Guard;
+use super::handles::HandOverError;
 use super::locker::Locker;
 use super::release::Release;
 use super::request::Request;
 use super::sharing::{Granted, sealed};
-use crate::protocol::Targets;
+use crate::protocol::{Resumption, Targets};
 
 /// A number of permits under one name. At most that many holders are let in at once.
 ///
@@ -34,12 +35,41 @@ impl Semaphore {
     /// A [fenced](Request::fenced) permit's number is larger than every earlier one of the same
     /// [index](Permit::index).
     pub fn acquire(&self) -> Request<Permit> {
-        self.locker.permit(self.targets.clone())
+        self.locker.permit(Ok(self.targets.clone()))
+    }
+
+    /// Requests so many permits at once: all of them are held, or none. The settings and waiting are
+    /// those of [`Semaphore::acquire`].
+    ///
+    /// One request asks each master for all of them, and an attempt that gets too few gives back what
+    /// it got. So no two requests wait for each other, each with a part of what both need. There is
+    /// one validity, one renewal and one release for all; a [fenced](Request::fenced) request has one
+    /// number, which is larger than every earlier one of each of the indexes.
+    ///
+    /// It may be from 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]); other numbers end the
+    /// request with [`ConfigError::UnusablePermitsAtOnce`](crate::ConfigError::UnusablePermitsAtOnce).
+    /// In a semaphore of more than 64 permits they are taken from 64 that follow one another.
+    ///
+    /// ```
+    /// # async fn two(semaphore: quorlock_core::front::Semaphore) -> Result<(), Box<dyn std::error::Error>> {
+    /// let permits = semaphore.acquire_many(2).renew().await?;
+    /// for index in permits.indexes() {
+    ///     println!("device {index}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Not guaranteed
+    /// Progress of a request for many permits among other processes that want few: it needs all of
+    /// them free at one moment. In this process, those that come later wait behind it.
+    pub fn acquire_many(&self, permits: u32) -> Request<Permits> {
+        self.locker.permit(self.targets.permits(permits))
     }
 
     /// Returns how many permits there are.
     pub fn permits(&self) -> u32 {
-        self.targets.as_permit().map_or(0, |(_, permits)| permits.into())
+        self.targets.as_permit().map_or(0, |(_, permits, _)| permits.into())
     }
 }
 
@@ -57,12 +87,34 @@ impl Permit {
     /// Returns which of the permits it is, counted from zero. No two holders have the same one at
     /// the same time, so it can name a shard, a port or a worker.
     pub fn index(&self) -> u32 {
-        self.0.targets.seat().unwrap_or(0).into()
+        self.0.targets.seats().numbers().next().unwrap_or(0).into()
     }
 
     /// Releases the permit. See [`Guard::release`].
     pub fn release(self) -> Release {
         self.0.release()
+    }
+
+    /// Hands the permit over to another process or another locker, which resumes it by a request of
+    /// the same semaphore with [`Request::resuming`]: it gets the same index. See
+    /// [`Guard::hand_over`].
+    ///
+    /// ```
+    /// # use quorlock_core::front::{Permit, Semaphore};
+    /// # async fn pass_on(permit: Permit, theirs: Semaphore) -> Result<(), Box<dyn std::error::Error>> {
+    /// let index = permit.index();
+    /// let handed_over = permit.hand_over()?;
+    /// let permit = theirs.acquire().resuming(handed_over).await?; // there
+    /// assert_eq!(permit.index(), index);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] gives back is of the
+    /// permit.
+    pub fn hand_over(self) -> Result<Resumption, HandOverError> {
+        self.0.hand_over()
     }
 }
 
@@ -80,9 +132,57 @@ impl fmt::Debug for Permit {
     }
 }
 
+/// Several permits that are held together. It tells what a [`Guard`] tells, and has the same ends.
+#[must_use = "dropping permits releases them"]
+pub struct Permits(Guard);
+
+impl Permits {
+    /// Returns which of the permits they are, counted from zero. No other holder has any of them at
+    /// the same time.
+    pub fn indexes(&self) -> impl Iterator<Item = u32> + use<> {
+        self.0.targets.seats().numbers().map(u32::from)
+    }
+
+    /// Releases all of them. See [`Guard::release`].
+    pub fn release(self) -> Release {
+        self.0.release()
+    }
+
+    /// Hands all of them over to another process or another locker, which resumes them by a request
+    /// for as many with [`Request::resuming`]. See [`Permit::hand_over`].
+    ///
+    /// # Errors
+    /// As [`Permit::hand_over`].
+    pub fn hand_over(self) -> Result<Resumption, HandOverError> {
+        self.0.hand_over()
+    }
+}
+
+impl Deref for Permits {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Permits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indexes: Vec<_> = self.indexes().collect();
+        f.debug_struct("Permits").field("indexes", &indexes).field("guard", &self.0).finish()
+    }
+}
+
 impl Granted for Permit {}
+impl Granted for Permits {}
 
 impl sealed::OfGuard for Permit {
+    fn of(guard: Guard) -> Self {
+        Self(guard)
+    }
+}
+
+impl sealed::OfGuard for Permits {
     fn of(guard: Guard) -> Self {
         Self(guard)
     }

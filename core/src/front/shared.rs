@@ -17,7 +17,9 @@ use super::sync::{Mutex, MutexGuard, Woken, lock};
 use crate::machine::{Machine, Output};
 #[cfg(feature = "internals")]
 use crate::protocol::Targets;
-use crate::protocol::{Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, LockId, Resumption};
+use crate::protocol::{
+    Acquire, AcquireError, Config, Entropy, EntropyFailed, Event, LockId, Resumption, Seats,
+};
 use crate::time::Instant;
 
 /// The parts of the front. Commands change the engine; the outbox carries out what that brought
@@ -205,7 +207,7 @@ pub(super) struct Taken {
     pub(super) proof: Resumption,
     pub(super) grant: GrantFields,
     /// Of a permit.
-    pub(super) seat: Option<u16>,
+    pub(super) seats: Option<Seats>,
 }
 
 impl Engine {
@@ -228,7 +230,7 @@ impl Engine {
         let lock = self.machine.lock(id)?;
         self.figures.granted(lock.attempts(), now.since(since));
         let grant = GrantFields::of(lock, self.machine.config().quorum, valid_until.since(now));
-        Some(Taken { valid_until, proof: lock.resumption()?, grant, seat: lock.seat() })
+        Some(Taken { valid_until, proof: lock.resumption()?, grant, seats: lock.seats() })
     }
 
     /// Leaves a lock to the process that is given its token.

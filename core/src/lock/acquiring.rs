@@ -67,7 +67,7 @@ impl Trying {
         };
         match attempt.first {
             Some((first, _)) if cx.keys.seating.is_some() => {
-                cx.take_seat(first, trying.round, trying.watches);
+                cx.take_seats(first, trying.round, trying.watches);
             }
             _ => trying.ask(cx.keys.reached, cx),
         }
@@ -105,7 +105,7 @@ impl Trying {
         let next = masters.find(fresh).or_else(|| MasterId::all(self.votes.len()).find(fresh));
         self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
         if let Some(master) = next {
-            cx.take_seat(master, self.round, self.watches);
+            cx.take_seats(master, self.round, self.watches);
         }
     }
 
@@ -195,7 +195,7 @@ impl Trying {
     /// `last` is the answer that decided it.
     fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
         let votes = self.votes.take();
-        cx.base.skip_seat(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
+        cx.base.skip_seats(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
         // A master that has said who holds the key has not set ours, and has nothing more to say.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
             if matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {

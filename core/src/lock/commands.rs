@@ -55,6 +55,9 @@ impl Lock {
     /// must be local first: masters that have shared it already admit readers.
     pub(crate) fn downgrade(&mut self, effects: &mut Effects<'_>) -> bool {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return false };
+        if base.targets.is_permit() {
+            return false;
+        }
         if !base.targets.is_shared() {
             base.targets = base.targets.downgraded();
             keys.change_form(base);

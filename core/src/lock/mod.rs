@@ -49,8 +49,8 @@ use self::resuming::Resuming;
 pub(crate) use self::shared::Grant;
 use self::shared::{Base, Context, Keys};
 use crate::protocol::{
-    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resumption, Targets,
-    Token, Ttl,
+    Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resumption, Seats,
+    Targets, Token, Ttl,
 };
 use crate::time::Instant;
 
@@ -153,6 +153,7 @@ impl Lock {
     ) -> Self {
         let now = effects.now;
         let mut base = Base::new(id, wanted, now);
+        base.targets = base.targets.at_seats(resumption.seats);
         base.longest_ttl = effects.config.longest_ttl();
         (base.attempts, base.attempts_allowed) = (1, Some(1));
         let all = MasterSet::all(effects.config.masters.len());
@@ -183,12 +184,17 @@ impl Lock {
 
     // Getters.
 
-    /// Which seat of a semaphore it has, once one is chosen.
-    pub(crate) fn seat(&self) -> Option<u16> {
+    /// Which seats of a semaphore it has, once they are chosen.
+    pub(crate) fn seats(&self) -> Option<Seats> {
         match &self.stage {
             Stage::Asked(keys, _) => keys.seating.as_ref()?.chosen(),
             Stage::Queued | Stage::Told | Stage::Over => None,
         }
+    }
+
+    /// The first of them.
+    pub(crate) fn seat(&self) -> Option<u16> {
+        self.seats()?.numbers().next()
     }
 
     pub(crate) fn targets(&self) -> &Targets {
@@ -227,6 +233,7 @@ impl Lock {
             fencing_token: keys.fence,
             uncounted,
             of: self.base.targets.digest(),
+            seats: self.seats().unwrap_or(Seats::NONE),
         })
     }
 

@@ -1,20 +1,24 @@
-//! Permits: one master assigns a seat of the semaphore, and the others are asked for exactly that one.
+//! Permits: one master assigns seats of the semaphore, and the others are asked for exactly those.
 //!
 //! A seat is an ordinary exclusive lock, so that no two holders have the same one, whatever is assigned: that the masters agree on it beforehand
-//! only saves them the search. A master that is silent is not waited for: the next one is asked to assign. So several may have taken a seat,
-//! and each that took another one than was chosen lets go of it.
+//! only saves them the search. A master that is silent is not waited for: the next one is asked to assign. So several may have taken seats,
+//! and each that took others than were chosen lets go of them.
+//!
+//! Several permits at once are assigned in one script, all or none, and the others are asked for all of them or none: a lock of several
+//! resources. No attempt holds some of them while it waits for others, so that no two wait for each other.
 
 use super::shared::{Base, Context};
-use crate::protocol::{Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Token};
+use crate::protocol::{
+    Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token,
+};
 
-/// The most seats that one request names. A master looks at all of them; more take it longer, fewer take more requests where nearly all are taken.
-const WINDOW: u16 = 64;
-
-/// Which seat of a semaphore an attempt gets.
+/// Which seats of a semaphore an attempt gets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Seating {
     name: Resource,
     of: u16,
+    /// How many it gets.
+    take: u16,
     /// The first seat of the window, and how many it has.
     from: u16,
     length: u16,
@@ -22,72 +26,95 @@ pub(super) struct Seating {
     claim: Claim,
     /// How many seats behind the window have yet to be asked for.
     left: u16,
-    /// Masters that may have taken any seat of the window.
+    /// Masters that may have taken any seats of the window.
     taking: MasterSet,
-    chosen: Option<u16>,
+    /// Windows before this one of which masters may have taken any seats, and those masters. What they say is too late to be chosen, and is
+    /// told in places of their own window.
+    earlier: Vec<(MasterSet, Claim)>,
+    chosen: Option<Seats>,
 }
 
 impl Seating {
-    /// An attempt that begins with this seat.
-    pub(super) fn new(name: &Resource, of: u16, from: u16, token: Token, fenced: bool) -> Self {
+    /// For an attempt at permits with this token.
+    pub(super) fn of(base: &Base, token: Token) -> Option<Self> {
+        let (name, of, take) = base.targets.as_permit()?;
+        let seats = base.targets.seats();
         let mut seating = Self {
             name: name.clone(),
             of,
-            from: from % of.max(1),
+            take,
+            from: base.seat_from % of.max(1),
             length: 0,
             claim: Claim::none(),
             left: of,
             taking: MasterSet::EMPTY,
-            chosen: None,
+            earlier: Vec::new(),
+            chosen: (seats != Seats::NONE).then_some(seats),
         };
-        seating.next_window(token, fenced);
-        seating
+        if seating.chosen.is_none() {
+            seating.next_window(token, base.is_fenced);
+        }
+        Some(seating)
     }
 
-    /// Goes on with the seats behind the window: `false` if the circle is round.
+    /// Goes on with the seats behind the window: `false` if the circle is round, or too few are left.
     fn next_window(&mut self, token: Token, fenced: bool) -> bool {
-        if self.left == 0 {
+        if self.left < self.take {
             return false;
         }
+        if !self.taking.is_empty() {
+            self.earlier.push((self.taking, self.claim.clone()));
+            self.taking = MasterSet::EMPTY;
+        }
         self.from = (self.from + self.length) % self.of;
-        self.length = self.left.min(WINDOW);
+        self.length = self.left.min(Seats::MOST);
         self.left -= self.length;
-        let seats: Vec<_> = (0..self.length).map(|place| self.name.seat(self.seat(place).into())).collect();
-        self.claim = Claim::of_seats(&seats, token, fenced);
+        let seats = (0..self.length).map(|place| self.name.seat(((self.from + place) % self.of).into()));
+        self.claim = Claim::of_seats(&seats.collect::<Vec<_>>(), self.take, token, fenced);
         true
     }
 
-    fn seat(&self, place: u16) -> u16 {
-        (self.from + place) % self.of
+    /// The seats of the window with these places, if they are as many as are wanted.
+    fn seats(&self, places: u64) -> Option<Seats> {
+        let is_in_window = places.checked_shr(self.length.into()).unwrap_or(0) == 0;
+        let seats = Seats::new(self.from, self.of, places).filter(|_| is_in_window);
+        seats.filter(|seats| seats.count() == u32::from(self.take))
     }
 
-    pub(super) fn chosen(&self) -> Option<u16> {
+    pub(super) fn chosen(&self) -> Option<Seats> {
         self.chosen
     }
 
-    /// Masters that are asked for exactly the seat that was chosen.
-    pub(super) fn taking(&self) -> MasterSet {
-        self.taking
+    /// What is locked by those that were chosen.
+    pub(super) fn locks(&self) -> Option<Targets> {
+        Some(Targets::of_seats(&self.name, self.chosen?))
     }
 
-    pub(super) fn window(&self) -> &Claim {
-        &self.claim
+    /// Masters that may have taken any seats of a window, for each window.
+    fn windows(&self) -> impl Iterator<Item = (MasterSet, &Claim)> {
+        let earlier = self.earlier.iter().map(|(masters, claim)| (*masters, claim));
+        earlier.chain([(self.taking, &self.claim)])
+    }
+
+    /// The earlier window of which a master may have taken seats.
+    fn earlier_of(&mut self, master: MasterId) -> Option<&mut (MasterSet, Claim)> {
+        self.earlier.iter_mut().find(|(masters, _)| masters.contains(master))
     }
 }
 
 impl Base {
     /// Behind a lost attempt: a seat that others refused is not the first that the next one asks for. The master that assigned it may not know of
     /// its holder.
-    pub(super) fn skip_seat(&mut self, chosen: Option<u16>) {
-        if let Some(seat) = chosen {
+    pub(super) fn skip_seats(&mut self, chosen: Option<Seats>) {
+        if let Some(seat) = chosen.and_then(|seats| seats.numbers().next()) {
             self.seat_from = seat + 1;
         }
     }
 }
 
 impl Context<'_, '_> {
-    /// Has a master assign a seat.
-    pub(super) fn take_seat(&mut self, master: MasterId, round: u32, watch: bool) {
+    /// Has a master assign seats.
+    pub(super) fn take_seats(&mut self, master: MasterId, round: u32, watch: bool) {
         let request = self.request(Some(round), Action::Acquire, self.base.ttl);
         let Some(seating) = &mut self.keys.seating else { return };
         seating.taking.insert(master);
@@ -96,7 +123,7 @@ impl Context<'_, '_> {
         self.effects.order(MasterSet::only(master), request);
     }
 
-    /// What a master's answer means for the seat that was chosen, or is by this answer. `None`: there is more to come from it.
+    /// What a master's answer means for the seats that were chosen, or are by this answer. `None`: there is more to come from it.
     pub(super) fn seated(
         &mut self,
         master: MasterId,
@@ -106,20 +133,32 @@ impl Context<'_, '_> {
     ) -> Option<Answer> {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return Some(answer) };
+        if let Some((masters, claim)) = seating.earlier_of(master) {
+            let claim = claim.clone();
+            if !leaves_open(answer) {
+                masters.remove(master);
+            }
+            if let Answer::Seats { .. } = answer {
+                self.let_go(master, claim);
+                return Some(Answer::No);
+            }
+            return Some(answer);
+        }
         if !seating.taking.contains(master) {
             return Some(answer);
         }
         match answer {
-            Answer::Seat { place, number } => {
-                let seat = seating.seat(place);
-                let chosen = *seating.chosen.get_or_insert(seat);
-                if place >= seating.length || seat != chosen {
-                    self.let_go_of_window(master);
+            Answer::Seats { places, number } => {
+                let seats = seating.seats(places);
+                seating.chosen = seating.chosen.or(seats);
+                if seats.is_none() || seats != seating.chosen {
+                    let claim = seating.claim.clone();
+                    self.let_go(master, claim);
                     return Some(Answer::No);
                 }
                 seating.taking.remove(master);
-                let resource = seating.name.seat(seat.into());
-                self.keys.choose(&resource.into(), fenced);
+                let locks = seating.locks()?;
+                self.keys.choose(&locks, fenced);
                 match number {
                     Some(number) => Some(Answer::Counted(number)),
                     None if fenced => {
@@ -129,37 +168,50 @@ impl Context<'_, '_> {
                     None => Some(Answer::Yes),
                 }
             }
-            Answer::Holder { .. } if seating.chosen.is_none() && seating.next_window(token, fenced) => {
-                self.take_seat(master, round, watch);
+            Answer::Holder { .. } if seating.chosen.is_none() => {
+                seating.taking.remove(master);
+                if !seating.next_window(token, fenced) {
+                    return Some(answer);
+                }
+                self.take_seats(master, round, watch);
                 None
             }
-            Answer::Failed { fate: Fate::NotSent, .. } | Answer::Holder { .. } | Answer::No => {
-                seating.taking.remove(master);
+            answer => {
+                if !leaves_open(answer) {
+                    seating.taking.remove(master);
+                }
                 Some(answer)
             }
-            answer => Some(answer),
         }
     }
 
-    /// A master has taken another seat than the one that was chosen.
-    fn let_go_of_window(&mut self, master: MasterId) {
+    /// A master has taken other seats than were chosen.
+    fn let_go(&mut self, master: MasterId, claim: Claim) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
-        if let Some(seating) = &self.keys.seating {
-            let request = Request { claim: seating.window().clone(), ..request };
-            self.effects.order(MasterSet::only(master), request);
-        }
+        self.effects.order(MasterSet::only(master), Request { claim, ..request });
         self.keys.reached.remove(master);
     }
 
-    /// Orders what takes the token back. Where a master may have taken any seat of the window, all of them are named.
+    /// Orders what takes the token back. Where a master may have taken any seats of a window, all of them are named.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
-        let taking = seating.taking();
-        let of_window = MasterSet::from_bits(to.bits() & taking.bits());
-        let claim = seating.window().clone();
-        if seating.chosen().is_some() {
-            self.effects.order(to.without(taking), request.clone());
+        let mut exactly = to;
+        for (taking, claim) in seating.windows() {
+            exactly = exactly.without(taking);
+            let of_window = MasterSet::from_bits(to.bits() & taking.bits());
+            self.effects.order(of_window, Request { claim: claim.clone(), ..request.clone() });
         }
-        self.effects.order(of_window, Request { claim, ..request });
+        if seating.chosen().is_some() {
+            self.effects.order(exactly, request);
+        }
+    }
+}
+
+/// Whether a master may have taken seats, or may yet, behind this answer to the request to do so.
+fn leaves_open(answer: Answer) -> bool {
+    match answer {
+        Answer::Failed { fate, .. } => fate != Fate::NotSent,
+        Answer::Yes | Answer::Counted(_) => true,
+        Answer::Seats { .. } | Answer::Holder { .. } | Answer::No => false,
     }
 }

@@ -25,8 +25,7 @@ impl Lock {
             base.attempts = base.attempts.saturating_add(1);
         }
         let all = MasterSet::all(effects.config.masters.len());
-        let attempt =
-            if base.targets.as_permit().is_some() { assigned(attempt, base, effects) } else { attempt };
+        let attempt = if base.targets.is_permit() { assigned(attempt, base, effects) } else { attempt };
         let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
         let trying = Trying::begin(attempt, &mut Context { base, keys: &mut keys, effects });
         self.stage = Stage::Asked(keys, Phase::Trying(trying));

@@ -116,13 +116,11 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
-        let seating = base
-            .targets
-            .as_permit()
-            .map(|(name, of)| Box::new(Seating::new(name, of, base.seat_from, token, base.is_fenced)));
-        let claim = match &seating {
+        let seating = Seating::of(base, token).map(Box::new);
+        let claim = match seating.as_ref().map(|seating| seating.locks()) {
+            Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
             // None of its seats is chosen yet.
-            Some(_) => Claim::none(),
+            Some(None) => Claim::none(),
             None => Claim::new(&base.targets, token, base.is_fenced, base.wish),
         };
         Self {
@@ -136,9 +134,9 @@ impl Keys {
         }
     }
 
-    /// The seat is chosen.
-    pub(super) fn choose(&mut self, seat: &Targets, fenced: bool) {
-        self.claim = Claim::new(seat, self.token, fenced, None);
+    /// The seats are chosen.
+    pub(super) fn choose(&mut self, seats: &Targets, fenced: bool) {
+        self.claim = Claim::new(seats, self.token, fenced, None);
     }
 
     /// The same token claims something else.

@@ -22,9 +22,9 @@ impl<E: Entropy> Machine<E> {
     /// Nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
-        // A permit is resumed as its seat.
+        let permits = wanted.targets.as_permit().map_or(0, |(_, _, take)| take.into());
         let is_as_handed = |resumption: Resumption| {
-            resumption.of == wanted.targets.digest() && wanted.targets.as_permit().is_none()
+            resumption.of == wanted.targets.digest() && resumption.seats.count() == permits
         };
         if wanted.resumption.is_some_and(|resumption| !is_as_handed(resumption)) {
             return Err(ConfigError::ResumedAsAnother.into());

@@ -242,7 +242,8 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).and_then(Lock::token)
     }
 
-    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen.
+    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen. Of several it
+    /// is one of them.
     pub fn seat(&self, lock: LockId) -> Option<u16> {
         self.lock(lock).and_then(Lock::seat)
     }

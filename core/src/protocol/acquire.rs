@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{FencingToken, MasterSet, Targets, Token, Ttl};
+use super::{FencingToken, MasterSet, Seats, Targets, Token, Ttl};
 
 /// A request for a lock: the argument of [`Machine::acquire`](crate::Machine::acquire).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -72,13 +72,15 @@ pub struct Resumption {
     pub(crate) uncounted: MasterSet,
     /// What it locks, in short: zero for one resource that is locked exclusively.
     pub(crate) of: u32,
+    /// Which permits, if it is of a semaphore.
+    pub(crate) seats: Seats,
 }
 
 impl Resumption {
     /// Creates a resumption from a token, and a fencing token if the lock has one, where nothing
     /// else is known.
     pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
-        Self { token, fencing_token, uncounted: MasterSet::EMPTY, of: 0 }
+        Self { token, fencing_token, uncounted: MasterSet::EMPTY, of: 0, seats: Seats::NONE }
     }
 
     /// Returns whether every master may be counted as a holder.
@@ -86,15 +88,22 @@ impl Resumption {
         self.uncounted.bits() == 0
     }
 
+    /// Returns which permits of a semaphore it is of, counted from zero; none for other locks.
+    pub fn permits(self) -> impl Iterator<Item = u32> {
+        self.seats.numbers().map(u32::from)
+    }
+
     /// Returns everything but the fencing token as text, to give it to another process: the token's
-    /// 40 digits, behind a hyphen which masters must not be counted, if any, and behind another one
-    /// what it locks, unless that is one resource exclusively. Keep it out of logs.
+    /// 40 digits, behind a hyphen which masters must not be counted, if any, behind another one
+    /// what it locks, unless that is one resource exclusively, and behind a third one which permits
+    /// of a semaphore it is. Keep it out of logs.
     pub fn expose(self) -> String {
         let token = self.token.expose();
-        match (self.uncounted.bits(), self.of) {
-            (0, 0) => token,
-            (uncounted, 0) => format!("{token}-{uncounted:x}"),
-            (uncounted, of) => format!("{token}-{uncounted:x}-{of:x}"),
+        match (self.uncounted.bits(), self.of, self.seats) {
+            (0, 0, Seats::NONE) => token,
+            (uncounted, 0, Seats::NONE) => format!("{token}-{uncounted:x}"),
+            (uncounted, of, Seats::NONE) => format!("{token}-{uncounted:x}-{of:x}"),
+            (uncounted, of, seats) => format!("{token}-{uncounted:x}-{of:x}-{}", seats.to_text()),
         }
     }
 
@@ -105,6 +114,7 @@ impl Resumption {
         let uncounted = parts.next().map_or(Ok(0), |bits| u64::from_str_radix(bits, 16)).ok()?;
         let of = parts.next().map_or(Ok(0), |digits| u32::from_str_radix(digits, 16)).ok()?;
         let uncounted = MasterSet::from_bits(uncounted);
-        parts.next().is_none().then_some(Self { token, fencing_token, uncounted, of })
+        let seats = parts.next().map_or(Some(Seats::NONE), Seats::from_text)?;
+        parts.next().is_none().then_some(Self { token, fencing_token, uncounted, of, seats })
     }
 }

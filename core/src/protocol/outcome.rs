@@ -40,6 +40,14 @@ pub enum AcquireError {
         /// What the lock does not have.
         missing: Missing,
     },
+    /// An [`Owner`](crate::front::Owner) requested what would wait for a lock of its own: to write
+    /// what it reads, or several resources of which it holds some. Request all of them at once, and
+    /// to be written, in the outermost request. Nothing was sent, or the request was given up when
+    /// another one of the owner was granted.
+    WouldDeadlock {
+        /// What the owner holds.
+        resource: Resource,
+    },
     /// An [`Owner`](crate::front::Owner) requested what it holds, with a longer TTL, and the lock
     /// could not be extended to that. It is as valid as it was.
     NotExtended(Box<ExtendError>),
@@ -71,6 +79,7 @@ impl AcquireError {
             Self::NotExtended(error) => error.ballot(),
             Self::Lost(_)
             | Self::HeldWithout { .. }
+            | Self::WouldDeadlock { .. }
             | Self::Invalid(_)
             | Self::TooManyLocks { .. }
             | Self::NoEntropy
@@ -90,6 +99,7 @@ impl AcquireError {
             Self::NotHeld(_) => "not_held",
             Self::Lost(_) => "lost",
             Self::HeldWithout { .. } => "held_without",
+            Self::WouldDeadlock { .. } => "would_deadlock",
             Self::NotExtended(_) => "not_extended",
             Self::Invalid(_) => "invalid",
             Self::TooManyLocks { .. } => "too_many_locks",
@@ -139,6 +149,10 @@ impl fmt::Display for AcquireError {
             Self::HeldWithout { resource, missing } => write!(
                 f,
                 "{resource} not acquired again: its owner holds it {missing}, so the outermost request must ask for that"
+            ),
+            Self::WouldDeadlock { resource } => write!(
+                f,
+                "{resource} not acquired by its owner, which would wait for a lock of its own; the outermost request must ask for all of it at once"
             ),
             Self::NotExtended(error) => {
                 write!(f, "not acquired again by its owner with a longer TTL: {error}")

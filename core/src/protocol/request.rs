@@ -89,11 +89,11 @@ pub enum Answer {
     Yes,
     /// The token stands there, and the counter is at this number (acquire fenced, raise).
     Counted(FencingToken),
-    /// A seat of a window was set (acquire).
-    Seat {
-        /// Its place in the window, from zero.
-        place: u16,
-        /// Its number, if grants are numbered.
+    /// Seats of a window were set (acquire).
+    Seats {
+        /// A bit for each, by its place in the window.
+        places: u64,
+        /// Their number, if grants are numbered.
         number: Option<FencingToken>,
     },
     /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
@@ -122,7 +122,7 @@ impl Answer {
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {
-            Self::Yes | Self::Counted(_) | Self::Seat { .. } => Vote::Granted,
+            Self::Yes | Self::Counted(_) | Self::Seats { .. } => Vote::Granted,
             Self::No => Vote::HeldByAnother { remaining: None, holder: None },
             Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
             Self::Failed { cause, .. } => Vote::Failed(cause),
@@ -133,7 +133,7 @@ impl Answer {
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
-            Self::Yes | Self::Counted(_) | Self::Seat { .. } | Self::No | Self::Holder { .. } => {
+            Self::Yes | Self::Counted(_) | Self::Seats { .. } | Self::No | Self::Holder { .. } => {
                 Vote::NotHeld
             }
             Self::Failed { cause, .. } => Vote::Failed(cause),

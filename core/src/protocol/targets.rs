@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ConfigError, Resource};
+use self::permits::Permits;
+use super::{ConfigError, Resource, Seats};
+
+mod permits;
 
 /// Those who share a resource: holders of one group are let in together, and exclude all others.
 ///
@@ -55,10 +58,13 @@ pub enum Mode {
     Exclusive,
     /// Together with others of the same group.
     Shared(Group),
-    /// By as many holders as there are permits, each of which has one.
+    /// By as many holders as there are permits, each of which has its own.
+    #[non_exhaustive]
     Permit {
         /// How many there are.
         of: u16,
+        /// How many of them the holder has.
+        take: u16,
     },
 }
 
@@ -111,18 +117,8 @@ enum Inner {
     /// One resource, exclusively: what nearly every lock is about.
     One(Resource),
     All(Arc<All>),
-    /// One of the permits of a semaphore.
+    /// Permits of a semaphore.
     Permit(Arc<Permits>),
-}
-
-#[derive(PartialEq, Eq, Hash)]
-struct Permits {
-    name: Resource,
-    /// Under which name callers wait for it, which no lock has.
-    queue: Resource,
-    mode: Mode,
-    /// Which one is held.
-    seat: Option<u16>,
 }
 
 /// In the order of their keys, each once.
@@ -140,6 +136,8 @@ impl Targets {
     pub const MAX_READ: usize = 128;
     /// The most permits of one semaphore.
     pub const MAX_PERMITS: u16 = 1024;
+    /// The most permits that one request takes.
+    pub const MAX_PERMITS_AT_ONCE: u16 = Seats::MOST;
     /// The most bytes of all names together: they travel in every request.
     pub const MAX_BYTES: usize = 256 * 1024;
 
@@ -185,6 +183,26 @@ impl Targets {
         Self(Inner::All(Arc::new(All { first, rest: all.collect() })))
     }
 
+    /// Whether all of `asked` is locked by this, in the same way or alone.
+    pub(crate) fn covers(&self, asked: &Self) -> bool {
+        self.has_all(asked, |mode, asked| *mode == Mode::Exclusive || mode == asked)
+    }
+
+    /// The same of what is [downgraded](Self::downgraded).
+    pub(crate) fn covers_downgraded(&self, asked: &Self) -> bool {
+        let readers = Mode::Shared(Group::READERS);
+        self.has_all(asked, |mode, asked| asked == if *mode == Mode::Exclusive { &readers } else { mode })
+    }
+
+    /// Both are in the order of their keys.
+    fn has_all(&self, asked: &Self, is_enough: impl Fn(&Mode, &Mode) -> bool) -> bool {
+        let mut all = self.iter();
+        asked.iter().all(|(resource, asked)| {
+            all.find(|(other, _)| *other >= resource)
+                .is_some_and(|(other, mode)| other == resource && is_enough(mode, asked))
+        })
+    }
+
     /// A number that tells other targets and modes apart, for those that go on with a lock; zero for one resource that is locked exclusively.
     /// (FNV-1a, Fowler, Noll and Vo 1991.)
     pub(crate) fn digest(&self) -> u32 {
@@ -209,46 +227,6 @@ impl Targets {
             }
         }
         hash.max(1)
-    }
-
-    /// One of `of` permits.
-    pub(crate) fn permit(name: Resource, of: u32) -> Result<Self, ConfigError> {
-        let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
-        let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
-        let queue = name.seats();
-        Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode: Mode::Permit { of }, seat: None }))))
-    }
-
-    /// Returns the semaphore's name and how many permits there are, if it is one of them.
-    pub(crate) fn as_permit(&self) -> Option<(&Resource, u16)> {
-        match &self.0 {
-            Inner::Permit(permits) => match permits.mode {
-                Mode::Permit { of } => Some((&permits.name, of)),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// This one of the permits.
-    pub(crate) fn at_seat(&self, seat: u16) -> Self {
-        match &self.0 {
-            Inner::Permit(permits) => {
-                let Permits { name, queue, mode, .. } = &**permits;
-                let [name, queue] = [name, queue].map(Clone::clone);
-                let seat = Some(seat);
-                Self(Inner::Permit(Arc::new(Permits { name, queue, mode: mode.clone(), seat })))
-            }
-            _ => self.clone(),
-        }
-    }
-
-    /// Which one of the permits is held.
-    pub(crate) fn seat(&self) -> Option<u16> {
-        match &self.0 {
-            Inner::Permit(permits) => permits.seat,
-            _ => None,
-        }
     }
 
     /// Under which name callers wait, and how they want it, if there is one only.
@@ -358,43 +336,4 @@ impl fmt::Debug for Targets {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn targets(all: &[Target]) -> Result<Targets, ConfigError> {
-        Targets::new("", all.iter().cloned())
-    }
-
-    #[test]
-    fn one_name_is_the_lock_that_it_would_be_alone() {
-        let one = Targets::from(Resource::new("x").unwrap());
-        assert_eq!(targets(&["x".into(), Target::read("x")]), Ok(one.clone()));
-        assert_eq!(targets(&[Target::read("x"), "x".into()]), Ok(one.clone()));
-        assert!(one.as_one().is_some() && !one.is_shared());
-        assert!(targets(&[Target::read("x")]).unwrap().as_one().is_none());
-    }
-
-    #[test]
-    fn names_are_put_in_order_and_counted_once() {
-        let all = targets(&["b".into(), "a".into(), "b".into(), Target::read("c")]).unwrap();
-        assert_eq!(all.to_string(), "a and 2 more");
-        assert_eq!(format!("{all:?}"), r#"{"a": Exclusive, "b": Exclusive, "c": Shared(readers)}"#);
-    }
-
-    #[test]
-    fn what_is_too_much_or_contradicts_itself_is_refused() {
-        let many = |count: usize| (0..count).map(|n| Target::write(format!("n{n}")));
-        assert_eq!(Targets::new("", many(0)), Err(ConfigError::NoTarget));
-        assert!(Targets::new("", many(1_024)).is_ok());
-        assert_eq!(Targets::new("", many(1_025)), Err(ConfigError::TooManyTargets));
-        let reads = |count: usize| (0..count).map(|n| Target::read(format!("n{n}")));
-        assert!(Targets::new("", reads(128)).is_ok());
-        assert_eq!(Targets::new("", reads(129)), Err(ConfigError::TooManyTargets));
-        let long = (0..17).map(|n| Target::write(format!("{n:0>16000}")));
-        assert_eq!(Targets::new("", long), Err(ConfigError::TooManyTargets));
-        let group = Group::new("g").unwrap();
-        let both = [Target::read("x"), Target::share("x", group)];
-        assert!(matches!(targets(&both), Err(ConfigError::ConflictingGroups { .. })));
-        assert_eq!(Group::new(""), Err(ConfigError::UnusableGroup { bytes: 0 }));
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! Who is in front of a resource in this process: the one lock that may ask masters for it, or those that share it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::protocol::{Group, LockId, Mode};
 
@@ -19,7 +19,10 @@ pub(crate) enum Front {
 pub(crate) struct Sharers {
     /// How all of them want it.
     mode: Mode,
-    locks: BTreeSet<LockId>,
+    /// Each with the number of permits that it takes.
+    locks: BTreeMap<LockId, u16>,
+    /// All those permits.
+    taken: u32,
 }
 
 impl Front {
@@ -39,7 +42,7 @@ impl Front {
         let (one, sharers) = match self {
             Self::Nobody => (None, None),
             Self::One(id) => (Some(*id), None),
-            Self::Sharers(sharers) => (None, Some(sharers.locks.iter().copied())),
+            Self::Sharers(sharers) => (None, Some(sharers.locks.keys().copied())),
         };
         one.into_iter().chain(sharers.into_iter().flatten())
     }
@@ -48,8 +51,9 @@ impl Front {
     pub(super) fn has_room_for(&self, mode: &Mode) -> bool {
         match (self, mode) {
             (Self::Nobody, _) => true,
-            (Self::Sharers(sharers), Mode::Permit { of }) => {
-                matches!(sharers.mode, Mode::Permit { .. }) && sharers.locks.len() < usize::from(*of)
+            (Self::Sharers(sharers), Mode::Permit { of, take }) => {
+                matches!(sharers.mode, Mode::Permit { .. })
+                    && sharers.taken + u32::from(*take) <= u32::from(*of)
             }
             (Self::Sharers(sharers), mode) => sharers.mode.is_compatible(mode),
             _ => false,
@@ -63,14 +67,19 @@ impl Front {
 
     pub(super) fn add(&mut self, id: LockId, mode: &Mode) {
         debug_assert!(self.has_room_for(mode), "only those that may be together are in front");
+        let take = match mode {
+            Mode::Permit { take, .. } => *take,
+            Mode::Exclusive | Mode::Shared(_) => 1,
+        };
         match (&mut *self, mode) {
             (Self::Sharers(sharers), _) => {
-                sharers.locks.insert(id);
+                sharers.locks.insert(id, take);
+                sharers.taken += u32::from(take);
             }
             (_, Mode::Exclusive) => *self = Self::One(id),
             (_, mode) => {
-                let locks = BTreeSet::from([id]);
-                *self = Self::Sharers(Box::new(Sharers { mode: mode.clone(), locks }));
+                let locks = BTreeMap::from([(id, take)]);
+                *self = Self::Sharers(Box::new(Sharers { mode: mode.clone(), locks, taken: take.into() }));
             }
         }
     }
@@ -87,7 +96,10 @@ impl Front {
         let is_last = match self {
             Self::Nobody => false,
             Self::One(one) => *one == id,
-            Self::Sharers(sharers) => sharers.locks.remove(&id) && sharers.locks.is_empty(),
+            Self::Sharers(sharers) => sharers.locks.remove(&id).is_some_and(|take| {
+                sharers.taken -= u32::from(take);
+                sharers.locks.is_empty()
+            }),
         };
         if is_last {
             *self = Self::Nobody;

@@ -125,8 +125,8 @@ impl Bid {
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = match refused.answer {
             // One master assigns the permits: there is no time at which all are asked.
-            Answer::Holder { watched: true, .. } if lock.targets().as_permit().is_some() => now + LOOKS_AGAIN,
-            _ if lock.targets().as_permit().is_some() => now + pause,
+            Answer::Holder { watched: true, .. } if lock.targets().is_permit() => now + LOOKS_AGAIN,
+            _ if lock.targets().is_permit() => now + pause,
             _ => *self.all_at.get_or_insert(now + pause),
         };
         if self.plan == (Plan::Asking { first_leads: true }) {

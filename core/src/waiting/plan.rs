@@ -46,9 +46,7 @@ impl Bid {
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
             None => self.attempt(false, lock, effects),
             // Who holds a permit is not asked without asking for one.
-            Some(until) if start.listens && lock.targets().as_permit().is_none() => {
-                self.listen(until, lock, effects)
-            }
+            Some(until) if start.listens && !lock.targets().is_permit() => self.listen(until, lock, effects),
             Some(until) => {
                 self.plan = Plan::Pause { until };
                 Ok(())
@@ -168,7 +166,7 @@ impl Bid {
         };
         let at = renews_wish_at.map_or(at, |again| at.min(again.max(now)));
         // What the assigning master knows of one permit says little of the others.
-        let at = if lock.targets().as_permit().is_some() { at.min(poll_at.max(now)) } else { at };
+        let at = if lock.targets().is_permit() { at.min(poll_at.max(now)) } else { at };
         waiting.retry_at = Some(match lock.give_up_at() {
             // A client that has asked one master only does not know enough to tell the caller.
             Some(give_up_at) if waiting.refused_first.is_some() => {

@@ -1,54 +1,15 @@
 //! Several requests of one owner for the same resource at once.
 
 use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use quorlock_core::front::{Acquiring, Guard, Locker, Owner, Released, Request};
+use quorlock_core::front::{Locker, Owner, Released};
 use quorlock_core::{AcquireError, LossCause, Missing};
 
 use super::driver::{Driver, ms};
-
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// A task that is polled only when it was woken, as an executor does.
-struct Task {
-    future: Pin<Box<Acquiring>>,
-    woken: Arc<Woken>,
-}
-
-impl Task {
-    /// Polled once.
-    fn start(request: Request) -> Self {
-        let mut task = Self { future: Box::pin(request.into_future()), woken: Arc::default() };
-        assert!(task.poll().is_pending());
-        task
-    }
-
-    fn poll(&mut self) -> Poll<Result<Guard, AcquireError>> {
-        let waker = Waker::from(Arc::clone(&self.woken));
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
-    }
-
-    fn poll_if_woken(&mut self) -> Poll<Result<Guard, AcquireError>> {
-        if self.woken.0.swap(0, Ordering::SeqCst) == 0 { Poll::Pending } else { self.poll() }
-    }
-
-    #[track_caller]
-    fn guard(&mut self) -> Guard {
-        let Poll::Ready(result) = self.poll_if_woken() else { panic!("it was not woken, or still waits") };
-        result.unwrap()
-    }
-}
+use super::task::Task;
 
 fn start() -> (Locker, Arc<Driver>, Owner) {
     let (locker, driver) = Driver::start(3);

@@ -22,6 +22,8 @@ mod messages;
 mod oversleeping;
 mod own_changes;
 mod permits;
+mod permits_at_once;
+mod permits_handed_over;
 mod prefix;
 mod renewal;
 mod restart_guard;

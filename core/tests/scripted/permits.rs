@@ -196,6 +196,40 @@ fn a_window_that_is_taken_leads_to_the_next_one_at_once() {
 }
 
 #[test]
+fn a_seat_of_an_earlier_window_is_not_taken_for_one_of_a_later() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let [slow, full, last] = order;
+        let mut world = World::of(3);
+        let hold = |world: &mut World, master: usize, seat: u16| {
+            world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        };
+        for seat in 0..64 {
+            hold(&mut world, full, seat);
+            hold(&mut world, last, seat);
+        }
+        hold(&mut world, last, 64);
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(128) });
+        world.pass(ms(30));
+        world.masters[slow].flow = Flow::Free;
+        for (_, seat) in granted_or_refused(&mut world) {
+            let holders = (0..3).filter(|master| {
+                let token = world.nodes[0].machine.token(lock).unwrap().expose();
+                seat_of(&world, *master, seat) == Some(token.as_str())
+            });
+            assert!(holders.count() >= 2, "seat {seat} is held by fewer masters than said so: {order:?}");
+        }
+    }
+}
+
+/// As [`granted`], but a refusal is no failure.
+fn granted_or_refused(world: &mut World) -> Vec<(LockId, u16)> {
+    world.pass(ms(100));
+    world.nodes[0].events.retain(|(_, event)| matches!(event, Event::Granted { .. }));
+    granted(world, 0)
+}
+
+#[test]
 fn a_fenced_permit_has_a_number_of_its_seat() {
     let mut world = World::of(3);
     let fenced = Acquire { fenced: true, ..wanted(2) };

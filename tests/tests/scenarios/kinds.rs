@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorlock_core::front::{Permit, ReadGuard};
-use quorlock_core::{ConfigError, Target};
+use quorlock_core::{ConfigError, Resumption, Target};
 
 use crate::kit::*;
 
@@ -198,6 +198,89 @@ pub(crate) fn permits_are_let_in_up_to_their_number(transport: &Transport) {
             no_key(&masters, &seat);
         }
     }
+}
+
+pub(crate) fn a_permit_that_was_handed_over_has_the_same_index(transport: &Transport) {
+    let masters = masters(3);
+    let (locker, other) = (open(transport, &masters), open(transport, &masters));
+    let [ours, theirs] = [&locker, &other].map(|locker| locker.semaphore("gpu", 2).unwrap());
+    let first = ours.acquire().wait().unwrap();
+    let second = ours.acquire().fenced().renew().wait().unwrap();
+    let (index, number) = (second.index(), second.fencing_token());
+    let twin = first.share();
+    assert!(first.hand_over().unwrap_err().into_guard().is_some(), "another handle would go on with it");
+    let handed = second.hand_over().unwrap();
+    assert_eq!(handed.permits().collect::<Vec<_>>(), [index]);
+    assert!(theirs.acquire().attempts(1).wait().is_err(), "it is held");
+    let as_lock = other.resume("gpu", handed).wait().unwrap_err();
+    assert!(matches!(as_lock, AcquireError::Invalid(_)), "{as_lock}");
+    let handed = Resumption::from_text(&handed.expose(), number).unwrap();
+    let permit = theirs.acquire().resuming(handed).wait().unwrap();
+    assert_eq!((permit.index(), permit.fencing_token()), (index, number));
+    permit.extend(TTL).wait().unwrap();
+    assert_eq!(permit.release().wait(), Ok(Released::Freed));
+    no_key(&masters, &format!("quorlock:seat:{index}/{{gpu}}"));
+    drop(twin);
+}
+
+pub(crate) fn several_permits_are_held_together_or_not_at_all(transport: &Transport) {
+    let masters = masters(3);
+    let (locker, other) = (open(transport, &masters), open(transport, &masters));
+    let [ours, theirs] = [&locker, &other].map(|locker| locker.semaphore("gpu", 3).unwrap());
+    let two = ours.acquire_many(2).fenced().renew().wait().unwrap();
+    let mut indexes: Vec<_> = two.indexes().collect();
+    let error = theirs.acquire_many(2).attempts(1).wait().unwrap_err();
+    assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    let one = theirs.acquire().wait().unwrap();
+    indexes.push(one.index());
+    indexes.sort_unstable();
+    assert_eq!(indexes, [0, 1, 2]);
+    two.extend(TTL).wait().unwrap();
+    let number = two.fencing_token().unwrap();
+    let all = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| theirs.acquire_many(3).fenced().wait().unwrap());
+        std::thread::sleep(millis(100));
+        assert_eq!(two.release().wait(), Ok(Released::Freed));
+        std::thread::sleep(millis(50));
+        assert!(!waiter.is_finished(), "two are not enough");
+        assert_eq!(one.release().wait(), Ok(Released::Freed));
+        waiter.join().unwrap()
+    });
+    assert!(all.fencing_token().unwrap() > number);
+    let handed = all.hand_over().unwrap();
+    let all = ours.acquire_many(3).resuming(handed).wait().unwrap();
+    assert_eq!(all.indexes().count(), 3);
+    drop(all);
+    for index in 0..3 {
+        no_key(&masters, &format!("quorlock:seat:{index}/{{gpu}}"));
+    }
+    for at_once in [0, 4] {
+        let error = ours.acquire_many(at_once).wait().unwrap_err();
+        assert!(matches!(error, AcquireError::Invalid(_)), "{error}");
+    }
+}
+
+pub(crate) fn threads_that_want_several_permits_do_not_wait_for_each_other(transport: &Transport) {
+    let masters = masters(3);
+    let lockers: Vec<_> = (0..2).map(|_| open(transport, &masters)).collect();
+    let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for worker in 0..6 {
+            let semaphore = lockers[worker % 2].semaphore("gpu", 3).unwrap();
+            let (inside, most) = (&inside, &most);
+            let at_once = 1 + worker / 2;
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let permits = semaphore.acquire_many(at_once as u32).timeout(None).wait().unwrap();
+                    most.fetch_max(inside.fetch_add(at_once, Ordering::SeqCst) + at_once, Ordering::SeqCst);
+                    std::thread::sleep(millis(1));
+                    inside.fetch_sub(at_once, Ordering::SeqCst);
+                    drop(permits);
+                }
+            });
+        }
+    });
+    assert!((2..=3).contains(&most.into_inner()));
 }
 
 pub(crate) fn threads_that_come_back_never_hold_more_permits_than_there_are(transport: &Transport) {

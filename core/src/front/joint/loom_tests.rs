@@ -9,13 +9,13 @@ use std::task::Context;
 use loom::sync::Mutex;
 use loom::thread;
 
-use super::{Held, Joined, Joint, Left, Seeker, Terms, Waiting};
+use super::{Entered, Held, Joined, Joint, Left, Seeker, Waiting};
 use crate::front::loom_tests::{Sleeper, explore};
 use crate::front::observe::Subject;
 use crate::front::slot::Slot;
 use crate::front::sync::{Woken, lock};
 
-use crate::protocol::{Acquire, Event, LockId, Resource, Resumption, Token, Ttl};
+use crate::protocol::{Acquire, Event, LockId, Resource, Resumption, Targets, Token, Ttl};
 use crate::time::Instant;
 
 /// Grants one lock at a time, in the order in which they were requested, as the machine does.
@@ -33,37 +33,38 @@ struct Machine {
 struct World {
     machine: Mutex<Machine>,
     joint: Arc<Joint>,
-    resource: Resource,
+    targets: Targets,
     wanted: Acquire,
 }
 
 impl World {
     fn new() -> Arc<Self> {
-        let resource = Resource::new("job").unwrap();
+        let targets = Targets::from(Resource::new("job").unwrap());
         let ttl = Ttl::new(std::time::Duration::from_secs(1)).unwrap();
-        let wanted = Acquire { healing: true, ..Acquire::new(resource.clone(), ttl) };
-        Arc::new(Self { machine: Mutex::default(), joint: Arc::new(Joint::new()), resource, wanted })
+        let wanted = Acquire { healing: true, ..Acquire::new(targets.clone(), ttl) };
+        Arc::new(Self { machine: Mutex::default(), joint: Arc::new(Joint::new()), targets, wanted })
     }
 
     /// Enters as a caller does with its first poll.
     fn enter(self: &Arc<Self>, wanted: &Acquire) -> Result<Waiting, Held> {
         let mut begun = None;
-        let entered = self.joint.enter(&self.resource, || {
+        let entered = self.joint.enter(&self.targets, || {
             let slot = Arc::new(Slot::new(Subject::none()));
             let mut machine = lock(&self.machine);
             let id = LockId { index: machine.next, generation: 0 };
             machine.next += 1;
             machine.sought.push((id, Arc::clone(&slot)));
             begun = Some((id, Arc::clone(&slot)));
-            Ok(Seeker::new(id, &slot, Instant::ORIGIN, Terms::of(wanted)))
+            Ok(Seeker::new(id, &slot, Instant::ORIGIN, wanted))
         });
         self.flush();
         match entered.unwrap() {
-            Some(held) => Err(held),
-            None => {
+            Entered::Found(held) => Err(held),
+            Entered::Begun => {
                 let (id, slot) = begun.unwrap();
-                Ok(Waiting::new(Arc::clone(&self.joint), self.resource.clone(), id, slot))
+                Ok(Waiting::new(Arc::clone(&self.joint), self.targets.clone(), id, slot))
             }
+            Entered::Blocked(_) => unreachable!("all ask for the same"),
         }
     }
 
@@ -125,6 +126,7 @@ impl World {
                 self.cancel(left);
                 match joined {
                     Joined::Took { held, .. } | Joined::Found(held) => held,
+                    Joined::Blocked(_) => unreachable!("all ask for the same"),
                     Joined::Refused(error) => unreachable!("{error}"),
                 }
             }
@@ -156,6 +158,7 @@ impl World {
                 return self.cancel(left);
             }
             std::task::Poll::Ready(Joined::Took { held, .. } | Joined::Found(held)) => held,
+            std::task::Poll::Ready(Joined::Blocked(_)) => unreachable!("all ask for the same"),
             std::task::Poll::Ready(Joined::Refused(error)) => unreachable!("{error}"),
         };
         let left = waiting.end();
@@ -219,7 +222,7 @@ fn the_last_of_two_handles_releases_once_while_a_third_joins() {
         };
         let left = waiting.end();
         world.cancel(left);
-        assert!(held.slot.handles.join());
+        assert!(held.slot.handles.join(false));
         let other = thread::spawn({
             let (world, held) = (Arc::clone(&world), held.clone());
             move || world.let_go(&held)
@@ -227,7 +230,7 @@ fn the_last_of_two_handles_releases_once_while_a_third_joins() {
         let third = thread::spawn({
             let (world, held) = (Arc::clone(&world), held.clone());
             move || {
-                if held.slot.handles.join() {
+                if held.slot.handles.join(false) {
                     assert!(lock(&world.machine).held == Some(held.id), "joined after the end");
                     world.let_go(&held);
                 }

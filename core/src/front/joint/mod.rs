@@ -1,49 +1,35 @@
 //! What the requests of one owner share: the locks that it holds, and the requests that are under
-//! way for the same resource.
+//! way for the same resources.
 //!
-//! Each request has its own lock in the machine, with its own limits, and waits in the queue of the
-//! process. Only the first of them is known to the masters. Each request watches its own slot and
-//! that of the owner's first one. The request that finds a grant takes it for all: it becomes the
-//! lock that the owner holds, and the others join it as further handles.
+//! Each request has its own lock in the machine, with its own limits, and waits in the queues of the
+//! process. Each request watches its own slot and that of the owner's first request whose grant
+//! would serve it, too. The request that finds a grant takes it for all: it becomes a lock that the
+//! owner holds, and those that it covers join it as further handles.
+//!
+//! No two locks that an owner holds have a resource in common. A request for a part of one and for
+//! something else is refused, also where it was under way before the other was granted.
 //!
 //! The mutex here comes before the engine's. No waker is called or dropped under it.
 
-use std::collections::BTreeMap;
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::entries::Entries;
 use super::slot::Slot;
 use super::sync::{Mutex, lock};
-use crate::protocol::{Acquire, AcquireError, LockId, Missing, Resource, Resumption, Ttl};
+use crate::protocol::{Acquire, AcquireError, LockId, Missing, Resource, Resumption, Targets, Ttl};
 use crate::time::Instant;
 
+mod entries;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod waiting;
 
 pub(super) use self::waiting::{Joined, Left, Waiting};
 
-/// How many resources an owner keeps before it looks for locks that are over. More keeps memory,
-/// fewer looks more often.
-const KEPT: usize = 64;
-
 /// What one owner holds and requests.
 pub(super) struct Joint {
     entries: Mutex<Entries>,
-}
-
-struct Entries {
-    by_resource: BTreeMap<Resource, Entry>,
-    tidy_at: usize,
-}
-
-#[derive(Default)]
-struct Entry {
-    /// A weak reference: it counts as no handle, and may be of a lock that is over.
-    held: Option<Held>,
-    /// Requests that are under way, in the order of the queue.
-    seekers: Vec<Seeker>,
 }
 
 /// A lock that the owner acquired.
@@ -52,7 +38,24 @@ pub(super) struct Held {
     pub(super) id: LockId,
     pub(super) slot: Arc<Slot>,
     pub(super) proof: Resumption,
+    pub(super) targets: Targets,
     pub(super) terms: Terms,
+}
+
+/// A lock of the owner that has some of what a request asks for, and not all of it.
+pub(super) struct Obstacle {
+    pub(super) slot: Arc<Slot>,
+    /// What both are about.
+    pub(super) resource: Resource,
+}
+
+/// What a request finds as it comes.
+pub(super) enum Entered {
+    /// The owner holds it. A handle has been counted for the caller.
+    Found(Held),
+    Blocked(Obstacle),
+    /// It is under way from now on.
+    Begun,
 }
 
 /// A request that is under way.
@@ -60,6 +63,7 @@ pub(super) struct Seeker {
     id: LockId,
     slot: Arc<Slot>,
     since: Instant,
+    targets: Targets,
     terms: Terms,
     /// Its future was dropped, and it goes on for the owner's other requests.
     is_adopted: bool,
@@ -99,8 +103,9 @@ impl Terms {
 }
 
 impl Seeker {
-    pub(super) fn new(id: LockId, slot: &Arc<Slot>, since: Instant, terms: Terms) -> Self {
-        Self { id, slot: Arc::clone(slot), since, terms, is_adopted: false, is_refused: false }
+    pub(super) fn new(id: LockId, slot: &Arc<Slot>, since: Instant, wanted: &Acquire) -> Self {
+        let (slot, targets, terms) = (Arc::clone(slot), wanted.targets.clone(), Terms::of(wanted));
+        Self { id, slot, since, targets, terms, is_adopted: false, is_refused: false }
     }
 
     pub(super) fn id(&self) -> LockId {
@@ -109,6 +114,14 @@ impl Seeker {
 }
 
 impl Held {
+    /// Counts a handle for a request of these targets. Returns `false` if the lock does not cover
+    /// them, or is over.
+    fn join(&self, asked: &Targets) -> bool {
+        // A handle that became a reader covers what readers ask for.
+        let as_reader = self.targets.covers_downgraded(asked);
+        self.targets.covers(asked) && self.slot.handles.join(as_reader)
+    }
+
     /// What `asked` has and this lock does not.
     pub(super) fn lack(&self, asked: &Terms, limits_renewal: bool) -> Option<Missing> {
         let is_renewed_no_more = self.slot.handles.is_renewal_stopped() && asked.renew_for.is_some();
@@ -117,85 +130,33 @@ impl Held {
     }
 }
 
-impl Entry {
-    /// The lock that the owner holds, with one more handle counted for the caller.
-    fn join(&mut self) -> Option<Held> {
-        let joined = self.held.as_ref().filter(|held| held.slot.handles.join()).cloned();
-        if joined.is_none() {
-            self.held = None;
-        }
-        joined
-    }
-
-    /// The lock that was acquired by this request, whose handle was counted when that was taken.
-    fn held_by(&self, id: LockId) -> Option<&Held> {
-        self.held.as_ref().filter(|held| held.id == id)
-    }
-
-    /// Whether a handle of what the owner holds lives.
-    fn is_held(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.slot.handles.is_any())
-    }
-
-    fn position(&self, id: LockId) -> Option<usize> {
-        self.seekers.iter().position(|seeker| seeker.id == id)
-    }
-
-    fn is_over(&self) -> bool {
-        self.seekers.is_empty() && !self.is_held()
-    }
-
-    /// Takes out the requests that go on for others.
-    fn take_adopted(&mut self) -> Vec<Seeker> {
-        let (adopted, seekers) =
-            mem::take(&mut self.seekers).into_iter().partition(|seeker| seeker.is_adopted);
-        self.seekers = seekers;
-        adopted
-    }
-}
-
 impl Joint {
     pub(super) fn new() -> Self {
-        Self { entries: Mutex::new(Entries { by_resource: BTreeMap::new(), tidy_at: KEPT }) }
+        Self { entries: Mutex::new(Entries::new()) }
     }
 
-    fn with<R>(&self, resource: &Resource, change: impl FnOnce(&mut Entry) -> R) -> R {
-        let mut entries = lock(&self.entries);
-        if !entries.by_resource.contains_key(resource) {
-            entries.tidy();
-        }
-        change(entries.by_resource.entry(resource.clone()).or_default())
+    fn with<R>(&self, change: impl FnOnce(&mut Entries) -> R) -> R {
+        change(&mut lock(&self.entries))
     }
 
-    /// The lock of this request was extended to this TTL.
-    pub(super) fn extended(&self, resource: &Resource, id: LockId, ttl: Ttl) {
-        self.with(resource, |entry| {
-            let held = entry.held.as_mut().filter(|held| held.id == id);
-            held.into_iter().for_each(|held| held.terms.ttl = held.terms.ttl.max(ttl));
-        });
+    /// A lock that the owner holds was extended to this TTL.
+    pub(super) fn extended(&self, targets: &Targets, id: LockId, ttl: Ttl) {
+        self.with(|entries| entries.extended(targets, id, ttl));
     }
 
     /// Returns another handle of what the owner holds, or begins to seek it.
     pub(super) fn enter(
         &self,
-        resource: &Resource,
+        targets: &Targets,
         begin: impl FnOnce() -> Result<Seeker, AcquireError>,
-    ) -> Result<Option<Held>, AcquireError> {
-        self.with(resource, |entry| match entry.join() {
-            Some(held) => Ok(Some(held)),
-            None => begin().map(|seeker| {
-                entry.seekers.push(seeker);
-                None
+    ) -> Result<Entered, AcquireError> {
+        self.with(|entries| match entries.join(targets) {
+            Ok(Some(held)) => Ok(Entered::Found(held)),
+            Ok(None) => begin().map(|seeker| {
+                entries.add(seeker);
+                Entered::Begun
             }),
+            Err(obstacle) => Ok(Entered::Blocked(obstacle)),
         })
-    }
-}
-
-impl Entries {
-    fn tidy(&mut self) {
-        if self.by_resource.len() >= self.tidy_at {
-            self.by_resource.retain(|_, entry| !entry.is_over());
-            self.tidy_at = KEPT.max(2 * self.by_resource.len());
-        }
     }
 }

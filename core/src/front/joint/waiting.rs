@@ -3,18 +3,20 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Held, Joint, Seeker};
+use super::{Held, Joint, Obstacle, Seeker};
 use crate::front::slot::{Slot, Waiter};
 use crate::front::sync::Woken;
-use crate::protocol::{AcquireError, LockId, Resource, Resumption};
+use crate::protocol::{AcquireError, LockId, Resumption, Targets};
 use crate::time::Instant;
 
 /// One request of an owner while it waits.
 pub(in crate::front) struct Waiting {
     joint: Arc<Joint>,
-    resource: Resource,
+    targets: Targets,
     id: LockId,
     slot: Arc<Slot>,
+    /// The targets of the grant that it took.
+    took: Option<Targets>,
     /// The slot of the owner's first request, if that is another one.
     first: Option<(Arc<Slot>, Waiter)>,
 }
@@ -30,6 +32,8 @@ pub(in crate::front) enum Joined<G> {
     },
     /// The owner holds the lock already.
     Found(Held),
+    /// The owner holds some of it by another lock.
+    Blocked(Obstacle),
     Refused(AcquireError),
 }
 
@@ -45,14 +49,15 @@ pub(in crate::front) struct Left {
 
 enum Look {
     Held(Held),
-    /// The owner's first request, if that is another one.
+    Blocked(Obstacle),
+    /// The owner's first request whose grant would serve this one, if that is another one.
     Behind(Option<(LockId, Arc<Slot>)>),
 }
 
 impl Waiting {
     /// A request that has [entered](Joint::enter) and waits.
-    pub(in crate::front) fn new(joint: Arc<Joint>, resource: Resource, id: LockId, slot: Arc<Slot>) -> Self {
-        Self { joint, resource, id, slot, first: None }
+    pub(in crate::front) fn new(joint: Arc<Joint>, targets: Targets, id: LockId, slot: Arc<Slot>) -> Self {
+        Self { joint, targets, id, slot, took: None, first: None }
     }
 
     pub(in crate::front) fn id(&self) -> LockId {
@@ -70,6 +75,7 @@ impl Waiting {
         loop {
             let first = match self.look() {
                 Look::Held(held) => return Poll::Ready(Joined::Found(held)),
+                Look::Blocked(obstacle) => return Poll::Ready(Joined::Blocked(obstacle)),
                 Look::Behind(first) => first,
             };
             let first_id = first.as_ref().map(|(id, _)| *id);
@@ -96,16 +102,15 @@ impl Waiting {
     }
 
     fn look(&self) -> Look {
-        self.joint.with(&self.resource, |entry| {
-            if let Some(held) = entry.held_by(self.id) {
+        self.joint.with(|entries| {
+            if let Some(held) = entries.held_by(self.id, &self.targets) {
                 return Look::Held(held.clone());
             }
-            if let Some(held) = entry.join() {
-                return Look::Held(held);
+            match entries.join(&self.targets) {
+                Ok(Some(held)) => Look::Held(held),
+                Ok(None) => Look::Behind(entries.first_for(self.id, &self.targets)),
+                Err(obstacle) => Look::Blocked(obstacle),
             }
-            let first = entry.seekers.iter().find(|seeker| !seeker.is_refused || seeker.id == self.id);
-            let first = first.filter(|seeker| seeker.id != self.id);
-            Look::Behind(first.map(|seeker| (seeker.id, Arc::clone(&seeker.slot))))
         })
     }
 
@@ -125,40 +130,45 @@ impl Waiting {
             Poll::Pending => None,
             Poll::Ready(true) => Some(id),
             Poll::Ready(false) => {
-                self.joint.with(&self.resource, |entry| {
-                    let seeker = entry.seekers.iter_mut().find(|seeker| seeker.id == id);
-                    seeker.into_iter().for_each(|seeker| seeker.is_refused = true);
+                self.joint.with(|entries| {
+                    entries.seeker(id).into_iter().for_each(|seeker| seeker.is_refused = true);
                 });
                 None
             }
         }
     }
 
-    /// Makes a grant the lock that the owner holds. `None` if the owner holds one, or if the grant
-    /// was too late.
+    /// Makes a grant a lock that the owner holds. `None` if the owner holds some of it, or if the
+    /// grant was too late.
     fn take<G>(
-        &self,
+        &mut self,
         granted: LockId,
         take: &mut impl FnMut(LockId, &Slot, Instant) -> Option<(Resumption, G)>,
     ) -> Option<Joined<G>> {
         let mut woken = Woken::default();
-        let took = self.joint.with(&self.resource, |entry| {
+        let took = self.joint.with(|entries| {
+            let Seeker { slot, since, targets, .. } = entries.seeker(granted)?;
+            let (slot, since, targets) = (Arc::clone(slot), *since, targets.clone());
             // A lost lock with a handle is the owner's until that has gone.
-            let place = entry.position(granted).filter(|_| !entry.is_held())?;
-            let seeker = entry.seekers.get(place)?;
-            let (proof, grant) = take(granted, &seeker.slot, seeker.since)?;
-            let Seeker { id, slot, terms, is_adopted, .. } = entry.seekers.remove(place);
+            if entries.holds_any(&targets) {
+                return None;
+            }
+            let (proof, grant) = take(granted, &slot, since)?;
+            let Seeker { id, terms, is_adopted, .. } = entries.remove(granted)?;
             if id != self.id && !is_adopted {
                 // The first handle is for the caller whose request was granted.
-                let _ = slot.handles.join();
+                let _ = slot.handles.join(false);
             }
             slot.wake_all(&mut woken);
-            entry.seekers.iter().for_each(|seeker| seeker.slot.wake_all(&mut woken));
-            let held = Held { id, slot, proof, terms };
-            entry.held = Some(held.clone());
+            entries.about(&targets).for_each(|seeker| seeker.slot.wake_all(&mut woken));
+            let held = Held { id, slot, proof, targets, terms };
+            entries.hold(&held);
             Some(Joined::Took { held, grant, was_adopted: is_adopted })
         });
         woken.wake();
+        if let Some(Joined::Took { held, .. }) = &took {
+            self.took = Some(held.targets.clone());
+        }
         took
     }
 
@@ -172,12 +182,16 @@ impl Waiting {
     pub(in crate::front) fn end(&mut self) -> Left {
         self.forget_first();
         self.slot.forget(Waiter::Holder);
-        self.joint.with(&self.resource, |entry| {
-            let own = entry.position(self.id).map(|place| entry.seekers.remove(place).id);
-            let is_needed = !entry.is_held() && entry.seekers.iter().any(|seeker| !seeker.is_adopted);
-            let adopted = if is_needed { Vec::new() } else { entry.take_adopted() };
-            Left { own, adopted, held: None }
-        })
+        let mut woken = Woken::default();
+        let left = self.joint.with(|entries| {
+            let own = entries.remove(self.id);
+            // Others may wait for this one.
+            own.iter().for_each(|seeker| seeker.slot.wake_all(&mut woken));
+            let adopted = entries.take_needless(self.took.as_ref().unwrap_or(&self.targets));
+            Left { own: own.map(|seeker| seeker.id), adopted, held: None }
+        });
+        woken.wake();
+        left
     }
 
     /// The caller has gone. Its request goes on for the owner's other requests, if its grant would
@@ -186,24 +200,17 @@ impl Waiting {
         self.forget_first();
         self.slot.forget(Waiter::Holder);
         let mut woken = Woken::default();
-        let left = self.joint.with(&self.resource, |entry| {
-            let held = entry.held_by(self.id).cloned();
+        let left = self.joint.with(|entries| {
+            let held = entries.held_by(self.id, &self.targets).cloned();
             let mut left = Left { own: None, adopted: Vec::new(), held };
-            let Some(place) = entry.position(self.id) else { return left };
-            let mut seeker = entry.seekers.remove(place);
-            let others = || entry.seekers.iter().filter(|seeker| !seeker.is_adopted);
-            let has_others = others().next().is_some();
-            if has_others && others().all(|other| seeker.terms.lack(&other.terms, true).is_none()) {
-                seeker.is_adopted = true;
-                entry.seekers.insert(place, seeker);
+            if entries.adopt(self.id) {
                 return left;
             }
-            left.own = Some(seeker.id);
+            let own = entries.remove(self.id);
             // Others may wait for this one.
-            seeker.slot.wake_all(&mut woken);
-            if !has_others {
-                left.adopted = entry.take_adopted();
-            }
+            own.iter().for_each(|seeker| seeker.slot.wake_all(&mut woken));
+            left.own = own.map(|seeker| seeker.id);
+            left.adopted = entries.take_needless(&self.targets);
             left
         });
         woken.wake();

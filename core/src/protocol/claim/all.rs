@@ -41,8 +41,8 @@ pub(crate) struct AllClaim {
     /// How many are written and read, and the sentinels of those that are read.
     shape: Box<[u8]>,
     wish: Option<Wish>,
-    /// Whether an acquisition takes one of them, and not all.
-    takes_one: bool,
+    /// How many of them an acquisition takes; zero for all.
+    takes: u16,
 }
 
 impl AllClaim {
@@ -92,11 +92,11 @@ impl AllClaim {
             token: boxed(secret),
             shape: boxed(shape),
             wish,
-            takes_one: false,
+            takes: 0,
         }
     }
 
-    pub(super) fn of_seats(seats: &[Resource], token: Token, fenced: bool) -> Self {
+    pub(super) fn of_seats(seats: &[Resource], take: u16, token: Token, fenced: bool) -> Self {
         let (mut keys, mut counters, mut secret) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
         for seat in seats {
             put_argument(&mut keys, seat.key());
@@ -117,12 +117,13 @@ impl AllClaim {
             token: boxed(secret),
             shape: boxed(shape),
             wish: None,
-            takes_one: true,
+            takes: take,
         }
     }
 
-    pub(crate) fn takes_one(&self) -> bool {
-        self.takes_one
+    /// Whether an acquisition takes some of them, and not all.
+    pub(crate) fn takes_some(&self) -> bool {
+        self.takes > 0
     }
 
     pub(super) fn resources(&self) -> impl Iterator<Item = &[u8]> {
@@ -143,7 +144,7 @@ impl AllClaim {
             fleet: fleet.filter(|_| action == Action::Acquire),
             insists: insists && action == Action::Acquire,
             tells: action == Action::Undo,
-            takes: self.takes_one && action == Action::Acquire,
+            takes: if action == Action::Acquire { self.takes } else { 0 },
         }
     }
 }
@@ -156,8 +157,8 @@ pub(crate) struct Arguments<'a> {
     fleet: Option<Fleet>,
     insists: bool,
     tells: bool,
-    /// By the script that takes one seat, which reads none.
-    takes: bool,
+    /// How many the script takes that takes seats, and reads none.
+    takes: u16,
 }
 
 impl Arguments<'_> {
@@ -172,7 +173,7 @@ impl Arguments<'_> {
     pub(crate) fn values(&self) -> u64 {
         let read = self.claim.resources.len() - self.claim.written;
         let fleet = if self.fleet.is_some() { 2 } else { 0 };
-        let shape = if self.takes { 1 } else { 2 + read };
+        let shape = if self.takes > 0 { 1 } else { 2 + read };
         (4 + shape + usize::from(self.wish.is_some()) + fleet) as u64
     }
 
@@ -191,10 +192,11 @@ impl Arguments<'_> {
         }
         out.extend_from_slice(&claim.token);
         put_argument(out, Decimal::new(ttl).as_bytes());
+        let number = if self.takes > 0 { self.takes.into() } else { number };
         put_argument(out, Decimal::new(number).as_bytes());
         put_argument(out, self.flags().as_bytes());
         out.extend_from_slice(&claim.shape);
-        if claim.takes_one && !self.takes {
+        if claim.takes_some() && self.takes == 0 {
             // As for a claim of all of them, of which none is read.
             put_argument(out, b"0");
         }

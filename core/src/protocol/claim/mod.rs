@@ -39,9 +39,9 @@ impl Claim {
         }
     }
 
-    /// Of a window of a semaphore's seats, of which each master is to set one.
-    pub(crate) fn of_seats(seats: &[Resource], token: Token, fenced: bool) -> Self {
-        Self(Form::All(Arc::new(AllClaim::of_seats(seats, token, fenced))))
+    /// Of a window of a semaphore's seats, of which a master is to set so many.
+    pub(crate) fn of_seats(seats: &[Resource], take: u16, token: Token, fenced: bool) -> Self {
+        Self(Form::All(Arc::new(AllClaim::of_seats(seats, take, token, fenced))))
     }
 
     fn one(resource: &Resource, token: Token, fenced: bool) -> Self {

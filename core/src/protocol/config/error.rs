@@ -58,6 +58,14 @@ pub enum ConfigError {
         /// How many.
         permits: u32,
     },
+    /// A request names no permit, more than the semaphore has, or more than
+    /// [`Targets::MAX_PERMITS_AT_ONCE`].
+    UnusablePermitsAtOnce {
+        /// How many.
+        permits: u32,
+        /// The most that may be requested.
+        most: u32,
+    },
     /// A group's name is empty or longer than [`Group::MAX_BYTES`].
     UnusableGroup {
         /// Its length.
@@ -152,6 +160,7 @@ impl ConfigError {
             Self::ConflictingGroups { .. } => "conflicting_groups",
             Self::ResumedAsAnother => "resumed_as_another",
             Self::UnusablePermits { .. } => "unusable_permits",
+            Self::UnusablePermitsAtOnce { .. } => "unusable_permits_at_once",
             Self::UnusableGroup { .. } => "unusable_group",
             Self::ZeroTtl => "zero_ttl",
             Self::OversizedTtl { .. } => "oversized_ttl",
@@ -203,6 +212,9 @@ impl fmt::Display for ConfigError {
             Self::ResumedAsAnother => f.write_str(
                 "the lock was handed over as one of other resources, or shared in another way; request the same targets and resume it with that",
             ),
+            Self::UnusablePermitsAtOnce { permits, most } => {
+                write!(f, "{permits} permits cannot be requested at once: request 1 to {most} of this semaphore")
+            }
             Self::UnusablePermits { permits } => {
                 write!(f, "the semaphore has {permits} permits; use 1 to {}", Targets::MAX_PERMITS)
             }

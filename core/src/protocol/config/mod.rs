@@ -163,6 +163,19 @@ impl Config {
         Targets::permit(self.resource(name)?, permits)
     }
 
+    /// Returns what a lock of several permits at once is about: `at_once` of so many permits.
+    ///
+    /// # Errors
+    /// Those of [`Config::permits`], and [`ConfigError::UnusablePermitsAtOnce`].
+    pub fn permits_at_once(
+        &self,
+        name: impl AsRef<[u8]>,
+        permits: u32,
+        at_once: u32,
+    ) -> Result<Targets, ConfigError> {
+        self.permits(name, permits)?.permits(at_once)
+    }
+
     /// Returns the longest TTL of all clients, if the restart guard is on.
     pub fn restart_guard(&self) -> Option<Duration> {
         self.fleet.map(|fleet| fleet.longest_ttl.as_duration())

@@ -98,6 +98,7 @@ fn each_kind_of_error_has_a_word_of_its_own() {
         AcquireError::NotHeld(boxed()),
         AcquireError::Lost(LossCause::Expired),
         AcquireError::HeldWithout { resource: job(), missing: Missing::Renewal },
+        AcquireError::WouldDeadlock { resource: job() },
         AcquireError::NotExtended(Box::new(ExtendError::TooManyExtensions)),
         AcquireError::Invalid(ConfigError::ZeroTtl),
         AcquireError::TooManyLocks { limit: 5 },
@@ -106,6 +107,6 @@ fn each_kind_of_error_has_a_word_of_its_own() {
         AcquireError::DriverEnded,
     ]
     .map(|error| error.kind());
-    let words = "held_by_another no_quorum misconfigured too_late not_held lost held_without not_extended invalid too_many_locks no_entropy forked driver_ended";
+    let words = "held_by_another no_quorum misconfigured too_late not_held lost held_without would_deadlock not_extended invalid too_many_locks no_entropy forked driver_ended";
     assert_eq!(kinds.join(" "), words);
 }

@@ -4,19 +4,21 @@
 use super::Script;
 use super::fleet::{check_marker, read_life};
 
-/// Sets the first seat of a window that does not exist to the token ARGV\[1\] for ARGV\[2\]
-/// milliseconds. Answers `seat`, its place in the window, and its number or 0.
+/// Sets the first ARGV\[3\] seats of a window that do not exist to the token ARGV\[1\] for ARGV\[2\]
+/// milliseconds, or none if fewer are free. Answers `seats`, their places in the window with spaces
+/// between them, and their number or 0: one more than the counter of each was.
 ///
 /// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, with
-/// `g` the restart guard's marker. ARGV: token, life, 0, flags, the number of seats, with `g` the
-/// two numbers of the fleet. Refused where our token has a seat already (one server behind two
-/// addresses has one vote), and where none is free: it answers who holds the seat that ends first.
+/// `g` the restart guard's marker. ARGV: token, life, how many to take, flags, the number of seats,
+/// with `g` the two numbers of the fleet. Refused where our token has a seat already (one server
+/// behind two addresses has one vote), and where too few are free: it answers who holds the seat
+/// that ends first.
 pub const TAKE: Script = Script {
     number: 17,
     name: "take",
     text: concat!(
         "\
-local token, flags, seats = ARGV[1], ARGV[4], tonumber(ARGV[5])
+local token, flags, wanted, seats = ARGV[1], ARGV[4], tonumber(ARGV[3]), tonumber(ARGV[5])
 local function has(flag) return string.find(flags, flag, 1, true) end
 local floor = 0
 if has('g') then
@@ -27,37 +29,42 @@ if has('g') then
 end
 local held = redis.pcall('MGET', unpack(KEYS, 1, seats))
 if held.err then return held end
-local free, first, least
+local free, first, least, odd = {}, nil, nil, 1
 for i = 1, seats do
   if held[i] == token then first = i end
 end
 for i = 1, first and 0 or seats do
   local there = held[i] and 1 or redis.pcall('EXISTS', KEYS[i])
   if type(there) == 'table' then return there end
-  if there == 0 then
-    free = i
-    break
-  end
+  if there == 0 then free[#free + 1] = i elseif not held[i] then odd = i end
+  if #free == wanted then break end
 end
-if free then
+if #free == wanted then
   local fence = 0
   if has('f') then
-    local counter = redis.pcall('GET', KEYS[seats + free])
-    if type(counter) == 'table' then return counter end
-    fence = tonumber(counter or 0)
-    if not fence or fence ~= fence then
-      return redis.error_reply('ERR the fencing counter is not a number')
+    for i = 1, wanted do
+      local counter = redis.pcall('GET', KEYS[seats + free[i]])
+      if type(counter) == 'table' then return counter end
+      counter = tonumber(counter or 0)
+      if not counter or counter ~= counter then
+        return redis.error_reply('ERR the fencing counter is not a number')
+      end
+      fence = math.max(fence, counter)
     end
     fence = math.max(fence, floor) + 1
     if fence > 9007199254740991 then
       return redis.error_reply('ERR the fencing counter is used up')
     end
-    local done = redis.pcall('SET', KEYS[seats + free], string.format('%.0f', fence))
+    for i = 1, wanted do
+      local done = redis.pcall('SET', KEYS[seats + free[i]], string.format('%.0f', fence))
+      if done.err then return done end
+    end
+  end
+  for i = 1, wanted do
+    local done = redis.pcall('SET', KEYS[free[i]], token, 'PX', ARGV[2])
     if done.err then return done end
   end
-  local done = redis.pcall('SET', KEYS[free], token, 'PX', ARGV[2])
-  if done.err then return done end
-  return {'seat', free, fence}
+  return {'seats', table.concat(free, ' '), fence}
 end
 for i = first or 1, first or seats do
   local left = held[i] and redis.pcall('PTTL', KEYS[i])
@@ -65,9 +72,9 @@ for i = first or 1, first or seats do
   if left == -1 then left = math.huge end
   if left and (not least or left < least) then first, least = i, left end
 end
-if not first then return redis.pcall('GET', KEYS[1]) end
+if not first then return redis.pcall('GET', KEYS[odd]) end
 if least == math.huge then least = -1 end
 return {redis.sha1hex(string.sub(held[first], 1, 64)), least}"
     ),
-    sha1_hex: "5640b13445da6ac4f5af767279d2177e746ef789",
+    sha1_hex: "1e7ced8a687e778106f9184c6fb3aab17e0c7d9e",
 };

@@ -20,18 +20,18 @@ impl Body<'_, '_> {
         let keys = self.keys_between(1, seats)?;
         let held = self.mget(keys);
         let own = held.iter().rposition(|value| value.as_deref() == Some(token));
-        if own.is_none() {
-            for (place, value) in held.iter().enumerate() {
-                let key = keys.get(place..=place).unwrap_or_default();
-                if value.is_none() && self.exists(key) == 0 {
-                    let fence =
-                        if flags.contains(&b'f') { self.count_seat(seats + place + 1, floor)? } else { 0.0 };
-                    self.set_with_end(self.named(place + 1)?, token, self.worth(2)?)?;
-                    self.call.reply.array(3);
-                    self.call.reply.bulk(b"seat");
-                    self.call.reply.integer(i64::try_from(place + 1).unwrap_or(i64::MAX));
-                    return self.number(fence);
-                }
+        let wanted = self.value(3).and_then(lua_number).map_or(0, |wanted| lua_integer(wanted).max(0));
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let (mut free, mut odd) = (Vec::new(), 1);
+        for (place, value) in held.iter().enumerate().filter(|_| own.is_none()) {
+            let is_free = value.is_none() && self.exists(keys.get(place..=place).unwrap_or_default()) == 0;
+            if is_free {
+                free.push(place + 1);
+            } else if value.is_none() {
+                odd = place + 1;
+            }
+            if free.len() == wanted {
+                return self.take_all(&free, seats, floor, flags.contains(&b'f'));
             }
         }
         let mut first: Option<(i64, &[u8])> = None;
@@ -48,20 +48,35 @@ impl Body<'_, '_> {
         match first {
             Some((left, value)) => self.tell(value, if left == i64::MAX { -1 } else { left }),
             // None of them is a lock.
-            None => drop(self.get(self.key(1))?),
+            None => drop(self.get(self.key(odd))?),
         }
         Ok(())
     }
 
-    fn count_seat(&mut self, place: usize, floor: f64) -> Result<f64, Failure> {
-        let counter = self.get(self.key(place))?;
-        let counter = counter.map_or(Some(0.0), |counter| lua_number(&counter));
-        let counter = counter.filter(|counter| !counter.is_nan()).ok_or(NO_COUNTER)?;
-        let fence = lua_max(counter, floor) + 1.0;
-        if fence > LAST_FENCE {
-            return Err(USED_UP);
+    fn take_all(&mut self, free: &[usize], seats: usize, floor: f64, counts: bool) -> Result<(), Failure> {
+        let mut fence = 0.0;
+        if counts {
+            for place in free {
+                let counter = self.get(self.key(seats + place))?;
+                let counter = counter.map_or(Some(0.0), |counter| lua_number(&counter));
+                let counter = counter.filter(|counter| !counter.is_nan()).ok_or(NO_COUNTER)?;
+                fence = lua_max(fence, counter);
+            }
+            fence = lua_max(fence, floor) + 1.0;
+            if fence > LAST_FENCE {
+                return Err(USED_UP);
+            }
+            for place in free {
+                self.set(self.key(seats + place), Some(format!("{fence:.0}").as_bytes()))?;
+            }
         }
-        self.set(self.key(place), Some(format!("{fence:.0}").as_bytes()))?;
-        Ok(fence)
+        for place in free {
+            self.set_with_end(self.named(*place)?, self.worth(1)?, self.worth(2)?)?;
+        }
+        let places: Vec<_> = free.iter().map(ToString::to_string).collect();
+        self.call.reply.array(3);
+        self.call.reply.bulk(b"seats");
+        self.call.reply.bulk(places.join(" ").as_bytes());
+        self.number(fence)
     }
 }
