@@ -27,6 +27,8 @@ mod handing_over;
 mod holding;
 #[path = "command/kinds.rs"]
 mod kinds;
+#[path = "command/kinds_handed_over.rs"]
+mod kinds_handed_over;
 #[path = "command/loss.rs"]
 mod loss;
 #[path = "command/master.rs"]

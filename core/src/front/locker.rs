@@ -110,6 +110,14 @@ impl Locker {
         self.send_release(targets, lock.token, None)
     }
 
+    /// Releases permits of a semaphore that were handed over.
+    pub(super) fn release_permits(&self, permit: &Targets, lock: Resumption) -> Release {
+        let is_same = permit.digest() == lock.of && lock.seats.count() > 0;
+        let targets =
+            if is_same { Ok(permit.at_seats(lock.seats)) } else { Err(ConfigError::ResumedAsAnother) };
+        self.send_release(targets, lock.token, None)
+    }
+
     /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining` from
     /// now on: [`Guard::release_after`](super::Guard::release_after) without the instant of the
     /// grant, which this locker does not know.

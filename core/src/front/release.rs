@@ -15,8 +15,9 @@ use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, Rele
 
 /// The future of [`Guard::release`](super::Guard::release),
 /// [`Guard::release_after`](super::Guard::release_after),
-/// [`Locker::release`](super::Locker::release) and
-/// [`Locker::release_all`](super::Locker::release_all).
+/// [`Locker::release`](super::Locker::release),
+/// [`Locker::release_all`](super::Locker::release_all) and
+/// [`Semaphore::release`](super::Semaphore::release).
 ///
 /// # Cancel safety
 /// The release was sent before this future existed. Dropping it only forgoes the outcome.
@@ -157,7 +158,7 @@ pub enum ReleaseError {
     Unknown(Box<Ballot>),
     /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the targets
     /// given to [`Locker::release_all`](super::Locker::release_all) are invalid or not those of the
-    /// lock, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
+    /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
     /// live. Nothing was sent.
     Invalid(ConfigError),
     /// [`Guard::release_after`](super::Guard::release_after) cannot keep the keys of this lock: it

@@ -16,7 +16,7 @@ fn hold(masters: &Fleet, options: &[&str]) -> Running {
 }
 
 #[track_caller]
-fn assert_refused(refused: &Ended, says: &str) {
+pub(crate) fn assert_refused(refused: &Ended, says: &str) {
     assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
     assert!(refused.err.contains(says), "{}", refused.err);
 }
@@ -28,23 +28,10 @@ fn assert_runs(ended: &Ended) {
 
 /// Waits until none of these keys is left anywhere.
 #[track_caller]
-fn assert_gone(masters: &Fleet, keys: &[&str]) {
+pub(crate) fn assert_gone(masters: &Fleet, keys: &[&str]) {
     eventually(SOON, "no key is left", || {
         keys.iter().all(|key| masters.iter().all(|master| !master.exists(key)))
     });
-}
-
-/// The subcommand with these words, with the lines of `quorlock acquire` in its environment.
-#[track_caller]
-fn call_with(masters: &Fleet, words: &[&str], lines: &str) -> Ended {
-    let mut command = quorlock(words);
-    command.env("QUORLOCK_MASTERS", masters.urls().join(","));
-    for line in lines.lines() {
-        if let Some((name, value)) = line.strip_prefix("export ").and_then(|line| line.split_once('=')) {
-            command.env(name, value.trim_end_matches(';'));
-        }
-    }
-    Running::of(&mut command).end()
 }
 
 #[test]
@@ -146,7 +133,8 @@ fn several_resources_are_locked_together_or_not_at_all() {
     assert_eq!(single.code, Some(0), "{}", single.err);
     assert_refused(&run(&masters, &["-n", "--also", "c"], &SHOW), "c and 1 more not acquired: ");
     assert_gone(&masters, &[JOB]);
-    assert_eq!(call_with(&masters, &["release", "c"], &single.out).code, Some(0));
+    let token = exported(&single.out, "QUORLOCK_TOKEN");
+    assert_eq!(call(&masters, &["release", "c"], token.as_deref()).code, Some(0));
     assert_runs(&run(&masters, &["-n", "--also", "c"], &SHOW));
 }
 
@@ -167,75 +155,9 @@ fn the_number_of_several_resources_is_above_those_of_each() {
 }
 
 #[test]
-fn readers_and_several_resources_are_extended_and_released_as_they_were_acquired() {
-    let masters = masters(3);
-    for (options, other) in [
-        (&["--shared"][..], &["--shared", "--also", "b"][..]),
-        (&["--also", "b"], &["--shared", "--also", "b"]),
-        (&["--shared", "--also", "b"], &["--also", "b"]),
-    ] {
-        let words = |subcommand, options: &[&'static str]| [&[subcommand], options, &[JOB]].concat();
-        let taken =
-            call(&masters, &words("acquire", &[options, &["--ttl", "1m", "--fenced"]].concat()), None);
-        assert_eq!((taken.code, taken.err.as_str()), (Some(0), ""), "{options:?}");
-        let extended =
-            call_with(&masters, &words("extend", &[options, &["--ttl", "10m"]].concat()), &taken.out);
-        assert_eq!((extended.code, extended.err.as_str()), (Some(0), ""), "{options:?}");
-        eventually(SOON, "the key lives longer", || {
-            masters.iter().filter(|master| master.pttl(JOB) > 60_000).count() >= 2
-        });
-
-        for subcommand in ["extend", "release"] {
-            for wrong in [&[][..], other] {
-                let refused = call_with(&masters, &words(subcommand, wrong), &taken.out);
-                assert_eq!(refused.code, Some(64), "{options:?} {wrong:?}: {}", refused.err);
-                assert!(refused.err.contains("taken otherwise; give "), "{}", refused.err);
-            }
-        }
-        assert_refused(&run(&masters, &["-n"], &SHOW), " for ");
-
-        let released = call_with(&masters, &words("release", &[options, &["-v"]].concat()), &taken.out);
-        let name = if options.contains(&"--also") { "b and 1 more" } else { JOB };
-        assert_eq!((released.code, released.err), (Some(0), format!("quorlock: released {name}\n")));
-        assert_gone(&masters, &[JOB, "b", "quorlock:shared/{job}", "quorlock:shared/{b}"]);
-        for subcommand in ["extend", "release"] {
-            let late = call_with(&masters, &words(subcommand, options), &taken.out);
-            assert_eq!(late.code, Some(75), "{options:?}: {}", late.err);
-            assert!(late.err.starts_with(&format!("quorlock: {name} not {subcommand}")), "{}", late.err);
-        }
-    }
-}
-
-#[test]
-fn several_resources_may_be_named_in_any_order_by_those_that_go_on_with_them() {
-    let masters = masters(3);
-    let taken = call(&masters, &["acquire", "--also", "b", "--also", "c", JOB], None);
-    let token = exported(&taken.out, "QUORLOCK_TOKEN");
-    assert_eq!(exported(&taken.out, "QUORLOCK_TOKEN_c"), token);
-    let extended = call_with(&masters, &["extend", "--also", JOB, "--also", "b", "c"], &taken.out);
-    assert_eq!((extended.code, extended.err.as_str()), (Some(0), ""));
-    let released = call_with(&masters, &["release", "--also", "c", "--also", JOB, "b"], &taken.out);
-    assert_eq!((released.code, released.err.as_str()), (Some(0), ""));
-    assert_gone(&masters, &[JOB, "b", "c"]);
-}
-
-#[test]
-fn one_reader_ends_and_leaves_the_others() {
-    let masters = masters(3);
-    let [first, second] =
-        [(); 2].map(|()| call(&masters, &["acquire", "--shared", "--ttl", "1m", JOB], None).out);
-    assert_eq!(call_with(&masters, &["release", "--shared", JOB], &first).code, Some(0));
-    assert_eq!(call_with(&masters, &["release", "--shared", JOB], &first).code, Some(75));
-    assert_refused(&run(&masters, &["-n"], &SHOW), " shared by others for ");
-    assert_eq!(call_with(&masters, &["extend", "--shared", JOB], &second).code, Some(0));
-    assert_eq!(call_with(&masters, &["release", "--shared", JOB], &second).code, Some(0));
-    assert_gone(&masters, &[JOB]);
-}
-
-#[test]
 fn a_program_within_proves_its_lock_with_what_it_finds() {
     let masters = masters(3);
-    for options in [&["--shared"][..], &["--also", "b"], &["--shared", "--also", "b"]] {
+    for options in KINDS {
         let extend = format!("exec \"$0\" extend {} \"$QUORLOCK_RESOURCE\"", options.join(" "));
         let program = crate::binary::quorlock().to_str().expect("text");
         let words = [&["run"], options, &[JOB, "--", "sh", "-c", &extend, program]].concat();

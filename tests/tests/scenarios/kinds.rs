@@ -147,6 +147,18 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &
     let handed = everywhere(locker.lock("order").wait().unwrap());
     assert_eq!(other.release_all(["order"], handed).wait(), Ok(Released::Freed), "one resource as well");
     no_key(&masters, "order");
+
+    let permits = locker.semaphore("gpu", 4).unwrap().acquire_many(2).wait().unwrap();
+    let seats: Vec<_> = permits.indexes().map(|index| format!("quorlock:seat:{index}/{{gpu}}")).collect();
+    eventually(SOON, "all masters have both", || {
+        masters.iter().all(|master| seats.iter().all(|seat| master.exists(seat)))
+    });
+    let handed = permits.hand_over().unwrap();
+    let refused = Err(ReleaseError::Invalid(ConfigError::ResumedAsAnother));
+    assert_eq!(other.semaphore("cpu", 4).unwrap().release(handed).wait(), refused);
+    assert_eq!(other.release_all(["gpu"], handed).wait(), refused);
+    assert_eq!(other.semaphore("gpu", 8).unwrap().release(handed).wait(), Ok(Released::Freed));
+    seats.iter().for_each(|seat| no_key(&masters, seat));
 }
 
 pub(crate) fn mixed_targets_read_and_write(transport: &Transport) {

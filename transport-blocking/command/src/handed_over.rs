@@ -4,7 +4,7 @@ use quorlock_blocking::{AcquireError, ConfigError, ReleaseError, Resumption};
 
 use crate::arguments::{ExtendArguments, ReleaseArguments, Terms};
 use crate::ending::Refusal;
-use crate::lock::{is_misconfigured, open, settle};
+use crate::lock::{self, is_misconfigured, open, settle};
 use crate::output::{Level, Output};
 use crate::subject::Subject;
 use crate::waiting::milliseconds;
@@ -26,8 +26,8 @@ fn try_extend(
 ) -> Result<(), Refusal> {
     let name = &subject.name;
     let locker = open(arguments.terms(), "quorlock-extend")?;
-    let request = locker.lock_all(arguments.claim.targets()).resuming(lock);
-    let guard = request.wait().map_err(|error| not_extended(name, &error))?;
+    let resumed = lock::resume(&locker, &arguments.claim, lock)?;
+    let guard = resumed.map_err(|error| not_extended(name, &error))?;
     settle(&locker);
     let valid = milliseconds(guard.remaining());
     guard.hand_over().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
@@ -38,7 +38,7 @@ fn try_extend(
 
 /// What to do where the token is of a lock of another kind.
 const TAKEN_AS_ANOTHER: &str = "its token is of a lock that was taken otherwise; give the resources, and the \
-     --shared and --also, that quorlock acquire was given";
+     --shared, --permits and --also, that quorlock acquire was given";
 
 /// What the library says of an acquisition, said of an extension.
 fn not_extended(name: &str, error: &AcquireError) -> Refusal {
@@ -83,7 +83,7 @@ fn try_release(
     let locker = open(Terms::plain(masters, claim.resource()), "quorlock-release")?;
     let release = match arguments.keep_for {
         Some(span) => locker.release_after(claim.as_bytes(), lock.token, span),
-        None => locker.release_all(claim.targets(), lock),
+        None => lock::release(&locker, claim, lock)?,
     };
     let outcome = release.wait();
     settle(&locker);

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
     AcquireError, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, MasterState, Permit,
-    ReleaseError, Request,
+    ReleaseError, Request, Resumption, Semaphore,
 };
 
-use quorlock_core::front::{Granted, Lost};
+use quorlock_core::front::{Granted, Lost, Release};
 use quorlock_core::{Ballot, Vote};
 
-use crate::arguments::{Seek, Terms, Wait};
+use crate::arguments::{Claim, Seek, Terms, Wait};
 use crate::ending::Refusal;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
@@ -59,8 +59,7 @@ pub(crate) fn begin(
     let Seek { claim, conflict_exit_code, .. } = seek;
     let future = match claim.permits() {
         Some(permits) => {
-            let semaphore = locker.semaphore(claim.as_bytes(), permits);
-            let semaphore = semaphore.map_err(|error| Refusal::Configuration(error.to_string()))?;
+            let semaphore = semaphore(&locker, claim, permits)?;
             sought(semaphore.acquire(), seek, renewal, Grant::Permit)
         }
         None => sought(locker.lock_all(claim.targets()), seek, renewal, Grant::Lock),
@@ -72,6 +71,32 @@ pub(crate) fn begin(
         waker,
         conflict_exit_code: *conflict_exit_code,
         is_plain: claim.is_plain(),
+    })
+}
+
+fn semaphore(locker: &Locker, claim: &Claim, permits: u32) -> Result<Semaphore, Refusal> {
+    locker.semaphore(claim.as_bytes(), permits).map_err(|error| Refusal::Configuration(error.to_string()))
+}
+
+/// Goes on with a lock that was left held.
+pub(crate) fn resume(
+    locker: &Locker,
+    claim: &Claim,
+    lock: Resumption,
+) -> Result<Result<Grant, AcquireError>, Refusal> {
+    Ok(match claim.permits() {
+        Some(permits) => {
+            semaphore(locker, claim, permits)?.acquire().resuming(lock).wait().map(Grant::Permit)
+        }
+        None => locker.lock_all(claim.targets()).resuming(lock).wait().map(Grant::Lock),
+    })
+}
+
+/// Releases a lock that was left held.
+pub(crate) fn release(locker: &Locker, claim: &Claim, lock: Resumption) -> Result<Release, Refusal> {
+    Ok(match claim.permits() {
+        Some(permits) => semaphore(locker, claim, permits)?.release(lock),
+        None => locker.release_all(claim.targets(), lock),
     })
 }
 
@@ -199,9 +224,20 @@ fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
 
 /// What was granted.
 #[derive(Debug)]
-enum Grant {
+pub(crate) enum Grant {
     Lock(Guard),
     Permit(Permit),
+}
+
+impl Grant {
+    /// Leaves it to the process that knows the token. The error is the sentence to say if it is not held any more.
+    pub(crate) fn hand_over(self) -> Result<(), String> {
+        let handed = match self {
+            Self::Lock(guard) => guard.hand_over(),
+            Self::Permit(permit) => permit.hand_over(),
+        };
+        handed.map(drop).map_err(|cause| cause.to_string())
+    }
 }
 
 impl Deref for Grant {
@@ -264,11 +300,7 @@ impl Hold for Held {
     }
 
     fn hand_over(self) -> Result<(), String> {
-        match self.grant {
-            Grant::Lock(guard) => guard.hand_over().map(drop).map_err(|cause| cause.to_string()),
-            // The options refuse it.
-            Grant::Permit(_) => Err("a permit cannot be left held".to_owned()),
-        }
+        self.grant.hand_over()
     }
 
     fn release(self, at_least: Option<Duration>) -> Released {

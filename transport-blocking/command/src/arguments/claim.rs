@@ -79,14 +79,6 @@ impl Claim {
         Subject { name, resource, also, is_shared: self.shared, permits: self.permits }
     }
 
-    /// Whether it can be left held.
-    pub(super) fn check_left_held(&self) -> Result<(), String> {
-        match self.permits {
-            None => Ok(()),
-            Some(_) => Err("--permits is for quorlock run: a permit cannot be left held.".to_owned()),
-        }
-    }
-
     /// Whether its keys can be kept behind a release, as `option` wants it.
     pub(super) fn check_kept(&self, option: &str) -> Result<(), String> {
         if self.is_plain() {

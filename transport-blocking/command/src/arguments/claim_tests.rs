@@ -46,14 +46,17 @@ fn a_name_that_is_given_twice_counts_once() {
 
 #[test]
 fn extend_and_release_say_it_as_acquire_does() {
-    let options = ["--shared", "--also=b", "job"];
-    let of = |subcommand| match read(&[&[subcommand], &options[..]].concat()) {
-        Ok(Subcommand::Acquire(acquire)) => acquire.seek.claim,
-        Ok(Subcommand::Extend(extend)) => extend.claim,
-        Ok(Subcommand::Release(release)) => release.claim,
-        other => panic!("{subcommand}: {other:?}"),
-    };
-    assert!(["acquire", "extend", "release"].into_iter().all(|subcommand| of(subcommand) == claim(&options)));
+    for options in [&["--shared", "--also=b", "job"][..], &["--permits=4", "job"]] {
+        let of = |subcommand| match read(&[&[subcommand], options].concat()) {
+            Ok(Subcommand::Acquire(acquire)) => acquire.seek.claim,
+            Ok(Subcommand::Extend(extend)) => extend.claim,
+            Ok(Subcommand::Release(release)) => release.claim,
+            other => panic!("{subcommand}: {other:?}"),
+        };
+        assert!(
+            ["acquire", "extend", "release"].into_iter().all(|subcommand| of(subcommand) == claim(options))
+        );
+    }
 }
 
 #[test]
@@ -94,9 +97,8 @@ fn what_does_not_go_together_is_refused_with_the_remedy() {
         (&["run", "--at-least=1m", "--permits=4", "job", "x"], "--at-least is for one lock"),
         (&["release", "--keep-for=1m", "--shared", "job"], "--keep-for is for one lock that is not shared"),
         (&["release", "--keep-for=1m", "--also=b", "job"], "--keep-for is for one lock that is not shared"),
-        (&["acquire", "--permits=4", "job"], "--permits is for quorlock run"),
-        (&["extend", "--permits=4", "job"], "--permits is for quorlock run"),
-        (&["release", "--permits=4", "job"], "--permits is for quorlock run"),
+        (&["acquire", "--permits=0", "job"], "--permits needs a number of permits from 1 to 1024"),
+        (&["release", "--keep-for=1m", "--permits=4", "job"], "--keep-for is for one lock"),
         (
             &["status", "--shared", "job"],
             "--shared is an option of run, acquire, extend and release, not of status",

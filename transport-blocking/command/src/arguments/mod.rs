@@ -80,8 +80,6 @@ impl Subcommand {
         resource.map_or(Ok(()), |resource| resource.complete(environment))?;
         match &self {
             Self::Run(run) => run.check()?,
-            Self::Acquire(acquire) => acquire.seek.claim.check_left_held()?,
-            Self::Extend(extend) => extend.claim.check_left_held()?,
             Self::Release(release) => release.check()?,
             Self::Simulate(simulate) => simulate.check()?,
             _ => {}
@@ -125,14 +123,10 @@ pub(crate) fn parse(
 pub(crate) fn described() -> clap::Command {
     let takes_value = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     CommandLine::command().mut_subcommands(|command| {
-        // A permit cannot be left held, and that is said where it is tried.
-        let is_held_over = ["acquire", "extend", "release"].contains(&command.get_name());
-        let hides = |arg: &clap::Arg| is_held_over && arg.get_id() == "permits";
         command.args_override_self(true).mut_args(|arg| {
             // The word behind an option is its value, even if it begins with a hyphen.
             let is_hyphen_allowed = takes_value(&arg) && !arg.is_positional();
-            let is_hidden = hides(&arg);
-            arg.allow_hyphen_values(is_hyphen_allowed).hide(is_hidden)
+            arg.allow_hyphen_values(is_hyphen_allowed)
         })
     })
 }

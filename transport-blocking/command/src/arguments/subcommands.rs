@@ -44,7 +44,7 @@ impl AcquireArguments {
 /// Makes the lock RESOURCE last for the TTL from now on, if more than half of the masters still
 /// have its key with the token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. A
 /// TTL that ends sooner than the lock does changes nothing. Every master is asked once. Give
-/// --shared and --also as they were given to quorlock acquire.
+/// --shared, --permits and --also as they were given to quorlock acquire.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/extend.txt"))]
 pub(crate) struct ExtendArguments {
@@ -71,8 +71,8 @@ impl ExtendArguments {
 /// Release a lock that quorlock acquire took
 ///
 /// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and
-/// reports whether the lock was held until now. Nothing is printed if it was. Give --shared and
-/// --also as they were given to quorlock acquire; other readers keep what they have.
+/// reports whether the lock was held until now. Nothing is printed if it was. Give --shared,
+/// --permits and --also as they were given to quorlock acquire; other readers keep what they have.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/release.txt"))]
 pub(crate) struct ReleaseArguments {
@@ -90,7 +90,6 @@ pub(crate) struct ReleaseArguments {
 
 impl ReleaseArguments {
     pub(super) fn check(&self) -> Result<(), String> {
-        self.claim.check_left_held()?;
         let Some(span) = self.keep_for else { return Ok(()) };
         self.claim.check_kept("--keep-for")?;
         check_kept("--keep-for", span)
