@@ -114,7 +114,7 @@ mod wire;
 
 pub use connection::Warning;
 pub use endpoint::{Address, Endpoint, EndpointError};
-pub use machine::{KeepError, Machine, MasterState, Output, Wake, WakeReason};
+pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Config, ConfigBuilder, ConfigError, Decision,
     Deletion, Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet,

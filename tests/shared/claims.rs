@@ -5,6 +5,10 @@ use std::fmt::Write;
 
 use quorlock_sim::CommandKind;
 
+#[path = "claims_let_go.rs"]
+mod let_go;
+pub(crate) use let_go::*;
+
 /// A server, and a clock.
 pub(crate) trait Desk {
     /// The reply: numbers and texts as they are, arrays in brackets, errors with a leading `-`.
@@ -103,24 +107,13 @@ impl<'a> Claim<'a> {
         self.ask(desk, CommandKind::ExtendAll)
     }
 
+    fn keep(&self, desk: &mut impl Desk) -> String {
+        self.ask(desk, CommandKind::KeepAll)
+    }
+
     fn release(&self, desk: &mut impl Desk) -> String {
         self.ask(desk, CommandKind::ReleaseAll)
     }
-}
-
-/// TAKE of so many seats of a window.
-pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec<String> {
-    let mut keys: Vec<String> = seats.iter().map(ToString::to_string).collect();
-    let mut values = [token, "10000", &wanted.to_string(), flags].map(str::to_owned).to_vec();
-    values.push(seats.len().to_string());
-    if flags.contains('f') {
-        keys.extend(seats.iter().map(|seat| key("fence", seat)));
-    }
-    if flags.contains('g') {
-        keys.push("quorlock:restart-guard".to_owned());
-        values.extend(FLEET.map(str::to_owned));
-    }
-    called(CommandKind::Take, keys, values)
 }
 
 fn called(kind: CommandKind, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
@@ -372,35 +365,6 @@ pub(crate) fn a_writer_becomes_a_reader_where_it_has_not_been_told_yet(desk: &mu
     desk.ask(&["SET", "x", "t", "PX", "20000"]);
     assert_eq!(downgraded.release(desk), "1", "it was never told at all");
     assert_eq!(any_writer(desk, "x"), "OK");
-}
-
-pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {
-    let seats = ["s1", "s2", "s3"];
-    desk.ask(&["RPUSH", "s1", "a foreign type"]);
-    assert_eq!(asked(desk, &take("a", 1, &seats, "f")), "[seats 2 1]");
-    assert_eq!(asked(desk, &take("b", 1, &seats, "f")), "[seats 3 1]");
-    is_told(&asked(desk, &take("c", 1, &seats, "-")), &digest("a"));
-    desk.ask(&["PERSIST", "s2"]);
-    is_told(&asked(desk, &take("c", 1, &seats, "-")), &digest("b"));
-    assert_eq!(Claim::write("b", &seats).release(desk), "0");
-    assert_eq!(asked(desk, &take("c", 1, &seats, "f")), "[seats 3 2]");
-}
-
-pub(crate) fn several_seats_are_taken_or_none(desk: &mut impl Desk) {
-    let seats = ["s1", "s2", "s3", "s4"];
-    desk.ask(&["SET", &key("fence", "s3"), "7"]);
-    desk.ask(&["SET", "s2", "other", "PX", "5000"]);
-    assert_eq!(asked(desk, &take("a", 2, &seats, "f")), "[seats 1 3 8]");
-    assert_eq!(desk.ask(&["MGET", "s1", "s3", &key("fence", "s1"), &key("fence", "s3")]), "[a a 8 8]");
-    let before = survey(desk);
-    is_told(&asked(desk, &take("b", 2, &seats, "f")), &digest("other"));
-    is_told(&asked(desk, &take("a", 1, &seats, "f")), &digest("a"));
-    assert_eq!(survey(desk), before);
-    assert_eq!(asked(desk, &take("b", 1, &seats, "-")), "[seats 4 0]");
-    assert_eq!(Claim::write("a", &["s1", "s3"]).release(desk), "1");
-    desk.ask(&["SET", &key("fence", "s1"), "9007199254740991"]);
-    assert!(asked(desk, &take("c", 2, &seats, "f")).contains("used up"));
-    assert_eq!(desk.ask(&["EXISTS", "s1", "s3"]), "0");
 }
 
 pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {

@@ -197,6 +197,7 @@ macro_rules! all_scenarios_on {
                 a_least_time_to_hold_keeps_others_out_until_it_is_over,
                 a_least_time_longer_than_the_ttl_lengthens_the_keys,
                 a_least_time_that_is_over_is_an_ordinary_release,
+                a_least_time_holds_for_every_kind_of_lock,
             }
             network {
                 bytes_that_come_one_by_one_or_all_at_once_change_nothing,

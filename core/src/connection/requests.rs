@@ -9,8 +9,8 @@ use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request,
 use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
-    Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN,
-    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO, put_argument,
+    Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
+    KEEP_ALL, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO, put_argument,
 };
 
 impl Connection {
@@ -213,9 +213,8 @@ impl Request {
                 Action::Extend => Some(&EXTEND_ALL),
                 Action::Heal => Some(&HEAL_ALL),
                 Action::Release | Action::Undo => Some(&RELEASE_ALL),
-                // No such request is of several or shared resources (`Lock::can_keep`).
-                Action::Keep
-                | Action::Inspect
+                Action::Keep => Some(&KEEP_ALL),
+                Action::Inspect
                 | Action::ForceRelease
                 | Action::Attend
                 | Action::Open

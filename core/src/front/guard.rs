@@ -213,10 +213,8 @@ impl Guard {
     /// If the lock has other handles, only this one is given up, as with [`Guard::release`]: the
     /// last handle decides whether and for how long the keys stay.
     ///
-    /// A lock of several or shared resources, and one that has waited for those that share its
-    /// resource, cannot be kept yet. If some of the time is left, the future ends with
-    /// [`CannotKeep`](super::ReleaseError::CannotKeep): nothing is sent, and the keys end with the
-    /// TTL.
+    /// Each of several resources stays for that time. What is shared stays shared: writers are kept
+    /// out, and those who share it come in. The index of a permit stays taken.
     ///
     /// A process that is killed before does not call this, and the keys end with the TTL.
     ///

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use super::shared::Handle;
 use super::slot::{Slot, Waiter};
-use crate::machine::KeepError;
 use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, ReleaseOutcome, TooManyLocks};
 
 /// The future of [`Guard::release`](super::Guard::release),
@@ -161,10 +160,6 @@ pub enum ReleaseError {
     /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
     /// live. Nothing was sent.
     Invalid(ConfigError),
-    /// [`Guard::release_after`](super::Guard::release_after) cannot keep the keys of this lock: it
-    /// is of several or shared resources, or it has waited for those that share its resource.
-    /// Nothing was sent, and the keys end with the TTL.
-    CannotKeep,
     /// As many locks are held or waited for as the configuration allows, so
     /// [`Locker::release`](super::Locker::release) sent nothing.
     TooManyLocks {
@@ -193,7 +188,6 @@ impl ReleaseError {
             Self::NotOurs(_) => "not_ours",
             Self::Unknown(_) => "unknown",
             Self::Invalid(_) => "invalid",
-            Self::CannotKeep => "cannot_keep",
             Self::TooManyLocks { .. } => "too_many_locks",
             Self::DriverEnded => "driver_ended",
             Self::Forked => "forked",
@@ -214,7 +208,6 @@ impl fmt::Display for ReleaseError {
                 ballot.targets()
             ),
             Self::Invalid(error) => write!(f, "not released: {error}"),
-            Self::CannotKeep => write!(f, "not released, but left to its TTL: {}", KeepError::Unsupported),
             Self::TooManyLocks { limit } => write!(f, "not released: {}", TooManyLocks { limit: *limit }),
             Self::DriverEnded => f.write_str(DRIVER_ENDED),
             Self::Forked => LossCause::Forked.fmt(f),
@@ -235,15 +228,6 @@ impl Error for ReleaseError {
 impl From<ConfigError> for ReleaseError {
     fn from(error: ConfigError) -> Self {
         Self::Invalid(error)
-    }
-}
-
-impl From<KeepError> for ReleaseError {
-    fn from(error: KeepError) -> Self {
-        match error {
-            KeepError::Invalid(error) => Self::Invalid(error),
-            KeepError::Unsupported => Self::CannotKeep,
-        }
     }
 }
 

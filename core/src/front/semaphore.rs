@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
 use super::guard::Guard;
 use super::handles::HandOverError;
@@ -108,6 +109,12 @@ impl Permit {
         self.0.release()
     }
 
+    /// Releases the permit, but keeps its index taken until `at_least` has passed since the grant.
+    /// See [`Guard::release_after`].
+    pub fn release_after(self, at_least: Duration) -> Release {
+        self.0.release_after(at_least)
+    }
+
     /// Hands the permit over to another process or another locker, which resumes it by a request of
     /// the same semaphore with [`Request::resuming`]: it gets the same index. See
     /// [`Guard::hand_over`].
@@ -159,6 +166,12 @@ impl Permits {
     /// Releases all of them. See [`Guard::release`].
     pub fn release(self) -> Release {
         self.0.release()
+    }
+
+    /// Releases all of them, but keeps their indexes taken until `at_least` has passed since the
+    /// grant. See [`Guard::release_after`].
+    pub fn release_after(self, at_least: Duration) -> Release {
+        self.0.release_after(at_least)
     }
 
     /// Hands all of them over to another process or another locker, which resumes them by a request

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
 use super::guard::Guard;
 use super::handles::HandOverError;
@@ -25,6 +26,12 @@ impl ReadGuard {
     /// Releases the lock; those that share it keep it. See [`Guard::release`].
     pub fn release(self) -> Release {
         self.0.release()
+    }
+
+    /// Releases the lock, but keeps writers out until `at_least` has passed since the grant. Those who
+    /// share it come in. See [`Guard::release_after`].
+    pub fn release_after(self, at_least: Duration) -> Release {
+        self.0.release_after(at_least)
     }
 
     /// Hands the lock over to another process or another locker, which resumes it by the same

@@ -19,12 +19,6 @@ impl Lock {
         Some((granted + at_least).since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Whether there is a request that keeps its keys. There is none yet for several or shared
-    /// resources, nor for a lock that has marked that it waits for those that share its resource.
-    pub(crate) fn can_keep(&self) -> bool {
-        matches!(&self.stage, Stage::Asked(keys, Phase::Held(_)) if keys.can_keep())
-    }
-
     /// Gives the lock up, but has its keys live for this long from now; tells whether it was still
     /// ours.
     pub(crate) fn release_keeping(&mut self, life: Ttl, effects: &mut Effects<'_>) {

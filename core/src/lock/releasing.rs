@@ -22,10 +22,9 @@ impl Releasing {
 
     /// Lets go of the keys, which live on for this long.
     pub(super) fn keeping(life: Ttl, buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
-        debug_assert!(cx.keys.can_keep(), "no script keeps several or shared resources");
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
-        cx.order(cx.keys.reached, round, Action::Keep, life);
+        cx.order_back(cx.keys.reached, cx.request(Some(round), Action::Keep, life));
         Self { round, votes }
     }
 

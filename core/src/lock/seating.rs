@@ -192,14 +192,16 @@ impl Context<'_, '_> {
         self.keys.reached.remove(master);
     }
 
-    /// Orders what takes the token back. Where a master may have taken any seats of a window, all of them are named.
+    /// Orders what takes the token back, at once or in a while. Where a master may have taken any seats of a window, all of them are named,
+    /// and nothing is kept: those that were chosen are kept elsewhere.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         let mut exactly = to;
         for (taking, claim) in seating.windows() {
             exactly = exactly.without(taking);
             let of_window = MasterSet::from_bits(to.bits() & taking.bits());
-            self.effects.order(of_window, Request { claim: claim.clone(), ..request.clone() });
+            let action = if request.action == Action::Keep { Action::Release } else { request.action };
+            self.effects.order(of_window, Request { action, claim: claim.clone(), ..request.clone() });
         }
         if seating.chosen().is_some() {
             self.effects.order(exactly, request);

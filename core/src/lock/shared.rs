@@ -150,11 +150,6 @@ impl Keys {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
     }
 
-    /// Whether the claim is one that a release can keep for a while.
-    pub(super) fn can_keep(&self) -> bool {
-        self.claim.as_all().is_none()
-    }
-
     /// Keeps account of where the token may be, and of where it must not be counted.
     pub(super) fn note_fate(&mut self, master: MasterId, answer: Answer) {
         match answer {
@@ -189,11 +184,6 @@ impl Context<'_, '_> {
             watch: false,
             insists: false,
         }
-    }
-
-    pub(super) fn order(&mut self, to: MasterSet, round: u32, action: Action, ttl: Ttl) {
-        let request = self.request(Some(round), action, ttl);
-        self.effects.order(to, request);
     }
 
     /// Orders a request that carries the number of the grant.

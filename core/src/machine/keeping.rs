@@ -1,7 +1,5 @@
 //! A release that leaves the keys for the rest of a least time to hold.
 
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use super::Machine;
@@ -22,21 +20,18 @@ impl<E: Entropy> Machine<E> {
     /// reached again: to keep the key for what is left, or to end it.
     ///
     /// # Errors
-    /// [`KeepError`] if some of the time is left and the keys cannot be kept for it. The lock is as
-    /// it was, and nothing was sent.
+    /// [`ConfigError::OversizedTtl`] and [`ConfigError::TtlAboveFleet`] if some of the time is left
+    /// and no key may live for it. The lock is as it was, and nothing was sent.
     pub fn release_after(
         &mut self,
         lock: LockId,
         at_least: Duration,
         now: Instant,
-    ) -> Result<Option<Duration>, KeepError> {
+    ) -> Result<Option<Duration>, ConfigError> {
         let Some(left) = self.lock(lock).and_then(|lock| lock.left_of(at_least, now)) else {
             self.release(lock, now);
             return Ok(None);
         };
-        if !self.lock(lock).is_some_and(Lock::can_keep) {
-            return Err(KeepError::Unsupported);
-        }
         let life = kept_life(&self.config, left)?;
         self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
@@ -65,45 +60,6 @@ impl<E: Entropy> Machine<E> {
         self.changed(id, false);
         self.settle(now);
         Ok(id)
-    }
-}
-
-/// Why the keys of a lock cannot be kept for the rest of a least time to hold.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum KeepError {
-    /// The rest is longer than any key may live: [`ConfigError::OversizedTtl`] or
-    /// [`ConfigError::TtlAboveFleet`].
-    Invalid(ConfigError),
-    /// The lock is of several or shared resources, or it has waited for those that share its
-    /// resource. Keys of such locks cannot be kept yet.
-    Unsupported,
-}
-
-impl fmt::Display for KeepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(error) => error.fmt(f),
-            Self::Unsupported => f.write_str(
-                "keys cannot be kept for a least time to hold where a lock is of several or shared resources, \
-                 or has waited for those that share its resource",
-            ),
-        }
-    }
-}
-
-impl Error for KeepError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Invalid(error) => Some(error),
-            Self::Unsupported => None,
-        }
-    }
-}
-
-impl From<ConfigError> for KeepError {
-    fn from(error: ConfigError) -> Self {
-        Self::Invalid(error)
     }
 }
 

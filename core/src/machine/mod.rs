@@ -35,7 +35,6 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-pub use keeping::KeepError;
 pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 

@@ -14,6 +14,7 @@ mod healing;
 mod inspecting;
 mod instants;
 mod keeping;
+mod keeping_kinds;
 mod late;
 mod limits;
 mod lines;

@@ -1,17 +1,18 @@
 //! Random calls of the scripts of several targets and of seats, and what others do to their keys.
 
 use quorlock_sim::Command;
-use quorlock_sim::CommandKind::{self, AcquireAll, ExtendAll, HealAll, RaiseAll, ReleaseAll, Take};
+use quorlock_sim::CommandKind::{self, AcquireAll, ExtendAll, HealAll, KeepAll, RaiseAll, ReleaseAll, Take};
 use quorlock_tests::Random;
 
 use crate::commands::{Arguments, arguments, key, token};
 use crate::scripts::{Site, fleet, number, span};
 
-pub(crate) const KINDS: [CommandKind; 6] = [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, Take];
+pub(crate) const KINDS: [CommandKind; 7] =
+    [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take];
 
 /// How often each script is called.
-const SCRIPTS: [(CommandKind, usize); 5] =
-    [(AcquireAll, 10), (RaiseAll, 4), (ExtendAll, 6), (HealAll, 4), (ReleaseAll, 5)];
+const SCRIPTS: [(CommandKind, usize); 6] =
+    [(AcquireAll, 10), (RaiseAll, 4), (ExtendAll, 6), (HealAll, 4), (ReleaseAll, 5), (KeepAll, 3)];
 
 /// Each is locked, written or read; others lock the first one alone.
 const RESOURCES: [&str; 3] = ["a", "c", "d"];
@@ -149,7 +150,8 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
         keys.extend(seats.iter().map(|seat| format!("count {seat}").into_bytes()));
         flags.push('f');
     }
-    let mut values = vec![token(random).to_vec(), life(random), b"0".to_vec()];
+    let wanted = 1 + random.below(3);
+    let mut values = vec![token(random).to_vec(), life(random), wanted.to_string().into_bytes()];
     if is_guarded {
         keys.push(b"marker".to_vec());
         flags.push('g');

@@ -208,7 +208,7 @@ impl Run {
             let outcome = states.execute(&command, end, ends, |model| fits(version, &command, model, &reply));
             self.report.compared += 1;
             if let Some(place) = KINDS.iter().position(|kind| *kind == command.kind()) {
-                let is_done = reply.starts_with(b"*3\r\n$4\r\nseat")
+                let is_done = reply.starts_with(b"*3\r\n$5\r\nseats")
                     || reply.first() == Some(&b':') && reply != b":0\r\n";
                 self.report.done[place] += u64::from(is_done);
             }

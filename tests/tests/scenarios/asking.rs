@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quorlock_core::{Deletion, ForceReleaseError, InspectError, KeyState, LockState};
+use quorlock_core::{Deletion, ForceReleaseError, InspectError, KeyState, LockState, Target};
 
 use crate::kit::*;
 
@@ -143,6 +143,39 @@ pub(crate) fn a_least_time_longer_than_the_ttl_lengthens_the_keys(transport: &Tr
     assert!(!locker.inspect("job").token(token).wait().unwrap().is_ours());
     assert!(locker.inspect("job").wait().unwrap().is_held());
     assert_eq!(locker.force_release("job").wait().unwrap().deleted(), 3);
+}
+
+pub(crate) fn a_least_time_holds_for_every_kind_of_lock(transport: &Transport) {
+    let masters = masters(3);
+    let [locker, other] = [(); 2].map(|()| open(transport, &masters));
+    let granted = Instant::now();
+    let span = SECOND * 2;
+    let mixed = locker.lock_all([Target::write("x"), Target::read("doc")]).fenced().wait().unwrap();
+    let reader = locker.read("plan").wait().unwrap();
+    let permit = locker.semaphore("gpu", 3).unwrap().acquire().wait().unwrap();
+    let permits = locker.semaphore("gpu", 3).unwrap().acquire_many(2).wait().unwrap();
+    let releases = [
+        mixed.release_after(span),
+        reader.release_after(span),
+        permit.release_after(span),
+        permits.release_after(span),
+    ];
+    for release in releases {
+        assert_eq!(release.wait(), Ok(Released::Freed));
+    }
+    drop(locker);
+    drop(other.read("doc").attempts(1).wait().unwrap());
+    drop(other.read("plan").attempts(1).wait().unwrap());
+    let writers = [other.lock("x"), other.write("doc"), other.write("plan")];
+    let refused = other.semaphore("gpu", 3).unwrap().acquire().attempts(1).wait();
+    assert!(refused.is_err() || granted.elapsed() > span, "{refused:?}");
+    for request in writers {
+        let refused = request.attempts(1).wait();
+        assert!(refused.is_err() || granted.elapsed() > span, "{refused:?}");
+    }
+    let all = other.lock_all(["x", "doc", "plan"]).wait().unwrap();
+    assert!(granted.elapsed() >= span - millis(5), "{:?}", granted.elapsed());
+    assert_eq!(all.release().wait(), Ok(Released::Freed));
 }
 
 pub(crate) fn a_least_time_that_is_over_is_an_ordinary_release(transport: &Transport) {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
-    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, OPEN, RAISE,
-    RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
+    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
+    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, Script, TAKE, UNDO,
 };
 
 /// A command with its arguments.
@@ -59,6 +59,8 @@ pub enum CommandKind {
     HealAll,
     /// The script that releases or undoes a lock of several or shared targets.
     ReleaseAll,
+    /// Let go of several targets, whose keys stay for a while.
+    KeepAll,
     /// The script that requests any seat of a semaphore.
     Take,
     /// The script that lets go of a lock whose key lives on for a while.
@@ -198,6 +200,7 @@ impl CommandKind {
             Self::ExtendAll => "EXTEND ALL",
             Self::HealAll => "HEAL ALL",
             Self::ReleaseAll => "RELEASE ALL",
+            Self::KeepAll => "KEEP ALL",
             Self::Take => "TAKE",
             Self::Keep => "KEEP",
             Self::Inspect => "INSPECT",
@@ -233,7 +236,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 21] = [
+const SCRIPTS: [(&Script, CommandKind); 22] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -251,6 +254,7 @@ const SCRIPTS: [(&Script, CommandKind); 21] = [
     (&EXTEND_ALL, CommandKind::ExtendAll),
     (&HEAL_ALL, CommandKind::HealAll),
     (&RELEASE_ALL, CommandKind::ReleaseAll),
+    (&KEEP_ALL, CommandKind::KeepAll),
     (&TAKE, CommandKind::Take),
     (&KEEP, CommandKind::Keep),
     (&INSPECT, CommandKind::Inspect),

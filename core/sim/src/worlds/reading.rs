@@ -105,6 +105,7 @@ impl Shape {
                 | CommandKind::ExtendAll
                 | CommandKind::HealAll
                 | CommandKind::ReleaseAll
+                | CommandKind::KeepAll
         );
         let number = |value| std::str::from_utf8(command.script_value(value)?).ok()?.parse().ok();
         let flags = command.script_value(4).filter(|_| is_all)?;

@@ -41,13 +41,13 @@ mod seat;
 pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
 pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 pub use inspect::{FORCE_RELEASE, INSPECT};
-pub use keep::KEEP;
+pub use keep::{KEEP, KEEP_ALL};
 pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
 pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 21] = [
+pub const ALL: [&Script; 22] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -67,6 +67,7 @@ pub const ALL: [&Script; 21] = [
     &RELEASE_ALL,
     &TAKE,
     &KEEP,
+    &KEEP_ALL,
     &INSPECT,
     &FORCE_RELEASE,
 ];

@@ -9,7 +9,7 @@ use crate::master::reply::Failure;
 #[derive(Clone, Copy)]
 pub(super) struct Many<'b> {
     pub(super) token: &'b [u8],
-    life: f64,
+    pub(super) life: f64,
     pub(super) number: f64,
     flags: &'b [u8],
     pub(super) written: usize,

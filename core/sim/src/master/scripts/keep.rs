@@ -1,8 +1,9 @@
 //! The script of a release that keeps the key for a while.
 
 use super::Body;
+use super::claim::{Many, written};
 use super::plain::no_wrong_type;
-use crate::master::number::lua_number;
+use crate::master::number::{lua_integer, lua_number};
 use crate::master::reply::Failure;
 
 impl Body<'_, '_> {
@@ -24,6 +25,78 @@ impl Body<'_, '_> {
                 self.number(0.0)
             }
         }
+    }
+
+    pub(super) fn keep_all(&mut self) -> Result<(), Failure> {
+        let many = self.many_now()?;
+        let kept = sha1_smol::Sha1::from(many.token).digest().to_string();
+        let keys = self.keys_between(1, many.written)?;
+        let mut is_complete = true;
+        for portion in keys.chunks(1000) {
+            for (key, value) in portion.iter().zip(self.mget(portion)) {
+                is_complete &= self.stay(&many, key, value.as_deref(), &kept)?;
+            }
+        }
+        for target in 1..=many.read {
+            match self.remain(&many, target, &kept) {
+                Ok(was_ours) => is_complete &= was_ours,
+                Err(error) => {
+                    no_wrong_type(error)?;
+                    is_complete = false;
+                }
+            }
+        }
+        self.number(if is_complete { 1.0 } else { 0.0 })
+    }
+
+    /// Keeps a key that holds our token: whether it did, or was kept before.
+    fn stay(
+        &mut self,
+        many: &Many<'_>,
+        key: &[u8],
+        value: Option<&[u8]>,
+        kept: &str,
+    ) -> Result<bool, Failure> {
+        let life = self.worth(2)?;
+        if value == Some(many.token) {
+            self.pexpire(key, life)?;
+            let _ = self.set_with_end(key, kept.as_bytes(), life);
+            return Ok(true);
+        }
+        if value != Some(kept.as_bytes()) {
+            return Ok(false);
+        }
+        if self.pttl_of(key) as f64 > many.life {
+            self.pexpire(key, life)?;
+        }
+        Ok(true)
+    }
+
+    /// Keeps our part of a read target: whether there was one.
+    fn remain(&mut self, many: &Many<'_>, target: usize, kept: &str) -> Result<bool, Failure> {
+        let place = many.place(target);
+        let (key, set) = (self.named(place)?, self.named(place + 1)?);
+        let held = self.get(Some(key))?;
+        if held.as_deref() != Some(self.sentinel(target)?) {
+            return self.stay(many, key, held.as_deref(), kept);
+        }
+        let own = self.zscore(set, many.token)?;
+        let last = match own {
+            None => self.zscore(set, kept.as_bytes())?,
+            own => own,
+        };
+        let Some(last) = last.filter(|last| *last as f64 > many.now) else { return Ok(false) };
+        let until = many.now + many.life;
+        let ends = if own.is_some() { until } else { until.min(last as f64) };
+        let whole = written((self.pttl_of(key) as f64).max(ends + 1.0 - many.now));
+        self.pexpire(key, whole.as_bytes())?;
+        self.pexpire(set, whole.as_bytes())?;
+        self.zadd(set, &[(lua_integer(ends), kept.as_bytes())])?;
+        self.zrem(set, many.token)?;
+        let whole = written(self.longest(set)?.unwrap_or_default() as f64 + 1.0 - many.now);
+        self.pexpire(key, whole.as_bytes())?;
+        self.pexpire(set, whole.as_bytes())?;
+        Ok(true)
     }
 
     /// `if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE', KEYS[1],

@@ -81,7 +81,7 @@ pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
         CommandKind::Raise | CommandKind::RaiseAll => Some("raise"),
         CommandKind::Release | CommandKind::ReleaseAll => Some("release"),
         CommandKind::Undo => Some("take back"),
-        CommandKind::Keep => Some("keep"),
+        CommandKind::Keep | CommandKind::KeepAll => Some("keep"),
         _ => None,
     }
 }

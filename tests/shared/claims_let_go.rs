@@ -1,0 +1,83 @@
+//! Seats that are taken, and targets that are kept when they are let go of.
+
+use super::*;
+
+/// TAKE of so many seats of a window.
+pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec<String> {
+    let mut keys: Vec<String> = seats.iter().map(ToString::to_string).collect();
+    let mut values = [token, "10000", &wanted.to_string(), flags].map(str::to_owned).to_vec();
+    values.push(seats.len().to_string());
+    if flags.contains('f') {
+        keys.extend(seats.iter().map(|seat| key("fence", seat)));
+    }
+    if flags.contains('g') {
+        keys.push("quorlock:restart-guard".to_owned());
+        values.extend(FLEET.map(str::to_owned));
+    }
+    called(CommandKind::Take, keys, values)
+}
+
+pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {
+    let seats = ["s1", "s2", "s3"];
+    desk.ask(&["RPUSH", "s1", "a foreign type"]);
+    assert_eq!(asked(desk, &take("a", 1, &seats, "f")), "[seats 2 1]");
+    assert_eq!(asked(desk, &take("b", 1, &seats, "f")), "[seats 3 1]");
+    is_told(&asked(desk, &take("c", 1, &seats, "-")), &digest("a"));
+    desk.ask(&["PERSIST", "s2"]);
+    is_told(&asked(desk, &take("c", 1, &seats, "-")), &digest("b"));
+    assert_eq!(Claim::write("b", &seats).release(desk), "0");
+    assert_eq!(asked(desk, &take("c", 1, &seats, "f")), "[seats 3 2]");
+}
+
+pub(crate) fn several_seats_are_taken_or_none(desk: &mut impl Desk) {
+    let seats = ["s1", "s2", "s3", "s4"];
+    desk.ask(&["SET", &key("fence", "s3"), "7"]);
+    desk.ask(&["SET", "s2", "other", "PX", "5000"]);
+    assert_eq!(asked(desk, &take("a", 2, &seats, "f")), "[seats 1 3 8]");
+    assert_eq!(desk.ask(&["MGET", "s1", "s3", &key("fence", "s1"), &key("fence", "s3")]), "[a a 8 8]");
+    let before = survey(desk);
+    is_told(&asked(desk, &take("b", 2, &seats, "f")), &digest("other"));
+    is_told(&asked(desk, &take("a", 1, &seats, "f")), &digest("a"));
+    assert_eq!(survey(desk), before);
+    assert_eq!(asked(desk, &take("b", 1, &seats, "-")), "[seats 4 0]");
+    assert_eq!(Claim::write("a", &["s1", "s3"]).release(desk), "1");
+    desk.ask(&["SET", &key("fence", "s1"), "9007199254740991"]);
+    assert!(asked(desk, &take("c", 2, &seats, "f")).contains("used up"));
+    assert_eq!(desk.ask(&["EXISTS", "s1", "s3"]), "0");
+}
+
+pub(crate) fn a_claim_that_is_kept_loses_its_token_and_stays(desk: &mut impl Desk) {
+    let claim = Claim { read: &["y"], ..Claim::write("t", &["x", "z"]) };
+    assert_eq!(claim.acquire(desk), "1");
+    assert_eq!(Claim::read("r", &["y"]).living(3_000).acquire(desk), "1");
+    assert_eq!(claim.living(20_000).keep(desk), "1");
+    let kept = digest("t");
+    assert_eq!(desk.ask(&["MGET", "x", "z"]), format!("[{kept} {kept}]"));
+    assert_eq!(desk.ask(&["ZREVRANGE", &key("shared", "y"), "0", "-1"]), format!("[{kept} r]"));
+    ["x", "z"].into_iter().for_each(|name| lives(desk, name, 20_000));
+    ["y", &key("shared", "y")].into_iter().for_each(|name| lives(desk, name, 20_001));
+    // Nothing of the token has an effect any more, and a repeat only shortens.
+    let before = desk.ask(&["ZSCORE", &key("shared", "y"), &kept]);
+    assert_eq!((claim.extend(desk), claim.release(desk)), ("0".to_owned(), "0".to_owned()));
+    assert_eq!(claim.living(60_000).keep(desk), "1");
+    assert_eq!(desk.ask(&["ZSCORE", &key("shared", "y"), &kept]), before);
+    lives(desk, "x", 20_000);
+    assert_eq!(claim.living(5_000).keep(desk), "1");
+    lives(desk, "x", 5_000);
+    lives(desk, "y", 5_001);
+    assert_eq!(claim.living(1_000).keep(desk), "1");
+    lives(desk, "y", 3_001);
+    assert_eq!(Claim::read("s", &["y"]).living(500).acquire(desk), "1");
+
+    desk.ask(&["FLUSHALL"]);
+    desk.ask(&["SET", "y", "t", "PX", "10000"]);
+    assert_eq!(Claim::read("t", &["y"]).living(20_000).keep(desk), "1", "it has not been told yet");
+    assert_eq!(desk.ask(&["GET", "y"]), kept);
+    for foreign in [["SET", "x", "other"], ["SET", "y", "other"], ["RPUSH", "y", "other"]] {
+        desk.ask(&["FLUSHALL"]);
+        desk.ask(&foreign);
+        let before = survey(desk);
+        assert_eq!(claim.keep(desk), "0");
+        assert_eq!(survey(desk), before);
+    }
+}
