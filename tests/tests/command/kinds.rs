@@ -242,6 +242,21 @@ fn the_other_options_of_a_run_do_the_same_for_each_kind() {
 }
 
 #[test]
+fn others_are_kept_out_for_the_least_time_of_each_kind() {
+    for (kind, others) in KINDS.into_iter().zip([&["-n"][..], &["-n"], &["-n"], &["-n", "--permits", "1"]]) {
+        let masters = masters(3);
+        let kind = if kind.contains(&"--permits") { &["--permits", "1"] } else { kind };
+        let first = run(&masters, &[kind, &["-v", "--at-least", "1m"]].concat(), &SHOW);
+        assert_eq!((first.code, first.out.as_str()), (Some(0), "runs\n"), "{}", first.err);
+        assert!(first.err.contains("and others are kept out for 5"), "{}", first.err);
+        assert_refused(&run(&masters, others, &SHOW), " for ");
+        if kind.contains(&"--shared") {
+            assert_runs(&run(&masters, kind, &SHOW));
+        }
+    }
+}
+
+#[test]
 fn a_command_ends_where_its_lock_is_lost_whatever_kind_it_is() {
     for (kind, key) in KINDS.into_iter().zip([JOB, "b", "b", "quorlock:seat:0/{job}"]) {
         let masters = masters(3);
@@ -279,7 +294,6 @@ fn what_does_not_go_together_is_64_before_anything_is_locked() {
         (&["--permits", "2", "--also", "b"], "--permits and --also contradict each other"),
         (&["--permits", "0"], "from 1 to 1024"),
         (&["--permits", "1025"], "from 1 to 1024"),
-        (&["--at-least", "1m", "--shared"], "--at-least is for one lock that is not shared"),
         (&["--also", "quorlock:fence/x"], "another name"),
     ] {
         let refused = run(&masters, options, &SHOW);

@@ -307,8 +307,8 @@ impl Hold for Held {
         let release = match (self.grant, at_least) {
             (Grant::Lock(guard), Some(at_least)) => guard.release_after(at_least),
             (Grant::Lock(guard), None) => guard.release(),
-            // The options refuse a least time for permits.
-            (Grant::Permit(permit), _) => permit.release(),
+            (Grant::Permit(permit), Some(at_least)) => permit.release_after(at_least),
+            (Grant::Permit(permit), None) => permit.release(),
         };
         let keeps_for = release.keeps_for();
         match release.wait() {

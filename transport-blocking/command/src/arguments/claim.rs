@@ -79,15 +79,14 @@ impl Claim {
         Subject { name, resource, also, is_shared: self.shared, permits: self.permits }
     }
 
-    /// Whether its keys can be kept behind a release, as `option` wants it.
-    pub(super) fn check_kept(&self, option: &str) -> Result<(), String> {
+    /// Whether its keys can be kept by a release with its token alone.
+    pub(super) fn check_kept(&self) -> Result<(), String> {
         if self.is_plain() {
             return Ok(());
         }
-        Err(format!(
-            "{option} is for one lock that is not shared: leave it out, or --shared, --permits and --also, and \
-             hold the lock for that time, as with sleep."
-        ))
+        Err("--keep-for is for one lock that is not shared: leave it out, or --shared, --permits and --also; \
+             quorlock run --at-least keeps the others."
+            .to_owned())
     }
 }
 

@@ -90,7 +90,6 @@ impl RunArguments {
             );
         }
         if let Some(at_least) = self.at_least {
-            self.seek.claim.check_kept("--at-least")?;
             check_kept("--at-least", at_least)?;
             if self.guarded.restart_guard.is_some_and(|longest| at_least > longest) {
                 return Err(

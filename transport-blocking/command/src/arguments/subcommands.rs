@@ -91,7 +91,7 @@ pub(crate) struct ReleaseArguments {
 impl ReleaseArguments {
     pub(super) fn check(&self) -> Result<(), String> {
         let Some(span) = self.keep_for else { return Ok(()) };
-        self.claim.check_kept("--keep-for")?;
+        self.claim.check_kept()?;
         check_kept("--keep-for", span)
     }
 }
