@@ -25,6 +25,7 @@ pub mod beyond {}
 #[doc = include_str!("../docs/choosing.md")]
 pub mod choosing {}
 
+/// [kinds]: kinds
 /// [simulate]: simulate
 #[doc = include_str!("../docs/command.md")]
 pub mod command {}
@@ -37,6 +38,7 @@ pub mod costs {}
 #[doc = include_str!("../docs/driving.md")]
 pub mod driving {}
 
+/// [command]: command
 #[doc = include_str!("../docs/kinds.md")]
 pub mod kinds {}
 

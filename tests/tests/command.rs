@@ -25,6 +25,10 @@ mod force_release;
 mod handing_over;
 #[path = "command/holding.rs"]
 mod holding;
+#[path = "command/kinds.rs"]
+mod kinds;
+#[path = "command/kinds_handed_over.rs"]
+mod kinds_handed_over;
 #[path = "command/loss.rs"]
 mod loss;
 #[path = "command/master.rs"]

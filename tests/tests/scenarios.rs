@@ -152,6 +152,7 @@ macro_rules! all_scenarios_on {
                 readers_share_and_a_writer_that_waits_comes_next,
                 a_writer_becomes_a_reader_at_once,
                 a_reader_that_was_handed_over_is_resumed_as_a_reader,
+                a_lock_that_was_handed_over_is_released_as_what_it_is,
                 mixed_targets_read_and_write,
                 permits_are_let_in_up_to_their_number,
                 a_permit_that_was_handed_over_has_the_same_index,

@@ -1,9 +1,7 @@
 //! The locker: where locks come from.
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,10 +90,36 @@ impl Locker {
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
-        match self.send_release(resource.as_ref(), token, None) {
-            Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None),
-            Err(error) => Release::refused(self.handle.clone(), error),
-        }
+        self.send_release(self.config.one(resource), token, None)
+    }
+
+    /// Releases a lock of several or shared targets that was handed over, by what
+    /// [`hand_over`](super::Guard::hand_over) returned. The future waits for the masters' answers
+    /// and tells whether a quorum still held all of it.
+    ///
+    /// The targets must be those of the lock, shared in the same way; in which order does not
+    /// matter. Otherwise the future ends with [`ConfigError::ResumedAsAnother`], and nothing is
+    /// sent. Its other errors are [`ReleaseError`]'s.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release_all<T: Into<Target>>(
+        &self,
+        targets: impl IntoIterator<Item = T>,
+        lock: Resumption,
+    ) -> Release {
+        let targets = self.config.targets(targets.into_iter().map(Into::into)).and_then(|targets| {
+            if targets.digest() == lock.of { Ok(targets) } else { Err(ConfigError::ResumedAsAnother) }
+        });
+        self.send_release(targets, lock.token, None)
+    }
+
+    /// Releases permits of a semaphore that were handed over.
+    pub(super) fn release_permits(&self, permit: &Targets, lock: Resumption) -> Release {
+        let is_same = permit.digest() == lock.of && lock.seats.count() > 0;
+        let targets =
+            if is_same { Ok(permit.at_seats(lock.seats)) } else { Err(ConfigError::ResumedAsAnother) };
+        self.send_release(targets, lock.token, None)
     }
 
     /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining` from
@@ -108,26 +132,34 @@ impl Locker {
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
     pub fn release_after(&self, resource: impl AsRef<[u8]>, token: Token, remaining: Duration) -> Release {
         let keeps_for = Some(remaining).filter(|remaining| !remaining.is_zero());
-        match self.send_release(resource.as_ref(), token, keeps_for) {
+        self.send_release(self.config.one(resource), token, keeps_for)
+    }
+
+    fn send_release(
+        &self,
+        targets: Result<Targets, ConfigError>,
+        token: Token,
+        keeps_for: Option<Duration>,
+    ) -> Release {
+        match self.try_send_release(targets, token, keeps_for) {
             Ok((id, slot)) => Release::new(self.handle.clone(), slot, id, None).keeping(keeps_for),
             Err(error) => Release::refused(self.handle.clone(), error),
         }
     }
 
-    fn send_release(
+    fn try_send_release(
         &self,
-        resource: &[u8],
+        targets: Result<Targets, ConfigError>,
         token: Token,
         keeps_for: Option<Duration>,
     ) -> Result<(LockId, Arc<Slot>), ReleaseError> {
-        let resource = self.config.resource(resource)?;
-        let targets = resource.clone().into();
+        let targets = targets?;
         let life = keeps_for.map(|left| kept_life(&self.config, left)).transpose()?;
         if self.handle.0.is_forked() {
             return Err(ReleaseError::Forked);
         }
         let sent = self.handle.0.begin(Subject::of(&targets), |engine, now| match life {
-            Some(life) => engine.machine.release_token_keeping(&resource, token, life, now),
+            Some(life) => engine.machine.release_token_keeping(targets.first(), token, life, now),
             None => engine.machine.release_token(&targets, token, now),
         })?;
         Ok(sent)
@@ -328,54 +360,5 @@ impl Locker {
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locker").field("masters", &self.config.masters).finish_non_exhaustive()
-    }
-}
-
-/// Why a transport could not open a locker.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// There is no async runtime to run the driver on.
-    NoRuntime,
-    /// The operating system gave no thread, or no way to wait for sockets.
-    System(io::Error),
-}
-
-impl OpenError {
-    /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
-    /// version.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::NoRuntime => "no_runtime",
-            Self::System(_) => "system",
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRuntime => f.write_str(
-                "there is no async runtime here; call `open` inside of one, or use `open_with_driver`",
-            ),
-            Self::System(error) => {
-                write!(f, "the system gave no thread, or no way to wait for sockets: {error}")
-            }
-        }
-    }
-}
-
-impl Error for OpenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NoRuntime => None,
-            Self::System(error) => Some(error),
-        }
-    }
-}
-
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
     }
 }

@@ -33,6 +33,7 @@ mod observe;
 #[cfg(not(feature = "tracing"))]
 #[path = "unobserved.rs"]
 mod observe;
+mod opening;
 mod outbox;
 mod owner;
 mod port;
@@ -55,8 +56,9 @@ pub use guard::{Guard, Lost, Watch};
 pub use handles::{HandOverError, Ties};
 pub use host::{Host, Runtime, Socket, Timer};
 pub use inspecting::Inspecting;
-pub use locker::{Locker, OpenError};
+pub use locker::Locker;
 pub use mailbox::Demand;
+pub use opening::OpenError;
 pub use owner::Owner;
 pub use port::Port;
 pub use release::{Release, ReleaseError, Released};

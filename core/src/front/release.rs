@@ -13,8 +13,10 @@ use super::slot::{Slot, Waiter};
 use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, ReleaseOutcome, TooManyLocks};
 
 /// The future of [`Guard::release`](super::Guard::release),
-/// [`Guard::release_after`](super::Guard::release_after) and
-/// [`Locker::release`](super::Locker::release).
+/// [`Guard::release_after`](super::Guard::release_after),
+/// [`Locker::release`](super::Locker::release),
+/// [`Locker::release_all`](super::Locker::release_all) and
+/// [`Semaphore::release`](super::Semaphore::release).
 ///
 /// # Cancel safety
 /// The release was sent before this future existed. Dropping it only forgoes the outcome.
@@ -153,8 +155,9 @@ pub enum ReleaseError {
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Box<Ballot>),
-    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the time
-    /// given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
+    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the targets
+    /// given to [`Locker::release_all`](super::Locker::release_all) are invalid or not those of the
+    /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
     /// live. Nothing was sent.
     Invalid(ConfigError),
     /// As many locks are held or waited for as the configuration allows, so
@@ -202,7 +205,7 @@ impl fmt::Display for ReleaseError {
             Self::Unknown(ballot) => write!(
                 f,
                 "{} released, but too few masters answered to say whether it was still ours: {ballot}",
-                ballot.resource()
+                ballot.targets()
             ),
             Self::Invalid(error) => write!(f, "not released: {error}"),
             Self::TooManyLocks { limit } => write!(f, "not released: {}", TooManyLocks { limit: *limit }),

@@ -103,6 +103,19 @@ impl Semaphore {
         self.locker.force_release_permit(&self.targets, index)
     }
 
+    /// Releases permits that were handed over, by what [`hand_over`](Permit::hand_over) returned. The
+    /// future waits for the masters' answers and tells whether a quorum still held all of them.
+    ///
+    /// The semaphore must be that of the permits, whatever number of permits it names. Otherwise the
+    /// future ends with [`ConfigError::ResumedAsAnother`](crate::ConfigError::ResumedAsAnother), and
+    /// nothing is sent. Its other errors are [`ReleaseError`](super::ReleaseError)'s.
+    ///
+    /// # Cancel safety
+    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    pub fn release(&self, lock: Resumption) -> Release {
+        self.locker.release_permits(&self.targets, lock)
+    }
+
     /// Returns how many permits there are.
     pub fn permits(&self) -> u32 {
         self.targets.as_permit().map_or(0, |(_, permits, _)| permits.into())

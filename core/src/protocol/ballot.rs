@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::units::Span;
 use super::vote::Tally;
-use super::{Quorum, Resource, Targets, Vote};
+use super::{Quorum, Resource, Sentinel, Targets, Vote};
 use crate::endpoint::Endpoint;
 
 /// What every master said in the round that settled a command.
@@ -51,6 +51,16 @@ impl Ballot {
         self.attempts
     }
 
+    /// How a master that refused has what was to be locked.
+    fn held_by(&self, holder: Option<u64>) -> &'static str {
+        match holder {
+            Some(Sentinel::HOLDER) => "shared by others",
+            Some(Sentinel::WANTED) => "kept for a waiting writer",
+            _ if self.targets.as_permit().is_some() => "permits held by others",
+            _ => "held by another",
+        }
+    }
+
     /// Returns how many callers of this process hold the lock or requested it earlier, if that
     /// decided and no master was asked; zero if the votes decided.
     pub fn callers_ahead(&self) -> usize {
@@ -71,10 +81,10 @@ impl fmt::Display for Ballot {
             match vote {
                 Vote::Outstanding => f.write_str("not heard yet"),
                 Vote::Granted => f.write_str("granted"),
-                Vote::HeldByAnother { remaining: Some(remaining), .. } => {
-                    write!(f, "held by another for {}", Span(remaining))
+                Vote::HeldByAnother { remaining, holder } => {
+                    f.write_str(self.held_by(holder))?;
+                    remaining.map_or(Ok(()), |remaining| write!(f, " for {}", Span(remaining)))
                 }
-                Vote::HeldByAnother { remaining: None, .. } => f.write_str("held by another"),
                 Vote::NotHeld => f.write_str("holds it no longer"),
                 Vote::Failed(cause) => cause.describe(&self.masters, f),
             }?;
@@ -91,7 +101,30 @@ impl fmt::Debug for Ballot {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_refusal_tells_how_the_others_hold_it() {
+        let name = || Resource::new("job").unwrap();
+        let said = |targets: Targets, remaining, holder| {
+            let masters = ["redis://a"].map(|url| url.parse().unwrap()).into();
+            let votes = vec![Vote::HeldByAnother { remaining, holder }];
+            Ballot { targets, masters, votes, attempts: 1, callers_ahead: 0 }.to_string()
+        };
+        let second = Some(Duration::from_secs(1));
+        for (targets, remaining, holder, says) in [
+            (name().into(), second, Some(7), "held by another for 1 s"),
+            (name().into(), None, None, "held by another"),
+            (name().into(), second, Some(Sentinel::HOLDER), "shared by others for 1 s"),
+            (name().into(), second, Some(Sentinel::WANTED), "kept for a waiting writer for 1 s"),
+            (Targets::permit(name(), 4).unwrap(), second, Some(7), "permits held by others for 1 s"),
+        ] {
+            let said = said(targets, remaining, holder);
+            assert_eq!(said, format!("0 of 1 votes, 1 needed (a:6379 {says})"));
+        }
+    }
 
     #[test]
     fn a_ballot_tells_each_vote_and_how_many_were_needed() {

@@ -80,14 +80,18 @@ impl Bid {
         true
     }
 
-    /// The first master refused while a split is settled: all connected masters are asked who holds the key, and none is asked for a vote.
+    /// The first master refused while a split is settled: all connected masters are asked who holds the key, and none is asked for a vote. Where
+    /// none can be asked, what is known decides.
     pub(super) fn look_around(&mut self, refused: Refused, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let votes = self.last_votes.clone().unwrap_or(refused.votes);
         self.masters = Masters::unknown(votes.len());
         let mut awaited = MasterSet::EMPTY;
-        let connected = MasterId::all(votes.len()).zip(effects.ranks).filter(|(_, rank)| rank.is_some());
-        connected.for_each(|(master, _)| awaited.insert(master));
+        // Who holds a permit is not asked without asking for one.
+        if lock.targets().as_permit().is_none() {
+            let connected = MasterId::all(votes.len()).zip(effects.ranks).filter(|(_, rank)| rank.is_some());
+            connected.for_each(|(master, _)| awaited.insert(master));
+        }
         let read = lock.read(awaited, false, effects);
         debug_assert_eq!(read, Ok(()), "a lock that was refused has a token");
         let poll_at = now + pause(now.since(refused.since), effects);
@@ -99,6 +103,9 @@ impl Bid {
             refused_first: None,
             listens: false,
         });
+        if awaited.is_empty() {
+            self.conclude(lock, effects);
+        }
     }
 }
 

@@ -98,6 +98,44 @@ fn a_permit_costs_each_master_one_request_and_one_release() {
     assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
 }
 
+/// A program that asks for a permit at once, as a command does.
+#[test]
+fn a_permit_is_assigned_although_no_master_was_connected_when_it_was_requested() {
+    for silent in [None, Some(0), Some(1), Some(2)] {
+        let mut world = World::cold(settings(3));
+        if let Some(silent) = silent {
+            world.masters[silent].flow = Flow::Stopped;
+        }
+        let start = world.now;
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(4) });
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        assert!(world.now.since(start) < ms(100), "silent: {silent:?}");
+        world.release(lock);
+        world.pump();
+        let connections: Vec<_> = (0..3).map(|master| world.nodes[0].opened[master]).collect();
+        assert_eq!(connections, [1, 1, 1], "none was given up");
+    }
+}
+
+#[test]
+fn a_single_try_whose_votes_were_split_ends_although_all_permits_are_taken_meanwhile() {
+    let seats = ["quorlock:seat:0/{gpu}", "quorlock:seat:1/{gpu}"];
+    for held in [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]] {
+        let mut world = World::of(4);
+        for master in held {
+            world.masters[master].hold_by_another(seats[0], None);
+            world.masters[master].hold_by_another(seats[1], None);
+        }
+        world.acquire(&Acquire { attempts: Some(1), timeout: None, ..wanted(2) });
+        world.pump();
+        world.each(|master| seats.iter().for_each(|seat| master.hold_by_another(seat, None)));
+        let error = world.refusal();
+        assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+    }
+}
+
 #[test]
 fn a_permit_that_is_requested_before_there_is_a_connection_is_assigned_by_one_master() {
     let mut world = World::cold(settings(3));

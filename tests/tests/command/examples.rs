@@ -14,10 +14,10 @@ use crate::usage::SUBCOMMANDS;
 
 /// What each call of `quorlock` in a subcommand's examples ends with, in the order of their ends.
 const CODES: [(&str, &[i32]); 12] = [
-    ("run", &[0, 0, 0]),
-    ("acquire", &[0, 0, 0]),
-    ("extend", &[0, 0, 0]),
-    ("release", &[0, 0]),
+    ("run", &[0, 0, 0, 0, 0, 0, 0]),
+    ("acquire", &[0, 0, 0, 0, 0]),
+    ("extend", &[0, 0, 0, 0, 0, 0]),
+    ("release", &[0, 0, 0, 0]),
     // Nothing is locked there.
     ("status", &[3, 3, 3]),
     ("force-release", &[3, 0]),
@@ -31,7 +31,8 @@ const CODES: [(&str, &[i32]); 12] = [
 ];
 
 /// Programs that the examples run, and that do nothing.
-const PROGRAMS: [&str; 4] = ["build", "deploy", "backup", "bin/pg_dump"];
+const PROGRAMS: [&str; 8] =
+    ["build", "deploy", "backup", "search", "rebuild", "ship", "train", "bin/pg_dump"];
 
 /// Notes the exit code of each call.
 const WRAPPER: &str = "#!/bin/sh\n\"$QUORLOCK_UNDER_TEST\" \"$@\" & child=$!\n\

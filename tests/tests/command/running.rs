@@ -104,7 +104,7 @@ pub(crate) fn exported(lines: &str, variable: &str) -> Option<String> {
 /// `quorlock` with these arguments, and none of its variables in the environment.
 pub(crate) fn quorlock(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary::quorlock());
-    for variable in ["MASTERS", "PREFIX", "RESOURCE", "TOKEN", "FENCE"] {
+    for variable in ["MASTERS", "PREFIX", "RESOURCE", "TOKEN", "FENCE", "PERMIT"] {
         command.env_remove(format!("QUORLOCK_{variable}"));
     }
     command.args(arguments);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorlock_core::front::{Permit, ReadGuard};
-use quorlock_core::{Resumption, Target};
+use quorlock_core::{ConfigError, Resumption, Target};
 
 use crate::kit::*;
 
@@ -118,6 +118,47 @@ pub(crate) fn a_reader_that_was_handed_over_is_resumed_as_a_reader(transport: &T
     assert_eq!(reader.token(), handed.token);
     reader.release().wait().unwrap();
     no_key(&masters, "doc");
+}
+
+pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &Transport) {
+    let masters = masters(3);
+    let (locker, other) = (open(transport, &masters), open(transport, &masters));
+    let mixed = || [Target::write("order"), Target::read("tariff")];
+    let reader = other.read("tariff").wait().unwrap();
+    // A request that is executed behind the release would leave its key.
+    let everywhere = |guard: Guard| {
+        eventually(SOON, "all masters have it", || masters.iter().all(|master| master.exists("order")));
+        guard.hand_over().unwrap()
+    };
+    let handed = everywhere(locker.lock_all(mixed()).wait().unwrap());
+    for wrong in [vec![Target::write("order")], vec![Target::write("order"), Target::write("tariff")]] {
+        let error = other.release_all(wrong, handed).wait().unwrap_err();
+        assert_eq!(error, ReleaseError::Invalid(ConfigError::ResumedAsAnother));
+    }
+    assert!(other.try_lock("order").wait().is_err(), "nothing was released");
+    let [first, second] = mixed();
+    assert_eq!(other.release_all([second, first], handed).wait(), Ok(Released::Freed));
+    no_key(&masters, "order");
+    // It took nothing from the other reader.
+    reader.extend(TTL).wait().unwrap();
+    let again = other.release_all(mixed(), handed).wait();
+    assert_eq!(again, Err(ReleaseError::NotOurs(None)));
+
+    let handed = everywhere(locker.lock("order").wait().unwrap());
+    assert_eq!(other.release_all(["order"], handed).wait(), Ok(Released::Freed), "one resource as well");
+    no_key(&masters, "order");
+
+    let permits = locker.semaphore("gpu", 4).unwrap().acquire_many(2).wait().unwrap();
+    let seats: Vec<_> = permits.indexes().map(|index| format!("quorlock:seat:{index}/{{gpu}}")).collect();
+    eventually(SOON, "all masters have both", || {
+        masters.iter().all(|master| seats.iter().all(|seat| master.exists(seat)))
+    });
+    let handed = permits.hand_over().unwrap();
+    let refused = Err(ReleaseError::Invalid(ConfigError::ResumedAsAnother));
+    assert_eq!(other.semaphore("cpu", 4).unwrap().release(handed).wait(), refused);
+    assert_eq!(other.release_all(["gpu"], handed).wait(), refused);
+    assert_eq!(other.semaphore("gpu", 8).unwrap().release(handed).wait(), Ok(Released::Freed));
+    seats.iter().for_each(|seat| no_key(&masters, seat));
 }
 
 pub(crate) fn mixed_targets_read_and_write(transport: &Transport) {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::arguments::{AcquireArguments, Environment};
 use crate::ending::{Finish, LOST, UNWRITTEN};
-use crate::output::{JsonValue, Level, Output};
+use crate::output::{Level, Output};
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 use crate::waiting::{Changed, Hold, Lock, Released, wait_for};
@@ -18,14 +18,14 @@ pub(crate) fn acquire<L: Lock>(
     output: &Output,
     to: &mut impl Write,
 ) -> Finish {
-    let resource = arguments.seek.resource.as_bytes();
+    let claim = &arguments.seek.claim;
     let hold = match wait_for(&arguments.seek, lock, signals, terminal, output) {
         Ok(hold) => hold,
         Err(finish) => return finish,
     };
-    let name = String::from_utf8_lossy(resource);
-    let fields = [("resource", JsonValue::Text(&name))];
-    let lines = exports(resource, &hold.proof(), hold.fence());
+    let subject = claim.subject();
+    let (name, fields) = (&subject.name, subject.fields([]));
+    let lines = exports(claim.as_bytes(), &Environment::of_lock(claim, &hold, hold.proof()));
     if let Err(error) = to.write_all(lines.as_bytes()).and_then(|()| to.flush()) {
         let text = format!("{name} is released, for standard output cannot be written: {error}");
         output.record(Level::Error, "unwritten", &text, &fields);
@@ -43,10 +43,8 @@ pub(crate) fn acquire<L: Lock>(
     }
 }
 
-/// Each line ends with a semicolon, so that `eval $(…)` without quotes works too. What this lock does not have is unset, since
-/// a lock that was taken before may have left it there. The proof is set twice: in the variables of the lock that was taken last, and in
-/// those of this lock alone, which no other one overwrites.
-fn exports(resource: &[u8], token: &str, fence: Option<u64>) -> String {
+/// Each line ends with a semicolon, so that `eval $(…)` without quotes works too. A variable without a value is unset.
+fn exports(resource: &[u8], variables: &[(String, Option<String>)]) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, value: Option<&str>| {
         let line =
@@ -54,10 +52,8 @@ fn exports(resource: &[u8], token: &str, fence: Option<u64>) -> String {
         lines.push_str(&line);
     };
     line(Environment::RESOURCE, quoted(resource).as_deref());
-    let fence = fence.map(|fence| fence.to_string());
-    for (variable, value) in [(Environment::TOKEN, Some(token)), (Environment::FENCE, fence.as_deref())] {
-        line(variable, value);
-        line(&Environment::own(variable, resource), value);
+    for (name, value) in variables {
+        line(name, value.as_deref());
     }
     lines
 }

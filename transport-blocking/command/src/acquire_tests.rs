@@ -10,10 +10,12 @@ use crate::output::Verbosity;
 use crate::scripted::{LONG, Refusing, Scripted};
 
 fn finish<L: Lock>(resource: &str, lock: L, to: &mut impl Write) -> Finish {
-    let words = ["quorlock", "acquire", "-q", "-mredis://a", resource].map(std::ffi::OsString::from);
-    let Ok(Subcommand::Acquire(arguments)) = parse(words, &Environment::default()) else {
-        panic!("{resource}")
-    };
+    finish_all(&[resource], lock, to)
+}
+
+fn finish_all<L: Lock>(words: &[&str], lock: L, to: &mut impl Write) -> Finish {
+    let all = ["quorlock", "acquire", "-q", "-mredis://a"].iter().chain(words).map(std::ffi::OsString::from);
+    let Ok(Subcommand::Acquire(arguments)) = parse(all, &Environment::default()) else { panic!("{words:?}") };
     let signals = Signals::install().expect("signals");
     acquire(&arguments, lock, &signals, &Terminal::none(), &Output::new(Verbosity::Quiet, false), to)
 }
@@ -25,7 +27,8 @@ fn what_proves_the_lock_is_written_and_the_lock_left_held() {
     assert_eq!(finish("a job's", lock.clone(), &mut written), Finish::Code(0));
     let expected = "export QUORLOCK_RESOURCE='a job'\\''s';\n\
          export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_a_20job_27s=00ff;\n\
-         export QUORLOCK_FENCE=7;\nexport QUORLOCK_FENCE_a_20job_27s=7;\n";
+         export QUORLOCK_FENCE=7;\nexport QUORLOCK_FENCE_a_20job_27s=7;\n\
+         unset QUORLOCK_PERMIT;\nunset QUORLOCK_PERMIT_a_20job_27s;\n";
     assert_eq!(String::from_utf8_lossy(&written), expected);
     assert!(lock.handed_over.get() && !lock.released.get());
 }
@@ -37,9 +40,24 @@ fn what_the_lock_does_not_have_is_unset() {
     }
     assert_eq!(quoted(b"\xff"), None);
     assert_eq!(quoted("$(x) `y` \\ \" é".as_bytes()).as_deref(), Some("'$(x) `y` \\ \" é'"));
-    let lines = "unset QUORLOCK_RESOURCE;\nexport QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN__ff=00ff;\n\
-                 unset QUORLOCK_FENCE;\nunset QUORLOCK_FENCE__ff;\n";
-    assert_eq!(exports(b"\xff", "00ff", None), lines);
+    let lines = "unset QUORLOCK_RESOURCE;\nexport QUORLOCK_TOKEN=00ff;\nunset QUORLOCK_FENCE;\n";
+    let variables = [(Environment::TOKEN, Some("00ff")), (Environment::FENCE, None)];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
+    assert_eq!(exports(b"\xff", &variables), lines);
+}
+
+#[test]
+fn each_resource_of_a_lock_has_its_variables() {
+    let mut written = Vec::new();
+    let words = ["--also=order:7", "--also=stock", "stock"];
+    assert_eq!(finish_all(&words, Scripted::new(LONG), &mut written), Finish::Code(0));
+    let written = String::from_utf8_lossy(&written);
+    let tokens = "export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_stock=00ff;\n\
+         export QUORLOCK_TOKEN_order_3a7=00ff;\nunset QUORLOCK_FENCE;\n";
+    assert!(
+        written.starts_with("export QUORLOCK_RESOURCE='stock';\n") && written.contains(tokens),
+        "{written}"
+    );
 }
 
 /// A pipe that nobody reads any more; it says so with the first byte, or with the flush.

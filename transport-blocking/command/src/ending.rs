@@ -51,6 +51,13 @@ pub(crate) enum Refusal {
 impl Refusal {
     /// Says it, about the lock `resource` if it is about one. The exit code.
     pub(crate) fn tell(&self, resource: Option<&[u8]>, output: &Output) -> u8 {
+        let name = resource.map(String::from_utf8_lossy);
+        let field = name.as_deref().map(|name| ("resource", JsonValue::Text(name)));
+        self.tell_about(field.as_slice(), output)
+    }
+
+    /// Says it, about the lock with these fields. The exit code.
+    pub(crate) fn tell_about(&self, fields: &[(&str, JsonValue<'_>)], output: &Output) -> u8 {
         let level = match self {
             // The exit code says that this is no failure. Without `-q` it is told all the same, or a user would wonder
             // why nothing ran.
@@ -65,9 +72,7 @@ impl Refusal {
             Self::Lost(text) => ("lost", text, LOST),
             Self::Configuration(text) => ("configuration", text, USAGE),
         };
-        let name = resource.map(String::from_utf8_lossy);
-        let field = name.as_deref().map(|name| ("resource", JsonValue::Text(name)));
-        output.record(level, event, text, field.as_slice());
+        output.record(level, event, text, fields);
         code
     }
 }

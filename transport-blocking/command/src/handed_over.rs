@@ -1,39 +1,53 @@
 //! `quorlock extend` and `quorlock release`: a lock that was left held, by its token.
 
-use quorlock_blocking::{AcquireError, ReleaseError, Resumption, Token};
+use quorlock_blocking::{AcquireError, ConfigError, ReleaseError, Resumption};
 
 use crate::arguments::{ExtendArguments, ReleaseArguments, Terms};
 use crate::ending::Refusal;
-use crate::lock::{is_misconfigured, open, settle};
-use crate::output::{JsonValue, Level, Output};
+use crate::lock::{self, is_misconfigured, open, settle};
+use crate::output::{Level, Output};
+use crate::subject::Subject;
 use crate::waiting::milliseconds;
 
 /// Extends the lock and leaves it held. The exit code.
 pub(crate) fn extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) -> u8 {
-    match try_extend(arguments, lock, output) {
+    let subject = arguments.claim.subject();
+    match try_extend(arguments, lock, &subject, output) {
         Ok(()) => 0,
-        Err(refusal) => refusal.tell(Some(arguments.resource.as_bytes()), output),
+        Err(refusal) => refusal.tell_about(&subject.fields([]), output),
     }
 }
 
-fn try_extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) -> Result<(), Refusal> {
-    let resource = arguments.resource.as_bytes();
-    let name = String::from_utf8_lossy(resource);
+fn try_extend(
+    arguments: &ExtendArguments,
+    lock: Resumption,
+    subject: &Subject,
+    output: &Output,
+) -> Result<(), Refusal> {
+    let name = &subject.name;
     let locker = open(arguments.terms(), "quorlock-extend")?;
-    let guard = locker.resume(resource, lock).wait().map_err(|error| not_extended(&name, &error))?;
+    let resumed = lock::resume(&locker, &arguments.claim, lock)?;
+    let guard = resumed.map_err(|error| not_extended(name, &error))?;
     settle(&locker);
     let valid = milliseconds(guard.remaining());
     guard.hand_over().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
-    let fields = [("resource", JsonValue::Text(&name)), ("valid_ms", valid)];
+    let fields = subject.fields([("valid_ms", valid)]);
     output.record(Level::Info, "extended", &format!("extended {name}"), &fields);
     Ok(())
 }
+
+/// What to do where the token is of a lock of another kind.
+const TAKEN_AS_ANOTHER: &str = "its token is of a lock that was taken otherwise; give the resources, and the \
+     --shared, --permits and --also, that quorlock acquire was given";
 
 /// What the library says of an acquisition, said of an extension.
 fn not_extended(name: &str, error: &AcquireError) -> Refusal {
     let sentence = match (error, error.ballot()) {
         (AcquireError::TooLate(_), Some(ballot)) => {
             format!("{name} not extended: the votes came after its validity had run out: {ballot}")
+        }
+        (AcquireError::Invalid(ConfigError::ResumedAsAnother), _) => {
+            format!("{name} not extended: {TAKEN_AS_ANOTHER}")
         }
         (_, Some(ballot)) => format!("{name} not extended: {ballot}"),
         (error, None) => error.to_string(),
@@ -50,20 +64,26 @@ fn not_extended(name: &str, error: &AcquireError) -> Refusal {
 }
 
 /// Releases the lock. The exit code.
-pub(crate) fn release(arguments: &ReleaseArguments, token: Token, output: &Output) -> u8 {
-    match try_release(arguments, token, output) {
+pub(crate) fn release(arguments: &ReleaseArguments, lock: Resumption, output: &Output) -> u8 {
+    let subject = arguments.claim.subject();
+    match try_release(arguments, lock, &subject, output) {
         Ok(()) => 0,
-        Err(refusal) => refusal.tell(Some(arguments.resource.as_bytes()), output),
+        Err(refusal) => refusal.tell_about(&subject.fields([]), output),
     }
 }
 
-fn try_release(arguments: &ReleaseArguments, token: Token, output: &Output) -> Result<(), Refusal> {
-    let resource = arguments.resource.as_bytes();
-    let name = String::from_utf8_lossy(resource);
-    let locker = open(Terms::plain(&arguments.masters, &arguments.resource), "quorlock-release")?;
+fn try_release(
+    arguments: &ReleaseArguments,
+    lock: Resumption,
+    subject: &Subject,
+    output: &Output,
+) -> Result<(), Refusal> {
+    let ReleaseArguments { masters, claim, .. } = arguments;
+    let name = &subject.name;
+    let locker = open(Terms::plain(masters, claim.resource()), "quorlock-release")?;
     let release = match arguments.keep_for {
-        Some(span) => locker.release_after(resource, token, span),
-        None => locker.release(resource, token),
+        Some(span) => locker.release_after(claim.as_bytes(), lock.token, span),
+        None => lock::release(&locker, claim, lock)?,
     };
     let outcome = release.wait();
     settle(&locker);
@@ -72,12 +92,14 @@ fn try_release(arguments: &ReleaseArguments, token: Token, output: &Output) -> R
         ReleaseError::Unknown(ballot) if is_misconfigured(ballot) => {
             Refusal::Configuration(format!("{name} not released: {ballot}"))
         }
+        ReleaseError::Invalid(ConfigError::ResumedAsAnother) => {
+            Refusal::Configuration(format!("{name} not released: {TAKEN_AS_ANOTHER}"))
+        }
         ReleaseError::Invalid(_) | ReleaseError::TooManyLocks { .. } | ReleaseError::Forked => {
             Refusal::Configuration(error.to_string())
         }
         _ => Refusal::Unconfirmed(error.to_string()),
     })?;
-    let fields = [("resource", JsonValue::Text(&name))];
-    output.record(Level::Info, "released", &format!("released {name}"), &fields);
+    output.record(Level::Info, "released", &format!("released {name}"), &subject.fields([]));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The lock over the masters, as `run` and `acquire` see it.
 
 use std::future::{Future, IntoFuture};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -8,13 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
-    AcquireError, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, MasterState, ReleaseError,
+    AcquireError, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, MasterState, Permit,
+    ReleaseError, Request, Resumption, Semaphore,
 };
 
-use quorlock_core::front::{Acquiring, Lost};
+use quorlock_core::front::{Granted, Lost, Release};
 use quorlock_core::{Ballot, Vote};
 
-use crate::arguments::{Seek, Terms, Wait};
+use crate::arguments::{Claim, Seek, Terms, Wait};
 use crate::ending::Refusal;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
@@ -26,12 +28,13 @@ const LINGER: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A lock that is being acquired.
-#[derive(Debug)]
 pub(crate) struct Acquisition {
-    future: Acquiring,
+    future: Pin<Box<dyn Future<Output = Result<Grant, AcquireError>>>>,
     locker: Locker,
     waker: Waker,
     conflict_exit_code: u8,
+    /// Whether the key's value alone proves the lock: it is of one resource that nobody shares.
+    is_plain: bool,
 }
 
 /// How a lock is renewed.
@@ -53,11 +56,61 @@ pub(crate) fn begin(
     changed: Notifier<Changed>,
 ) -> Result<Acquisition, Refusal> {
     let locker = opened(configuration(terms, client))?;
-    let resource = seek.resource.as_bytes();
-    let mut request = match seek.wait() {
-        Wait::OneTry => locker.try_lock(resource),
-        Wait::UpTo(limit) => locker.lock(resource).timeout(limit),
-        Wait::Forever => locker.lock(resource).timeout(None::<Duration>),
+    let Seek { claim, conflict_exit_code, .. } = seek;
+    let future = match claim.permits() {
+        Some(permits) => {
+            let semaphore = semaphore(&locker, claim, permits)?;
+            sought(semaphore.acquire(), seek, renewal, Grant::Permit)
+        }
+        None => sought(locker.lock_all(claim.targets()), seek, renewal, Grant::Lock),
+    };
+    let waker = Waker::from(Arc::new(Tell(Mutex::new(changed))));
+    Ok(Acquisition {
+        future,
+        locker,
+        waker,
+        conflict_exit_code: *conflict_exit_code,
+        is_plain: claim.is_plain(),
+    })
+}
+
+fn semaphore(locker: &Locker, claim: &Claim, permits: u32) -> Result<Semaphore, Refusal> {
+    locker.semaphore(claim.as_bytes(), permits).map_err(|error| Refusal::Configuration(error.to_string()))
+}
+
+/// Goes on with a lock that was left held.
+pub(crate) fn resume(
+    locker: &Locker,
+    claim: &Claim,
+    lock: Resumption,
+) -> Result<Result<Grant, AcquireError>, Refusal> {
+    Ok(match claim.permits() {
+        Some(permits) => {
+            semaphore(locker, claim, permits)?.acquire().resuming(lock).wait().map(Grant::Permit)
+        }
+        None => locker.lock_all(claim.targets()).resuming(lock).wait().map(Grant::Lock),
+    })
+}
+
+/// Releases a lock that was left held.
+pub(crate) fn release(locker: &Locker, claim: &Claim, lock: Resumption) -> Result<Release, Refusal> {
+    Ok(match claim.permits() {
+        Some(permits) => semaphore(locker, claim, permits)?.release(lock),
+        None => locker.release_all(claim.targets(), lock),
+    })
+}
+
+/// Begins what is requested, in the way that the options say.
+fn sought<G: Granted + 'static>(
+    mut request: Request<G>,
+    seek: &Seek,
+    renewal: Option<Renewal>,
+    grant: fn(G) -> Grant,
+) -> Pin<Box<dyn Future<Output = Result<Grant, AcquireError>>>> {
+    request = match seek.wait() {
+        Wait::OneTry => request.attempts(1).timeout(None::<Duration>),
+        Wait::UpTo(limit) => request.timeout(limit),
+        Wait::Forever => request.timeout(None::<Duration>),
     };
     if seek.fenced {
         request = request.fenced();
@@ -68,9 +121,8 @@ pub(crate) fn begin(
             request = request.heal();
         }
     }
-    let waker = Waker::from(Arc::new(Tell(Mutex::new(changed))));
     let future = request.into_future();
-    Ok(Acquisition { future, locker, waker, conflict_exit_code: seek.conflict_exit_code })
+    Box::pin(async move { future.await.map(grant) })
 }
 
 /// Connects to masters that are asked once. They get more time to answer than where another attempt follows.
@@ -139,11 +191,11 @@ impl Lock for Acquisition {
 
     fn poll(&mut self) -> Poll<Result<Held, Refusal>> {
         let waker = self.waker.clone();
-        let outcome = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
-        let (code, locker) = (self.conflict_exit_code, self.locker.clone());
+        let outcome = self.future.as_mut().poll(&mut Context::from_waker(&waker));
+        let (code, locker, is_plain) = (self.conflict_exit_code, self.locker.clone(), self.is_plain);
         outcome.map(|outcome| {
             outcome
-                .map(|guard| Held { lost: guard.lost(), guard, locker, waker })
+                .map(|grant| Held { lost: grant.lost(), grant, locker, waker, is_plain })
                 .map_err(|error| refusal(&error, code))
         })
     }
@@ -170,32 +222,69 @@ fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
     }
 }
 
+/// What was granted.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    Lock(Guard),
+    Permit(Permit),
+}
+
+impl Grant {
+    /// Leaves it to the process that knows the token. The error is the sentence to say if it is not held any more.
+    pub(crate) fn hand_over(self) -> Result<(), String> {
+        let handed = match self {
+            Self::Lock(guard) => guard.hand_over(),
+            Self::Permit(permit) => permit.hand_over(),
+        };
+        handed.map(drop).map_err(|cause| cause.to_string())
+    }
+}
+
+impl Deref for Grant {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        match self {
+            Self::Lock(guard) => guard,
+            Self::Permit(permit) => permit,
+        }
+    }
+}
+
 /// A lock that is held.
 #[derive(Debug)]
 pub(crate) struct Held {
-    guard: Guard,
+    grant: Grant,
     /// Kept from one look to the next: a future that is dropped takes its waker back, and then nobody is told of a loss.
     lost: Lost,
     locker: Locker,
     waker: Waker,
+    is_plain: bool,
 }
 
 impl Hold for Held {
     fn token(&self) -> String {
-        self.guard.token().expose()
+        if self.is_plain { self.grant.token().expose() } else { self.grant.resumption().expose() }
     }
 
     fn proof(&self) -> String {
         settle(&self.locker);
         let until = Instant::now() + LINGER;
-        while !self.guard.resumption().counts_all() && Instant::now() < until {
+        while !self.grant.resumption().counts_all() && Instant::now() < until {
             thread::sleep(LOOK);
         }
-        self.guard.resumption().expose()
+        self.grant.resumption().expose()
     }
 
     fn fence(&self) -> Option<u64> {
-        self.guard.fencing_token().map(FencingToken::get)
+        self.grant.fencing_token().map(FencingToken::get)
+    }
+
+    fn permit(&self) -> Option<u32> {
+        match &self.grant {
+            Grant::Permit(permit) => Some(permit.index()),
+            Grant::Lock(_) => None,
+        }
     }
 
     fn standing(&mut self) -> Standing {
@@ -203,21 +292,23 @@ impl Hold for Held {
             Poll::Ready(cause) => cause != LossCause::Expired,
             Poll::Pending => false,
         };
-        Standing { lost, remaining: self.guard.remaining() }
+        Standing { lost, remaining: self.grant.remaining() }
     }
 
     fn stop_renewal(&self) {
-        self.guard.stop_renewal();
+        self.grant.stop_renewal();
     }
 
     fn hand_over(self) -> Result<(), String> {
-        self.guard.hand_over().map(drop).map_err(|cause| cause.to_string())
+        self.grant.hand_over()
     }
 
     fn release(self, at_least: Option<Duration>) -> Released {
-        let release = match at_least {
-            Some(at_least) => self.guard.release_after(at_least),
-            None => self.guard.release(),
+        let release = match (self.grant, at_least) {
+            (Grant::Lock(guard), Some(at_least)) => guard.release_after(at_least),
+            (Grant::Lock(guard), None) => guard.release(),
+            (Grant::Permit(permit), Some(at_least)) => permit.release_after(at_least),
+            (Grant::Permit(permit), None) => permit.release(),
         };
         let keeps_for = release.keeps_for();
         match release.wait() {

@@ -21,6 +21,7 @@ mod scripted;
 mod signals;
 mod simulate;
 mod status;
+mod subject;
 mod terminal;
 mod waiting;
 
@@ -66,12 +67,12 @@ fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<F
             // What is information elsewhere is what this subcommand is there for.
             master::serve(arguments, &Signals::install()?, &arguments.speech.output_with(1))
         }
-        Subcommand::Extend(arguments) => match environment.resumption(arguments.resource.as_bytes()) {
+        Subcommand::Extend(arguments) => match environment.resumption(arguments.claim.as_bytes()) {
             Ok(lock) => handed_over::extend(arguments, lock, &arguments.speech.output()),
             Err(sentence) => return Ok(refuse(&sentence)),
         },
-        Subcommand::Release(arguments) => match environment.token(arguments.resource.as_bytes()) {
-            Ok(token) => handed_over::release(arguments, token, &arguments.speech.output()),
+        Subcommand::Release(arguments) => match environment.unnumbered(arguments.claim.as_bytes()) {
+            Ok(lock) => handed_over::release(arguments, lock, &arguments.speech.output()),
             Err(sentence) => return Ok(refuse(&sentence)),
         },
         Subcommand::Status(arguments) => {
@@ -106,7 +107,7 @@ fn run(arguments: &RunArguments, output: &Output) -> io::Result<Finish> {
     let seek = &arguments.seek;
     Ok(match lock::begin(arguments.terms(), seek, renewal, "quorlock-run", signals.notifier()) {
         Ok(lock) => run::run(arguments, lock, &signals, terminal, output),
-        Err(refusal) => Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output)),
+        Err(refusal) => Finish::Code(refusal.tell_about(&seek.claim.subject().fields([]), output)),
     })
 }
 
@@ -116,6 +117,6 @@ fn acquire(arguments: &AcquireArguments, output: &Output) -> io::Result<Finish> 
     let seek = &arguments.seek;
     Ok(match lock::begin(arguments.terms(), seek, None, "quorlock-acquire", signals.notifier()) {
         Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, &mut io::stdout().lock()),
-        Err(refusal) => Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output)),
+        Err(refusal) => Finish::Code(refusal.tell_about(&seek.claim.subject().fields([]), output)),
     })
 }

@@ -39,8 +39,12 @@ pub(crate) enum Level {
 pub(crate) enum JsonValue<'a> {
     /// A string.
     Text(&'a str),
+    /// Several strings.
+    Texts(&'a [String]),
     /// A whole number.
     Number(u64),
+    /// Whether something is so.
+    Flag(bool),
 }
 
 /// A JSON record: `event`, `level`, `text`, and the fields of this kind of event.

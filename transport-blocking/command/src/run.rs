@@ -2,7 +2,7 @@
 //!
 //! One thread decides; this file says what.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,9 @@ use crate::arguments::{Environment, RunArguments};
 use crate::child::{Ending, Step, Supervisor};
 use crate::duration::spoken;
 use crate::ending::{Finish, LOST};
-use crate::output::{JsonValue, Level, Output};
+use crate::output::{Level, Output};
 use crate::signals::{self, Signals};
+use crate::subject::Subject;
 use crate::terminal::Terminal;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing, milliseconds, wait_for};
 
@@ -39,23 +40,15 @@ pub(crate) fn run<L: Lock>(
         Ok(hold) => hold,
         Err(finish) => return finish,
     };
-    let resource = arguments.seek.resource.as_bytes();
-    let token = OsString::from(hold.token());
-    let fence = hold.fence().map(|fence| OsString::from(fence.to_string()));
-    let [own_token, own_fence] =
-        [Environment::TOKEN, Environment::FENCE].map(|variable| Environment::own(variable, resource));
-    // What this lock does not have is removed: that of a lock around this one must not be taken for this one's.
-    let additions = [
-        (Environment::RESOURCE, Some(OsStr::from_bytes(resource))),
-        (Environment::TOKEN, Some(token.as_os_str())),
-        (Environment::FENCE, fence.as_deref()),
-        (own_token.as_str(), Some(token.as_os_str())),
-        (own_fence.as_str(), fence.as_deref()),
-    ];
+    let claim = &arguments.seek.claim;
+    let variables = Environment::of_lock(claim, &hold, hold.token());
+    let mut additions = vec![(Environment::RESOURCE, Some(OsStr::from_bytes(claim.as_bytes())))];
+    additions.extend(variables.iter().map(|(name, value)| (name.as_str(), value.as_deref().map(OsStr::new))));
     let command = arguments.command();
     match Supervisor::start(&command, &additions, signals, terminal) {
         Ok(supervisor) => {
-            Holding { arguments, hold, supervisor, output, begun: Instant::now() }.until_the_end()
+            let subject = claim.subject();
+            Holding { arguments, subject, hold, supervisor, output, begun: Instant::now() }.until_the_end()
         }
         Err(error) => {
             let program = command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
@@ -69,6 +62,7 @@ pub(crate) fn run<L: Lock>(
 /// The command is running and the lock is held.
 struct Holding<'a, H> {
     arguments: &'a RunArguments,
+    subject: Subject,
     hold: H,
     supervisor: Supervisor<'a, Changed>,
     output: &'a Output,
@@ -161,21 +155,15 @@ impl<H: Hold> Holding<'_, H> {
         };
         self.tell(Level::Info, "ended", &ended);
         let interrupted = self.supervisor.interrupted_at_terminal();
-        let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
-        let fields = [("resource", JsonValue::Text(&name))];
+        let (name, fields) = (&self.subject.name, self.subject.fields([]));
         match self.hold.release(self.arguments.at_least) {
             Released::Ours => {
                 self.output.record(Level::Info, "released", &format!("released {name}"), &fields);
             }
             Released::Kept(left) => {
                 let text = format!("released {name}, and others are kept out for {} more", spoken(left));
-                let [resource] = fields;
-                self.output.record(
-                    Level::Info,
-                    "released",
-                    &text,
-                    &[resource, ("kept_ms", milliseconds(left))],
-                );
+                let fields = self.subject.fields([("kept_ms", milliseconds(left))]);
+                self.output.record(Level::Info, "released", &text, &fields);
             }
             // If it is known to be lost already, the masters only confirm it.
             Released::NotOurs(text) if lost => self.output.record(Level::Info, "released", &text, &fields),
@@ -197,7 +185,7 @@ impl<H: Hold> Holding<'_, H> {
     }
 
     fn tell_cause(&self, cause: Cause) {
-        let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
+        let name = &self.subject.name;
         let (event, text) = match cause {
             Cause::Lost => ("lost", format!("{name} was lost, so the command is ended")),
             Cause::RunsOut if self.arguments.no_renew => {
@@ -215,8 +203,7 @@ impl<H: Hold> Holding<'_, H> {
     }
 
     fn tell(&self, level: Level, event: &str, text: &str) {
-        let name = String::from_utf8_lossy(self.arguments.seek.resource.as_bytes());
-        self.output.record(level, event, text, &[("resource", JsonValue::Text(&name))]);
+        self.output.record(level, event, text, &self.subject.fields([]));
     }
 }
 

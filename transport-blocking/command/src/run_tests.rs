@@ -26,6 +26,11 @@ fn the_command_knows_its_lock_and_gives_its_exit_code() {
     assert!(lock.released.get());
     let numbered = Scripted { fence: Some(7), ..Scripted::new(LONG) };
     assert_eq!(finish(&["--fenced"], "exit $QUORLOCK_FENCE", numbered).0, Finish::Code(7));
+    let permit = Scripted { permit: Some(3), ..Scripted::new(LONG) };
+    let script = "[ $QUORLOCK_PERMIT = $QUORLOCK_PERMIT_job ] && exit $QUORLOCK_PERMIT";
+    assert_eq!(finish(&["--permits=4"], script, permit).0, Finish::Code(3));
+    let script = "[ $QUORLOCK_TOKEN_job = 00ff ] && [ $QUORLOCK_TOKEN_b_2fc = 00ff ] && exit 8";
+    assert_eq!(finish(&["--also=b/c"], script, Scripted::new(LONG)).0, Finish::Code(8));
     // No process can have inherited a deaf ear for this one.
     assert_eq!(finish(&[], "kill -KILL $$", Scripted::new(LONG)).0, Finish::Code(137));
 }

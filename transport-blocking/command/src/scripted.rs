@@ -19,6 +19,7 @@ pub(crate) struct Scripted {
     pub(crate) lost_after: Option<Duration>,
     pub(crate) still_ours: Option<bool>,
     pub(crate) fence: Option<u64>,
+    pub(crate) permit: Option<u32>,
     pub(crate) renewing: Rc<Cell<bool>>,
     pub(crate) released: Rc<Cell<bool>>,
     pub(crate) at_least: Rc<Cell<Option<Duration>>>,
@@ -33,6 +34,7 @@ impl Scripted {
             lost_after: None,
             still_ours: Some(true),
             fence: None,
+            permit: None,
             renewing: Rc::new(Cell::new(true)),
             released: Rc::new(Cell::new(false)),
             at_least: Rc::new(Cell::new(None)),
@@ -63,6 +65,10 @@ impl Hold for Scripted {
 
     fn fence(&self) -> Option<u64> {
         self.fence
+    }
+
+    fn permit(&self) -> Option<u32> {
+        self.permit
     }
 
     fn standing(&mut self) -> Standing {

@@ -12,6 +12,7 @@ use crate::child::Ending;
 use crate::ending::{Finish, Refusal};
 use crate::output::{JsonValue, Level, Output};
 use crate::signals::{self, Happening, Signals};
+use crate::subject::Subject;
 use crate::terminal::{self, Terminal};
 
 /// What the lock's threads tell the deciding thread: something changed, ask again.
@@ -33,7 +34,7 @@ pub(crate) trait Lock {
 
 /// A lock that is held.
 pub(crate) trait Hold {
-    /// The token, as hex.
+    /// What a process within needs to prove that the lock is held.
     fn token(&self) -> String;
 
     /// What whoever goes on with it needs to have; waits for a moment for masters that have not said yet what became of it.
@@ -41,6 +42,9 @@ pub(crate) trait Hold {
 
     /// The number of the grant, if it was asked for.
     fn fence(&self) -> Option<u64>;
+
+    /// Which one of the permits it is, if it is one of them.
+    fn permit(&self) -> Option<u32>;
 
     /// Whether it is still held, and for how long, now. Once this has been asked, [`Changed`] is sent when the lock is lost.
     fn standing(&mut self) -> Standing;
@@ -86,17 +90,18 @@ pub(crate) fn wait_for<L: Lock>(
     terminal: &Terminal,
     output: &Output,
 ) -> Result<L::Hold, Finish> {
-    let name = String::from_utf8_lossy(seek.resource.as_bytes());
+    let subject = seek.claim.subject();
+    let name = &subject.name;
     let begun = Instant::now();
     loop {
         if let Poll::Ready(outcome) = lock.poll() {
             output.clear_progress();
             return match outcome {
                 Ok(mut hold) => {
-                    tell_acquired(&name, &mut hold, output);
+                    tell_acquired(&subject, &mut hold, output);
                     Ok(hold)
                 }
-                Err(refusal) => Err(Finish::Code(refusal.tell(Some(seek.resource.as_bytes()), output))),
+                Err(refusal) => Err(Finish::Code(refusal.tell_about(&subject.fields([]), output))),
             };
         }
         let waited = begun.elapsed().as_secs();
@@ -115,7 +120,7 @@ pub(crate) fn wait_for<L: Lock>(
                 output.clear_progress();
                 lock.cancel();
                 let text = format!("{} while waiting for {name}", signals::name(signal));
-                output.record(Level::Info, "interrupted", &text, &[("resource", JsonValue::Text(&name))]);
+                output.record(Level::Info, "interrupted", &text, &subject.fields([]));
                 // The terminal sent it to our whole group, so nobody else needs to get it from us.
                 return Err(if signal == SIGINT && terminal.is_ours() {
                     Finish::Interrupted { group: false }
@@ -128,14 +133,22 @@ pub(crate) fn wait_for<L: Lock>(
     }
 }
 
-fn tell_acquired(name: &str, hold: &mut impl Hold, output: &Output) {
-    let mut fields =
-        vec![("resource", JsonValue::Text(name)), ("valid_ms", milliseconds(hold.standing().remaining))];
-    let mut text = format!("acquired {name}");
-    if let Some(fence) = hold.fence() {
-        fields.push(("fence", JsonValue::Number(fence)));
+fn tell_acquired(subject: &Subject, hold: &mut impl Hold, output: &Output) {
+    let Subject { name, is_shared, .. } = subject;
+    let permit = hold.permit();
+    let mut text = match permit {
+        Some(index) => format!("acquired permit {index} of {name}"),
+        None if *is_shared => format!("acquired {name} for reading"),
+        None => format!("acquired {name}"),
+    };
+    let fence = hold.fence();
+    if let Some(fence) = fence {
         text.push_str(&format!(" as number {fence}"));
     }
+    let permit = permit.map(|index| ("permit", JsonValue::Number(index.into())));
+    let fence = fence.map(|fence| ("fence", JsonValue::Number(fence)));
+    let valid = ("valid_ms", milliseconds(hold.standing().remaining));
+    let fields = subject.fields(permit.into_iter().chain([valid]).chain(fence));
     output.record(Level::Info, "acquired", &text, &fields);
 }
 

@@ -185,11 +185,14 @@ pub(super) struct Shown(pub(super) Targets);
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (resource, mode)) in self.0.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
+            let mut comma = if place == 0 { "" } else { ", " };
             match mode {
                 Mode::Shared(group) => write!(f, "{comma}{resource} shared by {group:?}")?,
                 Mode::Permit { of, .. } => {
-                    write!(f, "{comma}permits {:?} of {of} of {resource}", seats_of(&self.0))?;
+                    for seat in seats_of(&self.0) {
+                        write!(f, "{comma}permit {seat} of {of} of {resource}")?;
+                        comma = ", ";
+                    }
                 }
                 _ => write!(f, "{comma}{resource}")?,
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
 use quorlock_core::internals::each_guard;
-use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Resource, Token};
+use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Targets, Token};
 
 use super::link::LinkId;
 use super::process::ignores_own_wakes;
@@ -93,9 +93,14 @@ impl Client {
         lock(&self.state).observer.handed_over(&token.to_hex());
     }
 
+    /// What it holds with this token.
+    pub(super) fn targets_of(&self, token: Token) -> Option<Targets> {
+        lock(&self.state).observer.targets_of(self.number, &token.to_hex())
+    }
+
     /// It keeps others out until then, on its clock.
-    pub(super) fn keeps(&self, resource: Resource, until: Instant) {
-        lock(&self.state).observer.keeps(self.number, resource, until);
+    pub(super) fn keeps(&self, targets: Targets, until: Instant) {
+        lock(&self.state).observer.keeps(self.number, targets, until);
     }
 
     /// It reads or writes a store.

@@ -1,8 +1,8 @@
 //! Locks that were released and still keep others out, as the observer keeps account of them.
 
-use quorlock_core::{Instant, Resource};
+use quorlock_core::{Instant, Targets};
 
-use super::access::semaphore;
+use super::access::conflict;
 use super::observer::Observer;
 use super::state::State;
 use super::violation::Violation;
@@ -11,15 +11,21 @@ use super::violation::Violation;
 #[derive(Debug)]
 pub(super) struct Kept {
     client: usize,
-    resource: Resource,
+    targets: Targets,
     /// On the client's clock.
     until: u64,
 }
 
 impl Observer {
+    /// What a client holds with this token.
+    pub(super) fn targets_of(&self, client: usize, token: &[u8]) -> Option<Targets> {
+        let held = self.held.iter().find(|held| held.client == client && held.token == token)?;
+        Some(held.targets.clone())
+    }
+
     /// A quorum of masters has said that it keeps a lock for this client.
-    pub(super) fn keeps(&mut self, client: usize, resource: Resource, until: Instant) {
-        self.kept.push(Kept { client, resource, until: until.as_nanos() });
+    pub(super) fn keeps(&mut self, client: usize, targets: Targets, until: Instant) {
+        self.kept.push(Kept { client, targets, until: until.as_nanos() });
         self.is_stale = true;
     }
 }
@@ -33,10 +39,8 @@ impl State {
         kept.retain(|kept| clients.get(kept.client).is_some_and(|node| now < node.clock.when(kept.until)));
         let early = kept.iter().find_map(|kept| {
             let is_early = |held: &&super::observer::Held| {
-                // A permit has nothing to do with a lock of the same name.
-                let is_lock = semaphore(&held.targets).is_none();
-                let is_of_it = held.targets.resources().any(|resource| *resource == kept.resource);
-                is_lock && is_of_it && now < held.ends
+                // Those who share what a reader keeps may come in.
+                conflict(&held.targets, &kept.targets) && now < held.ends
             };
             let held = held.iter().find(is_early)?;
             Some(Violation::GrantedWhileKept { client: held.client, by: kept.client })

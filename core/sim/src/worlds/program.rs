@@ -235,10 +235,11 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
             Step::ReleaseAfter(at_least) => {
                 if let Some(held) = guard.take() {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
-                    let (resource, release) = (held.resource().clone(), held.release_after(at_least));
+                    let targets = client.targets_of(held.token());
+                    let release = held.release_after(at_least);
                     let kept_until = release.keeps_for().map(|left| client.now() + left);
-                    if let (Ok(_), Some(until)) = (release.await, kept_until) {
-                        client.keeps(resource, until);
+                    if let (Ok(_), Some(until), Some(targets)) = (release.await, kept_until, targets) {
+                        client.keeps(targets, until);
                     }
                     timed.end();
                 }

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use quorlock_core::{EvictionPolicy, Ttl};
 
-use super::Environment;
+use super::{Claim, Environment};
 use crate::duration;
 use crate::output::{Output, Verbosity};
 
@@ -105,7 +105,7 @@ impl<'a> Terms<'a> {
 /// The TTL of locks without `--ttl`.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 
-/// What is locked, and how it is acquired.
+/// What is locked, and how long to wait for it.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Seek {
     /// How long the masters keep the lock without a renewal
@@ -126,7 +126,7 @@ pub(crate) struct Seek {
     #[arg(long)]
     pub(crate) fenced: bool,
     #[command(flatten)]
-    pub(crate) resource: Resource,
+    pub(crate) claim: Claim,
 }
 
 impl Seek {
@@ -165,7 +165,7 @@ pub(crate) enum Wait {
     OneTry,
 }
 
-/// What is locked.
+/// A resource and what its key begins with.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Resource {
     /// The name of the lock
@@ -197,7 +197,7 @@ impl Resource {
     }
 }
 
-fn resource(name: OsString) -> Result<OsString, &'static str> {
+pub(super) fn resource(name: OsString) -> Result<OsString, &'static str> {
     if name.is_empty() { Err("is empty: give the lock a name") } else { Ok(name) }
 }
 

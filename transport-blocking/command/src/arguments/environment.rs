@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 
 use quorlock_blocking::{Config, FencingToken, Resumption, Token};
 
+use super::Claim;
+use crate::waiting::Hold;
+
 /// The variables of the environment that mean something here. What proves that a lock is ours comes
 /// from them only: everybody on the machine can see a command's arguments.
 #[derive(Default)]
@@ -38,6 +41,8 @@ impl Environment {
     pub(crate) const TOKEN: &str = "QUORLOCK_TOKEN";
     /// The variable that numbers the grant.
     pub(crate) const FENCE: &str = "QUORLOCK_FENCE";
+    /// The variable that tells which one of the permits it is.
+    pub(crate) const PERMIT: &str = "QUORLOCK_PERMIT";
 
     /// That of this process.
     pub(crate) fn of_process() -> Self {
@@ -50,6 +55,24 @@ impl Environment {
         }
         let [masters, prefix] = [Config::MASTERS_VARIABLE, Config::PREFIX_VARIABLE].map(std::env::var_os);
         Self { masters, prefix, proofs }
+    }
+
+    /// The variables that tell of a lock, each with its value. Where there is none, the variable is
+    /// removed: another lock may have left it there. Each is there twice: for the lock that was
+    /// taken last, and for each resource of this lock alone, which no other lock overwrites.
+    pub(crate) fn of_lock(claim: &Claim, lock: &impl Hold, token: String) -> Vec<(String, Option<String>)> {
+        let values = [
+            (Self::TOKEN, Some(token)),
+            (Self::FENCE, lock.fence().map(|number| number.to_string())),
+            (Self::PERMIT, lock.permit().map(|index| index.to_string())),
+        ];
+        let mut variables = Vec::new();
+        for (variable, value) in values {
+            let own = claim.names().into_iter().map(|name| Self::own(variable, name));
+            variables
+                .extend(std::iter::once(variable.to_owned()).chain(own).map(|name| (name, value.clone())));
+        }
+        variables
     }
 
     /// What `variable` is called for this lock alone, so that two locks of one script do not
@@ -97,10 +120,15 @@ impl Environment {
         token.resumption(fence.as_ref().map(Variable::fencing_token).transpose()?)
     }
 
-    /// The token of this lock. Its number is not looked at: a release needs none, so none can be
-    /// wrong.
+    /// The same for one that is to be released. Its number is not looked at: a release needs none,
+    /// so none can be wrong.
+    pub(crate) fn unnumbered(&self, resource: &[u8]) -> Result<Resumption, String> {
+        self.proof(resource).ok_or_else(no_token)?.token.resumption(None)
+    }
+
+    /// The token of this lock.
     pub(crate) fn token(&self, resource: &[u8]) -> Result<Token, String> {
-        Ok(self.proof(resource).ok_or_else(no_token)?.token.resumption(None)?.token)
+        Ok(self.unnumbered(resource)?.token)
     }
 
     /// The proof of this lock: in variables of its own, or else in those of the lock that was taken

@@ -33,7 +33,7 @@ fn holding(token: Option<&str>, fence: Option<&str>) -> Environment {
 fn acquire_has_what_run_has_for_the_acquisition() {
     let words = ["acquire", "-n", "-E7", "--ttl=1m", "--fenced", "--restart-guard=2m", "-v", "--json", "job"];
     let Ok(Subcommand::Acquire(acquire)) = read(&words) else { panic!() };
-    assert_eq!((acquire.seek.resource.as_bytes(), acquire.seek.wait()), (&b"job"[..], Wait::OneTry));
+    assert_eq!((acquire.seek.claim.as_bytes(), acquire.seek.wait()), (&b"job"[..], Wait::OneTry));
     assert_eq!((acquire.seek.conflict_exit_code, acquire.seek.fenced), (7, true));
     assert_eq!(acquire.seek.ttl, Duration::from_secs(60));
     assert_eq!(acquire.terms().restart_guard, Some(Duration::from_secs(120)));
@@ -43,7 +43,7 @@ fn acquire_has_what_run_has_for_the_acquisition() {
 #[test]
 fn the_proof_of_a_lock_comes_in_variables() {
     let Ok(Subcommand::Extend(extend)) = read(&["extend", "--ttl", "1m", "--", "-job"]) else { panic!() };
-    assert_eq!((extend.resource.as_bytes(), extend.ttl), (&b"-job"[..], Duration::from_secs(60)));
+    assert_eq!((extend.claim.as_bytes(), extend.ttl), (&b"-job"[..], Duration::from_secs(60)));
     let lock = holding(Some(TOKEN), Some("7")).resumption(b"-job").expect("a proof");
     assert_eq!(lock.token.expose(), TOKEN);
     assert_eq!(lock.fencing_token.map(FencingToken::get), Some(7));

@@ -1,5 +1,6 @@
 //! The command line: what clap reads of it, and the checks that clap cannot declare.
 
+mod claim;
 mod common;
 mod environment;
 pub(crate) mod faults;
@@ -13,6 +14,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
+pub(crate) use self::claim::Claim;
 pub(crate) use self::common::{Seek, Terms, Wait};
 pub(crate) use self::environment::Environment;
 pub(crate) use self::run::RunArguments;
@@ -63,10 +65,10 @@ impl Subcommand {
     /// Fills in what comes from the environment, and checks what depends on several options.
     fn checked(mut self, environment: &Environment) -> Result<Self, String> {
         let (masters, resource) = match &mut self {
-            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.resource)),
-            Self::Acquire(acquire) => (Some(&mut acquire.masters), Some(&mut acquire.seek.resource)),
-            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.resource)),
-            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.resource)),
+            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource)),
+            Self::Acquire(acquire) => (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource)),
+            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.claim.resource)),
+            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.claim.resource)),
             Self::Status(status) => (Some(&mut status.masters), Some(&mut status.resource)),
             Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource)),
             Self::Bootstrap(bootstrap) => (Some(&mut bootstrap.masters), None),
@@ -144,6 +146,8 @@ fn command() -> clap::Command {
     fold(described()).mut_subcommands(fold)
 }
 
+#[cfg(test)]
+mod claim_tests;
 #[cfg(test)]
 mod held_tests;
 #[cfg(test)]

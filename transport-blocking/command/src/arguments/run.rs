@@ -64,7 +64,7 @@ pub(crate) struct RunArguments {
 impl RunArguments {
     /// The masters, and what applies to locks there.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::plain(&self.masters, &self.seek.resource).granting(self.seek.ttl, &self.guarded)
+        Terms::plain(&self.masters, self.seek.claim.resource()).granting(self.seek.ttl, &self.guarded)
     }
 
     /// The command and its arguments; never empty.

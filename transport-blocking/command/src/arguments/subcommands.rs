@@ -9,6 +9,7 @@ use clap::builder::ValueHint;
 use clap_complete::Shell;
 use quorlock_core::{EvictionPolicy, Targets};
 
+use super::claim::Claim;
 use super::common::{Guarded, Masters, Resource, Seek, Speech, Terms, check_kept, policy};
 use crate::duration;
 
@@ -34,7 +35,7 @@ pub(crate) struct AcquireArguments {
 impl AcquireArguments {
     /// The masters, and what applies to locks there.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::plain(&self.masters, &self.seek.resource).granting(self.seek.ttl, &self.guarded)
+        Terms::plain(&self.masters, self.seek.claim.resource()).granting(self.seek.ttl, &self.guarded)
     }
 }
 
@@ -42,7 +43,8 @@ impl AcquireArguments {
 ///
 /// Makes the lock RESOURCE last for the TTL from now on, if more than half of the masters still
 /// have its key with the token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. A
-/// TTL that ends sooner than the lock does changes nothing. Every master is asked once.
+/// TTL that ends sooner than the lock does changes nothing. Every master is asked once. Give
+/// --shared, --permits and --also as they were given to quorlock acquire.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/extend.txt"))]
 pub(crate) struct ExtendArguments {
@@ -56,20 +58,21 @@ pub(crate) struct ExtendArguments {
     #[command(flatten)]
     pub(crate) speech: Speech,
     #[command(flatten)]
-    pub(crate) resource: Resource,
+    pub(crate) claim: Claim,
 }
 
 impl ExtendArguments {
     /// The masters, and what applies to locks there.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::plain(&self.masters, &self.resource).granting(self.ttl, &self.guarded)
+        Terms::plain(&self.masters, self.claim.resource()).granting(self.ttl, &self.guarded)
     }
 }
 
 /// Release a lock that quorlock acquire took
 ///
 /// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and
-/// reports whether the lock was held until now. Nothing is printed if it was.
+/// reports whether the lock was held until now. Nothing is printed if it was. Give --shared,
+/// --permits and --also as they were given to quorlock acquire; other readers keep what they have.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/release.txt"))]
 pub(crate) struct ReleaseArguments {
@@ -82,12 +85,14 @@ pub(crate) struct ReleaseArguments {
     #[command(flatten)]
     pub(crate) speech: Speech,
     #[command(flatten)]
-    pub(crate) resource: Resource,
+    pub(crate) claim: Claim,
 }
 
 impl ReleaseArguments {
     pub(super) fn check(&self) -> Result<(), String> {
-        self.keep_for.map_or(Ok(()), |span| check_kept("--keep-for", span))
+        let Some(span) = self.keep_for else { return Ok(()) };
+        self.claim.check_kept()?;
+        check_kept("--keep-for", span)
     }
 }
 

@@ -46,7 +46,7 @@ fn command(run: &RunArguments) -> Vec<&str> {
 #[test]
 fn defaults() {
     let run = run(&["job", "true"]);
-    assert_eq!(run.seek.resource.as_bytes(), b"job");
+    assert_eq!(run.seek.claim.as_bytes(), b"job");
     assert_eq!((run.seek.ttl, run.grace()), (Duration::from_secs(10), Duration::from_secs(2)));
     assert_eq!((run.seek.wait(), run.seek.conflict_exit_code, run.seek.fenced), (Wait::Forever, 1, false));
     assert_eq!((run.no_renew, run.heal, run.max_hold), (false, false, None));
@@ -120,10 +120,10 @@ fn the_command_is_passed_through_untouched() {
         (&["job", "-n", "ls", ""], &["ls", ""]),
     ] {
         let run = run(written);
-        assert_eq!(run.seek.resource.as_bytes(), b"job", "{written:?}");
+        assert_eq!(run.seek.claim.as_bytes(), b"job", "{written:?}");
         assert_eq!(command(&run), expected, "{written:?}");
     }
-    assert_eq!(run(&["--", "-job", "ls"]).seek.resource.as_bytes(), b"-job");
+    assert_eq!(run(&["--", "-job", "ls"]).seek.claim.as_bytes(), b"-job");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn bytes_that_are_not_text_are_welcome_where_they_make_sense() {
     else {
         panic!()
     };
-    assert_eq!((run.seek.resource.as_bytes(), run.command()), (&[0xff, b'x'][..], vec![odd().as_os_str()]));
+    assert_eq!((run.seek.claim.as_bytes(), run.command()), (&[0xff, b'x'][..], vec![odd().as_os_str()]));
     let odd_master =
         parse(arguments.into_iter().chain(["-m".into(), odd(), "job".into(), "x".into()]), &environment);
     assert!(refused(odd_master).contains("UTF-8"));

@@ -1,0 +1,97 @@
+//! What is locked, and how.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use quorlock_blocking::Target;
+use quorlock_core::Targets;
+
+use super::common::{Resource, resource};
+use crate::subject::Subject;
+
+/// What is locked, and how: one resource or several, alone or with others.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Claim {
+    /// Read RESOURCE, and what --also names: others with --shared hold it at the same time, and
+    /// those without are kept out
+    #[arg(long, conflicts_with = "permits")]
+    shared: bool,
+    /// Take one of K permits of RESOURCE, which at most K clients hold at the same time. A lock of
+    /// the same name is another thing. All clients should give the same K
+    #[arg(long, value_name = "K", value_parser = permits, conflicts_with = "also")]
+    permits: Option<u32>,
+    /// Lock this resource too, all or none; repeat the option for each resource
+    #[arg(long, value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
+    also: Vec<OsString>,
+    #[command(flatten)]
+    pub(super) resource: Resource,
+}
+
+impl Claim {
+    /// The name of RESOURCE, which may be any bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.resource.as_bytes()
+    }
+
+    /// RESOURCE, with the prefix of all keys.
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// The names of all resources, RESOURCE first, each once.
+    pub(crate) fn names(&self) -> Vec<&[u8]> {
+        let mut seen = BTreeSet::new();
+        let all = std::iter::once(self.as_bytes()).chain(self.also.iter().map(|name| name.as_bytes()));
+        all.filter(|name| seen.insert(*name)).collect()
+    }
+
+    /// What is locked under one token, if it is no permit.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        let target = if self.shared { Target::read } else { Target::write };
+        self.names().into_iter().map(target).collect()
+    }
+
+    /// How many permits there are, if it is one of them.
+    pub(crate) fn permits(&self) -> Option<u32> {
+        self.permits
+    }
+
+    /// Whether it is one resource that nobody shares.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.shared && self.permits.is_none() && self.names().len() == 1
+    }
+
+    /// What it is called.
+    pub(crate) fn subject(&self) -> Subject {
+        let names = self.names();
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        // As the library calls it: the first name in the order of the keys.
+        let first = text(names.iter().min().copied().unwrap_or_default());
+        let name = match names.len() - 1 {
+            0 => first,
+            more => format!("{first} and {more} more"),
+        };
+        let also = names.iter().skip(1).map(|name| text(name)).collect();
+        let resource = text(self.as_bytes());
+        Subject { name, resource, also, is_shared: self.shared, permits: self.permits }
+    }
+
+    /// Whether its keys can be kept by a release with its token alone.
+    pub(super) fn check_kept(&self) -> Result<(), String> {
+        if self.is_plain() {
+            return Ok(());
+        }
+        Err("--keep-for is for one lock that is not shared: leave it out, or --shared, --permits and --also; \
+             quorlock run --at-least keeps the others."
+            .to_owned())
+    }
+}
+
+fn permits(text: &str) -> Result<u32, String> {
+    let most = Targets::MAX_PERMITS;
+    let permits = text.parse().ok().filter(|permits| (1..=u32::from(most)).contains(permits));
+    permits.ok_or_else(|| format!("needs a number of permits from 1 to {most}"))
+}
