@@ -19,7 +19,7 @@ const CODES: [(&str, &[i32]); 12] = [
     ("extend", &[0, 0, 0, 0, 0, 0]),
     ("release", &[0, 0, 0, 0]),
     // Nothing is locked there.
-    ("status", &[3, 3, 3]),
+    ("status", &[3, 3, 3, 3]),
     ("force-release", &[3, 0]),
     ("bootstrap", &[0, 0]),
     ("master", &[0, 0]),
