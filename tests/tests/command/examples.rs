@@ -20,7 +20,7 @@ const CODES: [(&str, &[i32]); 12] = [
     ("release", &[0, 0, 0, 0]),
     // Nothing is locked there.
     ("status", &[3, 3, 3, 3]),
-    ("force-release", &[3, 0]),
+    ("force-release", &[3, 0, 0]),
     ("bootstrap", &[0, 0]),
     ("master", &[0, 0]),
     ("demo", &[0]),
