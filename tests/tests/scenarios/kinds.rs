@@ -108,10 +108,20 @@ pub(crate) fn a_writer_becomes_a_reader_at_once(transport: &Transport) {
     assert!(copied.downgrade().is_err(), "another process may know the token");
 }
 
+/// A request of the process that hands a lock over, if it is executed behind the release by another one, would leave its key.
+#[track_caller]
+fn everywhere(masters: &[RedisServer], key: &str) {
+    eventually_equals(SOON, "all masters have the key", vec![true; masters.len()], || {
+        masters.iter().map(|master| master.exists(key)).collect()
+    });
+}
+
 pub(crate) fn a_reader_that_was_handed_over_is_resumed_as_a_reader(transport: &Transport) {
     let masters = masters(3);
     let (locker, other) = (open(transport, &masters), open(transport, &masters));
-    let handed = locker.read("doc").wait().unwrap().hand_over().unwrap();
+    let reader = locker.read("doc").wait().unwrap();
+    everywhere(&masters, "doc");
+    let handed = reader.hand_over().unwrap();
     let as_writer = other.resume("doc", handed).wait().unwrap_err();
     assert!(matches!(as_writer, AcquireError::Invalid(_)), "{as_writer}");
     let reader = other.read("doc").resuming(handed).wait().unwrap();
@@ -221,6 +231,7 @@ pub(crate) fn a_permit_that_was_handed_over_has_the_same_index(transport: &Trans
     let (index, number) = (second.index(), second.fencing_token());
     let twin = first.share();
     assert!(first.hand_over().unwrap_err().into_guard().is_some(), "another handle would go on with it");
+    everywhere(&masters, &format!("quorlock:seat:{index}/{{gpu}}"));
     let handed = second.hand_over().unwrap();
     assert_eq!(handed.permits().collect::<Vec<_>>(), [index]);
     assert!(theirs.acquire().attempts(1).wait().is_err(), "it is held");
@@ -259,6 +270,9 @@ pub(crate) fn several_permits_are_held_together_or_not_at_all(transport: &Transp
         waiter.join().unwrap()
     });
     assert!(all.fencing_token().unwrap() > number);
+    for index in 0..3 {
+        everywhere(&masters, &format!("quorlock:seat:{index}/{{gpu}}"));
+    }
     let handed = all.hand_over().unwrap();
     let all = ours.acquire_many(3).resuming(handed).wait().unwrap();
     assert_eq!(all.indexes().count(), 3);
