@@ -1,6 +1,6 @@
 //! `quorlock force-release`: only if it is meant, and only what is a lock.
 
-use quorlock_tests::masters;
+use quorlock_tests::{eventually, masters};
 
 use crate::running::{JOB, SHOW, acquire, assert_free, call, run};
 
@@ -34,7 +34,9 @@ fn without_a_word_nothing_is_deleted_in_a_pipe() {
         assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{}", refused.err);
         assert!(refused.err.contains("--yes-delete-it-whoever-holds-it"), "{}", refused.err);
     }
-    assert!(masters.iter().all(|master| master.exists(JOB)));
+    eventually(std::time::Duration::from_secs(5), "all masters have answered", || {
+        masters.iter().all(|master| master.exists(JOB))
+    });
 }
 
 #[test]

@@ -118,7 +118,9 @@ pub(crate) fn a_least_time_to_hold_keeps_others_out_until_it_is_over(transport: 
     assert_eq!(release.wait(), Ok(Released::Freed));
     assert_eq!(watch.check(), Err(LossCause::Released));
     // The life is the rest of the second and the drift, not the TTL of a minute.
-    assert!(masters.iter().all(|master| master.pttl("job") <= 1_012));
+    eventually(SOON, "all masters have answered", || {
+        masters.iter().all(|master| master.pttl("job") <= 1_012)
+    });
     drop(locker);
     let refused = other.try_lock("job").wait();
     let is_early = granted.elapsed() < SECOND;
@@ -137,7 +139,9 @@ pub(crate) fn a_least_time_longer_than_the_ttl_lengthens_the_keys(transport: &Tr
     held_on(&masters, &guard, 3);
     let token = guard.token();
     assert_eq!(guard.release_after(TTL * 5).wait(), Ok(Released::Freed));
-    assert!(masters.iter().all(|master| master.pttl("job") > 240_000));
+    eventually(SOON, "all masters have answered", || {
+        masters.iter().all(|master| master.pttl("job") > 240_000)
+    });
     // The keys are nobody's now.
     assert_eq!(locker.release("job", token).wait(), Err(ReleaseError::NotOurs(None)));
     assert!(!locker.inspect("job").token(token).wait().unwrap().is_ours());
@@ -202,5 +206,7 @@ pub(crate) fn a_least_time_that_is_over_is_an_ordinary_release(transport: &Trans
     held_on(&masters, &handed, 3);
     let proof = handed.hand_over().unwrap();
     assert_eq!(locker.release_after("handed", proof.token, TTL * 5).wait(), Ok(Released::Freed));
-    assert!(masters.iter().all(|master| master.pttl("handed") > 240_000));
+    eventually(SOON, "all masters have answered", || {
+        masters.iter().all(|master| master.pttl("handed") > 240_000)
+    });
 }
