@@ -162,7 +162,7 @@ impl Flight {
             .filter_map(|sent| sent.request.ticket.map(|ticket| (ticket.lock, &sent.request.claim)))
             .collect();
         let extended = self.sent.iter().filter(|sent| sent.request.action == Action::Extend);
-        let shared: std::collections::HashMap<_, _> = extended
+        let shared: std::collections::BTreeMap<_, _> = extended
             .filter(|sent| sent.request.claim.reads())
             .filter_map(|sent| Some((Self::attempt(&sent.request)?, &sent.request.claim)))
             .collect();

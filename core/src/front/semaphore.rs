@@ -41,8 +41,8 @@ impl Semaphore {
         self.locker.permit(Ok(self.targets.clone()))
     }
 
-    /// Requests so many permits at once: all of them are held, or none. The settings and waiting are
-    /// those of [`Semaphore::acquire`].
+    /// Requests several permits at once: either all of them are held or none is. The settings and the
+    /// waiting are those of [`Semaphore::acquire`].
     ///
     /// One request asks each master for all of them, and an attempt that gets too few gives back what
     /// it got. So no two requests wait for each other, each with a part of what both need. There is
@@ -70,7 +70,8 @@ impl Semaphore {
         self.locker.permit(self.targets.permits(permits))
     }
 
-    /// Asks all masters which permits are held, by whom and for how long. It changes nothing.
+    /// Asks all masters which permits are held, by which holders and for how long. It changes
+    /// nothing.
     ///
     /// It is for people, for tests and for metrics, as [`Locker::inspect`] is, and says in the same
     /// way what is ours. One request asks each master for all permits, which takes it about 3 ms

@@ -21,7 +21,8 @@ pub enum Access {
     /// Together with others of the group with this number, which excludes readers and all other
     /// groups.
     Share(u8),
-    /// By one of so many permits of the semaphore with its name. Such a step names one resource.
+    /// By a permit of the semaphore with its name, which has this number of permits. Such a step
+    /// names one resource.
     Permit(u8),
 }
 

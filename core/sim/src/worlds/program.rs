@@ -270,7 +270,7 @@ impl Settings {
     }
 }
 
-/// The semaphore of this number with so many permits.
+/// The semaphore with this number, which has `of` permits.
 pub(super) fn semaphore(client: &Client, (number, of): (u8, u8)) -> Option<Semaphore> {
     client.locker().semaphore(resource(number), of.into()).ok()
 }

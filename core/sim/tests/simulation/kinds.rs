@@ -58,7 +58,7 @@ const GROUP: [Access; RESOURCES] = [Access::Share(1), Access::None, Access::None
 const BATCH: [Access; RESOURCES] = [Access::Write, Access::Write, Access::None, Access::None];
 const MIXED: [Access; RESOURCES] = [Access::Read, Access::Write, Access::None, Access::None];
 
-/// One of so many permits.
+/// A permit of a semaphore that has `of` of them.
 const fn permit(of: u8) -> [Access; RESOURCES] {
     [Access::Permit(of), Access::None, Access::None, Access::None]
 }

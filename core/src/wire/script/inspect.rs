@@ -1,5 +1,5 @@
-//! What a master has at a lock's key, for somebody who only asks; and deleting it, whoever holds
-//! it.
+//! The scripts that ask what a master has at a lock's key, and that delete the key also while it is
+//! held.
 
 use super::Script;
 
