@@ -33,6 +33,7 @@ mod proxy;
 mod random;
 mod server;
 mod spawn;
+mod tls;
 mod transport;
 
 pub use client::{RawClient, Value};
@@ -45,6 +46,7 @@ pub use proxy::{Cut, Direction, FaultProxy};
 pub use random::Random;
 pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
+pub use tls::{Certificates, url_of};
 pub use transport::{Pause, Transport};
 
 /// The examples of the README and of the pages for users, compiled by the test run. That none is forgotten is a test of the command's.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::server::RedisServer;
 use crate::spawn::Servers;
+use crate::tls::Certificates;
 
 /// The account with which the harness looks at a server, whatever the test has done to the others.
 pub(crate) const HARNESS_USER: &str = "harness";
@@ -133,8 +134,9 @@ impl ServerOptions {
     }
 
     pub(crate) fn file(&self, port: u16, socket: &Path) -> String {
+        let listens = if crate::tls::is_chosen() { tls_port(port) } else { format!("port {port}\n") };
         let mut file = format!(
-            "port {port}\n\
+            "{listens}\
              bind 127.0.0.1\n\
              save \"\"\n\
              appendonly no\n\
@@ -145,7 +147,8 @@ impl ServerOptions {
         if let Some(password) = &self.password {
             file += &format!("requirepass {}\n", quoted(password));
         }
-        if self.unix_socket {
+        // Where the port speaks TLS, the harness looks in through the socket.
+        if self.unix_socket || crate::tls::is_chosen() {
             file += &format!("unixsocket {}\n", quoted(&socket.display().to_string()));
         }
         if self.append_only {
@@ -171,6 +174,18 @@ impl ServerOptions {
         }
         file
     }
+}
+
+fn tls_port(port: u16) -> String {
+    let certificates = Certificates::shared();
+    let [root, certificate, key] = [certificates.root(), certificates.certificate(), certificates.key()];
+    format!(
+        "port 0\ntls-port {port}\ntls-ca-cert-file {}\ntls-cert-file {}\ntls-key-file {}\n\
+         tls-auth-clients no\ntls-replication yes\n",
+        quoted(&root.display().to_string()),
+        quoted(&certificate.display().to_string()),
+        quoted(&key.display().to_string())
+    )
 }
 
 fn quoted(text: &str) -> String {
