@@ -55,7 +55,7 @@ pub use quorlock_core::{
     LossCause, MasterState, Resumption, Target, Token,
 };
 #[cfg(feature = "tls")]
-pub use quorlock_tls::Tls;
+pub use quorlock_tls::{self, Tls};
 
 use crate::runtime::{OutsideOfAsync, Runtime};
 

@@ -1,8 +1,9 @@
 //! Settings for TLS, and what rustls makes of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quorlock_core::TlsOptions;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -25,9 +26,10 @@ pub(crate) struct Identity {
 
 #[derive(Default)]
 pub(crate) struct Settings {
+    /// For masters whose URLs do not name theirs.
+    pub(crate) files: TlsOptions,
     roots: Option<Vec<CertificateDer<'static>>>,
     identity: Option<Identity>,
-    pub(crate) server_name: Option<String>,
     accept_any: bool,
 }
 
@@ -55,10 +57,24 @@ impl TlsBuilder {
         Ok(self)
     }
 
+    /// Trusts the issuers whose certificates are in this PEM file, and none of the system's. It is
+    /// read again when it has changed.
+    pub fn root_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.0.files = self.0.files.with_root_file(file);
+        self
+    }
+
+    /// Shows the server this certificate, both PEM files. They are read again when they have
+    /// changed.
+    pub fn client_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.0.files = self.0.files.with_client_files(certificate, key);
+        self
+    }
+
     /// Demands this name of the servers' certificates, and sends it as the one that is wanted (SNI).
     /// Default: the host of each URL.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
-        self.0.server_name = Some(name.into());
+        self.0.files = self.0.files.with_server_name(name);
         self
     }
 
@@ -67,18 +83,20 @@ impl TlsBuilder {
         Dangerous(self)
     }
 
-    /// Checks the settings, and reads the system's issuers where no others are given.
+    /// Checks the settings, and reads what they name.
     ///
     /// # Errors
-    /// A certificate and a key that cannot be used together, a name that cannot stand in a
-    /// certificate, no issuers in the system, or a provider without TLS 1.2 and 1.3.
+    /// A file that cannot be used, a certificate and a key that do not belong together, a name that
+    /// cannot stand in a certificate, no issuers in the system, or a provider without TLS 1.2 and
+    /// 1.3.
     pub fn build(self) -> Result<Tls, TlsError> {
-        if let Some(name) = &self.0.server_name {
-            let unusable = |_| TlsError::UnusableName { name: name.clone() };
-            ServerName::try_from(name.as_str()).map_err(unusable)?;
+        if let Some(name) = self.0.files.server_name() {
+            let unusable = |_| TlsError::UnusableName { name: name.to_owned() };
+            ServerName::try_from(name).map_err(unusable)?;
         }
-        let config = self.0.client_config(None, None)?;
-        Ok(Tls::of(self.0, Some(config)))
+        let tls = Tls::of(self.0, None);
+        tls.client_config(&TlsOptions::default())?;
+        Ok(tls)
     }
 }
 
@@ -97,6 +115,18 @@ impl Dangerous {
 }
 
 impl Settings {
+    /// What a master's URL says, and for what it does not say, the settings.
+    pub(crate) fn options(&self, url: &TlsOptions) -> TlsOptions {
+        let mut options = url.clone();
+        if let (None, Some(file)) = (url.root_file(), self.files.root_file()) {
+            options = options.with_root_file(file);
+        }
+        if let (None, Some((certificate, key))) = (url.client_files(), self.files.client_files()) {
+            options = options.with_client_files(certificate, key);
+        }
+        options
+    }
+
     /// `roots` and `identity` go before those of the settings.
     pub(crate) fn client_config(
         &self,
@@ -141,9 +171,9 @@ impl Settings {
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
+            .field("files", &self.files)
             .field("own_roots", &self.roots.is_some())
             .field("client_certificate", &self.identity.is_some())
-            .field("server_name", &self.server_name)
             .field("accepts_any_certificate", &self.accept_any)
             .finish()
     }

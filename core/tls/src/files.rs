@@ -44,19 +44,14 @@ impl Files {
         Arc::clone(&self.config)
     }
 
-    /// The present configuration. It is read anew if a file has changed, and stays as it is while
-    /// the new files cannot be used: they may be written one after the other.
-    pub(crate) fn refresh(
-        &mut self,
-        options: &TlsOptions,
-        settings: &Settings,
-    ) -> Result<Arc<ClientConfig>, TlsError> {
+    /// Reads them anew if one has changed. What was read stays as it is while the new files cannot
+    /// be used: they may be written one after the other.
+    pub(crate) fn refresh(&mut self, options: &TlsOptions, settings: &Settings) {
         if stamps(options) != self.stamps {
             if let Ok(read) = Self::read(options, settings) {
                 *self = read;
             }
         }
-        Ok(self.config())
     }
 }
 

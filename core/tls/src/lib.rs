@@ -80,8 +80,9 @@ impl Tls {
     }
 
     /// The same one as long as nothing has changed: sessions are resumed within one.
-    fn client_config(&self, options: &TlsOptions) -> Result<Arc<ClientConfig>, TlsError> {
+    fn client_config(&self, url: &TlsOptions) -> Result<Arc<ClientConfig>, TlsError> {
         let shared = &*self.0;
+        let options = shared.settings.options(url);
         if options.root_file().is_none() && options.client_files().is_none() {
             let mut plain = shared.plain.lock().unwrap_or_else(PoisonError::into_inner);
             return match &*plain {
@@ -93,12 +94,13 @@ impl Tls {
             };
         }
         let mut files = shared.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = files.get_mut(options) {
-            return known.refresh(options, &shared.settings);
+        if let Some(known) = files.get_mut(&options) {
+            known.refresh(&options, &shared.settings);
+            return Ok(known.config());
         }
-        let read = Files::read(options, &shared.settings)?;
+        let read = Files::read(&options, &shared.settings)?;
         let config = read.config();
-        files.insert(options.clone(), read);
+        files.insert(options, read);
         Ok(config)
     }
 }
@@ -148,7 +150,7 @@ fn server_name(
         Address::Tcp { host, .. } => Some(host.as_str()),
         Address::Unix(_) => None,
     };
-    let name = options.server_name().or(settings.server_name.as_deref()).or(host).unwrap_or_default();
+    let name = options.server_name().or(settings.files.server_name()).or(host).unwrap_or_default();
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::UnusableName { name: name.to_owned() })
 }
 
