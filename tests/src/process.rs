@@ -15,7 +15,6 @@ use crate::eventually::poll;
 use crate::options::ServerOptions;
 use crate::ports::PortLease;
 use crate::spawn;
-use crate::tls;
 
 /// A server on a busy machine takes its time; a working one takes 10 ms.
 const START_WITHIN: Duration = Duration::from_secs(15);
@@ -110,7 +109,7 @@ impl Process {
             Some(spawn::spawn(command).map_err(|error| format!("it cannot be executed: {error}"))?);
 
         match poll(START_WITHIN, || {
-            if self.is_running() { self.answers(lease).then_some(true) } else { Some(false) }
+            if self.is_running() { self.answers(options, lease).then_some(true) } else { Some(false) }
         }) {
             Some(true) => Ok(()),
             Some(false) => Err(format!("it ended at once:\n{}", self.log())),
@@ -120,9 +119,9 @@ impl Process {
 
     /// Whether it answers anything, be it that a password is needed, except that it is still reading its
     /// data.
-    fn answers(&self, lease: &PortLease) -> bool {
+    fn answers(&self, options: &ServerOptions, lease: &PortLease) -> bool {
         let ping = || -> io::Result<Value> {
-            let mut client = self.client(lease)?;
+            let mut client = self.client(options, lease)?;
             client.set_timeout(PROBE_TIMEOUT)?;
             let reply = client.try_command(&["PING"])?;
             // Whoever counts the server's clients later does not find this one among them.
@@ -134,8 +133,8 @@ impl Process {
     }
 
     /// A connection that has said nothing.
-    pub(crate) fn client(&self, lease: &PortLease) -> io::Result<RawClient> {
-        if tls::is_chosen() {
+    pub(crate) fn client(&self, options: &ServerOptions, lease: &PortLease) -> io::Result<RawClient> {
+        if options.is_tls() {
             RawClient::try_connect_unix(&self.socket())
         } else {
             RawClient::try_connect(lease.address())

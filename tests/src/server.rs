@@ -195,7 +195,7 @@ impl RedisServer {
     /// When the server does not answer.
     pub fn client(&self) -> io::Result<RawClient> {
         let mut client = match &self.backend {
-            Outside(process) => process.client(&self.lease)?,
+            Outside(process) => process.client(&self.options, &self.lease)?,
             Inside(_) => RawClient::try_connect(self.address())?,
         };
         let login = match &self.backend {

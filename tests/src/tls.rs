@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tempfile::TempDir;
 
 /// `1` has real servers speak TLS, and nothing else.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
@@ -14,6 +15,8 @@ const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
 #[derive(Debug)]
 pub struct Certificates {
     directory: PathBuf,
+    /// Where they are one test's own.
+    _own: Option<TempDir>,
 }
 
 /// Whether the real servers of this process speak TLS.
@@ -43,14 +46,26 @@ impl Certificates {
             if !directory.is_dir() {
                 let made = tempfile::Builder::new().prefix("quorlock-").tempdir();
                 let made = made.expect("a temporary directory");
-                write(made.path());
+                write(made.path(), NAMES, |_| {});
                 // Another process may have been first.
                 if fs::rename(made.path(), &directory).is_ok() {
                     let _ = made.keep();
                 }
             }
-            Self { directory }
+            Self { directory, _own: None }
         })
+    }
+
+    /// Those of one test, with an issuer of their own, for a server of these names. `change` is for what is wrong with the certificate.
+    pub fn own(names: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
+        let own = tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
+        write(own.path(), names, change);
+        Self { directory: own.path().to_owned(), _own: Some(own) }
+    }
+
+    /// Puts other ones of the same kind in their place, one file after the other.
+    pub fn replace(&self) {
+        write(&self.directory, NAMES, |_| {});
     }
 
     /// The issuer's certificate.
@@ -69,15 +84,19 @@ impl Certificates {
     }
 }
 
-fn write(directory: &Path) {
+/// The names of a server on this machine.
+pub const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1"];
+
+fn write(directory: &Path, names: &[&str], change: impl Fn(&mut CertificateParams)) {
     let mut issuer = CertificateParams::default();
     issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     // OpenSSL takes a certificate for its own issuer's if both have one name.
     issuer.distinguished_name.push(DnType::CommonName, "The issuer of Quorlock's tests");
     let key = || KeyPair::generate().expect("a key can be made");
     let issuer = CertifiedIssuer::self_signed(issuer, key()).expect("an issuer's certificate");
-    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let params = CertificateParams::new(names).expect("usable names");
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).expect("usable names");
+    change(&mut params);
     let own = key();
     let certificate = params.signed_by(&own, &issuer).expect("a certificate");
     for (name, pem) in [

@@ -26,7 +26,8 @@ pub(crate) fn cause(error: &Error, stage: Stage) -> Cause {
 
 fn certificate(error: &CertificateError) -> TlsFault {
     match error {
-        CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
+        // The second is what an issuer of the same name with another key looks like.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             TlsFault::WrongName
         }
