@@ -69,6 +69,9 @@ mod documented {
     #[doc = include_str!("../../core/docs/kinds.md")]
     struct Kinds;
 
+    #[doc = include_str!("../../core/docs/tls.md")]
+    struct Tls;
+
     #[doc = include_str!("../../core/docs/waiting.md")]
     struct Waiting;
 }
