@@ -15,6 +15,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use self::claim::Claim;
+use self::common::{Masters, Resource};
 pub(crate) use self::common::{Seek, Terms, Wait};
 pub(crate) use self::environment::Environment;
 pub(crate) use self::run::RunArguments;
@@ -64,7 +65,25 @@ pub(crate) enum Subcommand {
 impl Subcommand {
     /// Fills in what comes from the environment, and checks what depends on several options.
     fn checked(mut self, environment: &Environment) -> Result<Self, String> {
-        let (masters, resource) = match &mut self {
+        let (masters, resource) = self.places();
+        masters.map_or(Ok(()), |masters| masters.complete(environment))?;
+        resource.map_or(Ok(()), |resource| resource.complete(environment))?;
+        match &self {
+            Self::Run(run) => run.check()?,
+            Self::Release(release) => release.check()?,
+            Self::Simulate(simulate) => simulate.check()?,
+            _ => {}
+        }
+        Ok(self)
+    }
+
+    /// Whether masters are trusted whatever certificates they show.
+    pub(crate) fn trusts_anybody(&mut self) -> bool {
+        self.places().0.is_some_and(|masters| masters.tls.tls_insecure)
+    }
+
+    fn places(&mut self) -> (Option<&mut Masters>, Option<&mut Resource>) {
+        match self {
             Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource)),
             Self::Acquire(acquire) => (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource)),
             Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.claim.resource)),
@@ -75,16 +94,7 @@ impl Subcommand {
             Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
                 (None, None)
             }
-        };
-        masters.map_or(Ok(()), |masters| masters.complete(environment))?;
-        resource.map_or(Ok(()), |resource| resource.complete(environment))?;
-        match &self {
-            Self::Run(run) => run.check()?,
-            Self::Release(release) => release.check()?,
-            Self::Simulate(simulate) => simulate.check()?,
-            _ => {}
         }
-        Ok(self)
     }
 }
 
