@@ -15,6 +15,7 @@ mod telling;
 #[cfg(test)]
 mod tests;
 mod tracking;
+mod upkeep;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,8 +34,10 @@ use self::handshake::Handshake;
 use self::life::Backoff;
 use self::requests::NativeRelease;
 use self::tracking::Tracking;
+use self::upkeep::Former;
+use crate::endpoint::Login;
 use crate::jitter::Jitter;
-use crate::protocol::{Cause, Config, MasterId, Request};
+use crate::protocol::{Cause, Config, MasterId, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
 
@@ -96,6 +99,12 @@ pub(crate) struct Connection {
     warnings: Vec<Warning>,
     /// Until when the master does not vote, by what it said last.
     quarantined_until: Option<Instant>,
+    /// The server of the last connection that was ready.
+    former: Option<Former>,
+    /// Until when the master does not vote, because another server had its address before.
+    other_server_until: Option<Instant>,
+    /// The longest TTL that a request here has had, at least the configuration's.
+    longest_asked: Ttl,
     flight: Flight,
     queued: VecDeque<Queued>,
     debts: VecDeque<Debt>,
@@ -106,6 +115,8 @@ pub(crate) struct Connection {
     /// Whether the last connection that stood was ready for requests at some time.
     served: bool,
     last_received: Instant,
+    /// When the last request was sent that has been answered: the server was there after that.
+    heard_at: Instant,
     inbound: BytesMut,
     scanner: Scanner,
     outbound: BytesMut,
@@ -126,6 +137,9 @@ impl Connection {
             native_release: None,
             warnings: Vec::new(),
             quarantined_until: None,
+            former: None,
+            other_server_until: None,
+            longest_asked: config.ttl,
             flight: Flight::default(),
             queued: VecDeque::new(),
             debts: VecDeque::new(),
@@ -134,6 +148,7 @@ impl Connection {
             proven: false,
             served: false,
             last_received: now,
+            heard_at: now,
             inbound: BytesMut::new(),
             scanner: Scanner::default(),
             outbound: BytesMut::new(),
@@ -173,7 +188,7 @@ impl Connection {
 
     /// Until when the master does not vote, because locks may be held that it has forgotten.
     pub(crate) fn quarantined_until(&self) -> Option<Instant> {
-        self.quarantined_until.filter(|_| self.is_ready())
+        self.quarantined_until.max(self.other_server_until).filter(|_| self.is_ready())
     }
 
     /// Whether replies are awaited, or requests wait for a connection that there is hope for.
@@ -189,7 +204,7 @@ impl Connection {
             State::Opening { since } | State::Greeting { since, .. } => Some(since + self.opening_limit()),
             State::Ready => {
                 let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
-                Instant::first_of(answer, self.next_payment())
+                Instant::first_of(Instant::first_of(answer, self.next_payment()), self.next_ping())
             }
         }
     }
@@ -205,6 +220,10 @@ impl Connection {
         answers: &mut Answers,
     ) {
         match (&self.state, self.fault) {
+            (State::Ready, _) if self.withholds_vote(request, now) => {
+                let remaining = self.other_server_for(now).unwrap_or_default();
+                self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+            }
             (State::Ready, _) if self.has_room_for(request) => self.send(request, wording, now, answers),
             (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
             (_, Some(fault)) => self.refuse(request, fault, now, answers),
@@ -214,16 +233,17 @@ impl Connection {
 
     // Inputs.
 
-    /// The connection that was asked for stands.
-    pub(crate) fn connected(&mut self, generation: u32, now: Instant) {
+    /// The connection that was asked for stands. This is who logs in there.
+    pub(crate) fn connected(&mut self, generation: u32, login: Option<Login>, now: Instant) {
         let State::Opening { since } = self.state else { return };
         if generation != self.generation {
             return;
         }
         self.last_received = now;
+        self.heard_at = now;
         self.served = false;
         if let Some(endpoint) = self.config.masters.get(self.id.index()) {
-            let handshake = Handshake::begin(&self.config, endpoint, &mut self.outbound);
+            let handshake = Handshake::begin(&self.config, endpoint, login, &mut self.outbound);
             self.dialect = handshake.dialect;
             self.state = State::Greeting { since, handshake };
         }
@@ -265,6 +285,7 @@ impl Connection {
                     self.answers_take_long(looked, now, answers);
                 }
                 self.pay_debts(now, answers);
+                self.ping_if_due(now);
             }
         }
     }

@@ -32,6 +32,10 @@ pub enum EndpointError {
     UnknownParameter(String),
     /// A parameter that is given twice, or a user or password both before the `@` and as a parameter.
     RepeatedParameter(&'static str),
+    /// Both a password and a file with one: which of them counts would be a guess.
+    PasswordAndFile,
+    /// `password-file` without a path.
+    MissingPasswordFile,
 }
 
 impl EndpointError {
@@ -51,6 +55,8 @@ impl EndpointError {
             Self::UnencodedCharacter => "unencoded_character",
             Self::UnknownParameter(_) => "unknown_parameter",
             Self::RepeatedParameter(_) => "repeated_parameter",
+            Self::PasswordAndFile => "password_and_file",
+            Self::MissingPasswordFile => "missing_password_file",
         }
     }
 }
@@ -76,9 +82,14 @@ impl fmt::Display for EndpointError {
             Self::UnknownParameter(name) => {
                 return write!(
                     f,
-                    "the parameter `{name}` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none"
+                    "the parameter `{name}` is not known: unix:// takes db, user, pass and password-file, redis:// and valkey:// take password-file"
                 );
             }
+            Self::PasswordAndFile => {
+                "the URL has both a password and password-file: drop the password to have the file read at each login, \
+                 or drop password-file"
+            }
+            Self::MissingPasswordFile => "the path is missing: write password-file=/run/secrets/redis",
             Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),
         })
     }

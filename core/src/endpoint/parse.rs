@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::{Endpoint, EndpointError};
+use super::{Endpoint, EndpointError, Secret};
 
 const DEFAULT_PORT: u16 = 6379;
 
@@ -24,7 +24,7 @@ pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
     if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials) }
 }
 
-/// `host[:port][/db]`.
+/// `host[:port][/db][?password-file=…]`.
 fn tcp_port(parts: &Parts<'_>, credentials: Credentials) -> Result<Endpoint, EndpointError> {
     // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
     // that pieces of it would be taken for a host, a database or the name of a parameter.
@@ -36,13 +36,17 @@ fn tcp_port(parts: &Parts<'_>, credentials: Credentials) -> Result<Endpoint, End
         None | Some("") => 0,
         Some(digits) => number(digits).ok_or(EndpointError::BadDatabase)?,
     };
-    if let Some((name, _)) = parameters(parts.query).next() {
-        return Err(unknown(name));
+    let mut credentials = credentials;
+    for (name, value) in parameters(parts.query) {
+        match name {
+            "password-file" => credentials.set_file(value)?,
+            _ => return Err(unknown(name)),
+        }
     }
-    Ok(credentials.on(Endpoint::tcp(host, port)?.with_database(database)))
+    credentials.on(Endpoint::tcp(host, port)?.with_database(database))
 }
 
-/// `/path[?db=…&user=…&pass=…]`.
+/// `/path[?db=…&user=…&pass=…]`, or `password-file` in place of `pass`.
 fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoint, EndpointError> {
     if !parts.host.is_empty() {
         return Err(EndpointError::HostInUnixUrl);
@@ -57,12 +61,13 @@ fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoi
             "db" => set_once(&mut database, "db", number(value).ok_or(EndpointError::BadDatabase)?)?,
             "user" => set_once(&mut credentials.user, "user", decode(value)?)?,
             "pass" => set_once(&mut credentials.password, "pass", decode(value)?)?,
+            "password-file" => credentials.set_file(value)?,
             // It may be the rest of a password in which an `&` was not encoded.
             _ if credentials.password.is_some() => return Err(EndpointError::UnencodedCharacter),
             _ => return Err(unknown(name)),
         }
     }
-    Ok(credentials.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0))))
+    credentials.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0)))
 }
 
 /// What follows `://`, cut where RFC 3986, section 3.2, cuts it.
@@ -90,6 +95,7 @@ impl<'a> Parts<'a> {
 struct Credentials {
     user: Option<String>,
     password: Option<String>,
+    file: Option<String>,
 }
 
 impl Credentials {
@@ -102,13 +108,25 @@ impl Credentials {
         // A user may have the empty password; without a user it stands for none.
         let password =
             password.map(decode).transpose()?.filter(|password| user.is_some() || !password.is_empty());
-        Ok(Self { user, password })
+        Ok(Self { user, password, file: None })
     }
 
-    fn on(self, mut endpoint: Endpoint) -> Endpoint {
+    fn set_file(&mut self, value: &str) -> Result<(), EndpointError> {
+        let path = decode(value)?;
+        if path.is_empty() {
+            return Err(EndpointError::MissingPasswordFile);
+        }
+        set_once(&mut self.file, "password-file", path)
+    }
+
+    fn on(self, mut endpoint: Endpoint) -> Result<Endpoint, EndpointError> {
         endpoint.user = self.user;
-        endpoint.password = self.password;
-        endpoint
+        endpoint.secret = match (self.password, self.file) {
+            (Some(_), Some(_)) => return Err(EndpointError::PasswordAndFile),
+            (password, None) => password.map(Secret::Password),
+            (None, file) => file.map(|path| Secret::File(path.into())),
+        };
+        Ok(endpoint)
     }
 }
 

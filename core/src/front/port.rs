@@ -62,11 +62,20 @@ impl Port {
     /// The connection that a demand asked for is open. `sink` writes to it without waiting.
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         self.shared.outbox.open(master, generation, Box::new(sink), &*self.shared);
+        self.greet(master, generation);
+        self.shared.outbox.flush_now(&*self.shared);
+    }
+
+    /// Has the machine begin the greeting, with the login that holds now.
+    fn greet(&self, master: MasterId, generation: u32) {
+        let login = self.shared.login(master);
         self.shared.change(|engine, now| {
             engine.figures.opened(master);
-            engine.machine.connected(master, generation, now);
+            match login {
+                Ok(login) => engine.machine.connected_as(master, generation, login, now),
+                Err(why) => engine.machine.closed(master, generation, Cause::NoLogin(why), now),
+            }
         });
-        self.shared.outbox.flush_now(&*self.shared);
     }
 
     /// Bytes came in. What follows from them is carried out by [`Port::tick`], or by a caller that

@@ -1,13 +1,14 @@
 //! A driver whose sockets are values, with model masters behind them.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
-use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId};
+use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId, Unavailable};
 use quorlock_sim::{Master, Session};
 
 pub const fn ms(millis: u64) -> Duration {
@@ -50,6 +51,8 @@ pub struct Driver {
     now: Mutex<Instant>,
     has_entropy: bool,
     is_forked: AtomicBool,
+    /// What every password file holds, if they can be read.
+    file: Mutex<Option<Vec<u8>>>,
     /// So many times random bytes were drawn.
     drawn: AtomicU8,
     wires: Mutex<Vec<Wire>>,
@@ -82,6 +85,7 @@ impl Driver {
             now: Mutex::new(Instant::from_nanos(1_000_000_000)),
             has_entropy,
             is_forked: AtomicBool::new(false),
+            file: Mutex::new(None),
             drawn: AtomicU8::new(7),
             wires: Mutex::new((0..masters as u64).map(wire).collect()),
             port: Mutex::new(None),
@@ -134,6 +138,11 @@ impl Driver {
     pub fn keys(&self, master: usize) -> usize {
         let now = self.server_time();
         self.wires.lock().unwrap()[master].master.keys(now).count()
+    }
+
+    /// Password files can be read from now on, and hold this.
+    pub fn has_file(&self, bytes: &[u8]) {
+        *self.file.lock().unwrap() = Some(bytes.to_vec());
     }
 
     /// From now on this is the copy in a forked child.
@@ -206,6 +215,11 @@ impl Host for Driver {
 
     fn is_forked(&self) -> bool {
         self.is_forked.load(Ordering::SeqCst)
+    }
+
+    fn read_password(&self, _: &Path) -> Result<Vec<u8>, Unavailable> {
+        let bytes = self.file.lock().unwrap().clone();
+        bytes.ok_or(Unavailable::Unreadable(io::ErrorKind::Unsupported))
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {

@@ -46,7 +46,7 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis://a?secret=1"])),
-            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none",
+            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user, pass and password-file, redis:// and valkey:// take password-file",
         ),
         (refused(Config::builder(["unix:///s?db=1&db=2"])), "master 1 of 1: `db` is given more than once"),
         (

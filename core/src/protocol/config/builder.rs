@@ -1,11 +1,12 @@
 //! Collects the settings one by one, and checks them all.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, ConfigError};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::protocol::{EvictionPolicy, Fleet, Quorum, Resource, Ttl};
+use crate::protocol::{Credentials, EvictionPolicy, Fleet, Provider, Quorum, Resource, Ttl};
 
 /// Collects settings; [`ConfigBuilder::build`] checks them.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct ConfigBuilder {
     restart_guard: Option<Duration>,
     allowed_evictions: Vec<EvictionPolicy>,
     wake_ups: bool,
+    keep_alive: Option<Duration>,
+    credentials: Option<Provider>,
     first_alone: bool,
     settles_splits: bool,
 }
@@ -50,6 +53,8 @@ impl ConfigBuilder {
             restart_guard: None,
             allowed_evictions: Vec::new(),
             wake_ups: true,
+            keep_alive: None,
+            credentials: None,
             first_alone: true,
             settles_splits: true,
         }
@@ -228,6 +233,31 @@ impl ConfigBuilder {
         self
     }
 
+    /// Sets after how long without an answer a master is sent a `PING`, so that nothing in between
+    /// ends the connection because it is quiet. Default: none is sent.
+    ///
+    /// It is for load balancers and managed services that end quiet connections, or forget them: a
+    /// connection that was forgotten costs the first request after it `request_timeout`. Take less
+    /// than their limit, such as four minutes where that is five. A master that does not answer is
+    /// connected anew, as after any request. An answer is no vote.
+    ///
+    /// TCP connections also have the system's keep-alive, after 60 s, which costs nothing and finds
+    /// servers that are gone. Zero and more than [`Ttl::MAX`] are refused.
+    pub fn keep_alive(mut self, quiet: Duration) -> Self {
+        self.keep_alive = Some(quiet);
+        self
+    }
+
+    /// Sets who is asked for the user and the password at each login, in place of the URLs: for
+    /// credentials that change. Default: the URLs say it.
+    ///
+    /// For a password in a file, `?password-file=` in the URL is simpler
+    /// ([`Endpoint::with_password_file`]).
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(Provider(Arc::new(credentials)));
+        self
+    }
+
     /// Sets whether a retry asks one master before the others, which keeps clients that try at the
     /// same time from splitting the votes. Default: yes. For measuring what it does.
     #[cfg(feature = "internals")]
@@ -277,9 +307,10 @@ impl ConfigBuilder {
             ("connect_timeout", self.connect_timeout),
             ("retry_delay", *self.retry_delay.start()),
             ("reconnect_delay", *self.reconnect_delay.start()),
-            // Without a value these two are not zero.
+            // Without a value these are not zero.
             ("longest_hold", self.longest_hold.unwrap_or(Ttl::MAX)),
             ("restart_guard", self.restart_guard.unwrap_or(Ttl::MAX)),
+            ("keep_alive", self.keep_alive.unwrap_or(Ttl::MAX)),
         ] {
             if span.is_zero() {
                 return Err(ConfigError::ZeroSpan { setting });
@@ -291,6 +322,7 @@ impl ConfigBuilder {
             ("retry_delay", *self.retry_delay.end()),
             ("reconnect_delay", *self.reconnect_delay.end()),
             ("restart_guard", self.restart_guard.unwrap_or_default()),
+            ("keep_alive", self.keep_alive.unwrap_or_default()),
         ] {
             if span > Ttl::MAX {
                 return Err(ConfigError::EndlessSpan { setting, span });
@@ -355,6 +387,8 @@ impl ConfigBuilder {
             fleet,
             allowed_evictions: self.allowed_evictions,
             wake_ups: self.wake_ups,
+            keep_alive: self.keep_alive,
+            credentials: self.credentials,
             first_alone: self.first_alone,
             settles_splits: self.settles_splits,
         };
