@@ -128,10 +128,7 @@ pub(crate) fn connections_in_use_log_in_anew(transport: &Transport) {
     let guard = locker.lock("job").wait().unwrap();
     all_ready(&locker);
     let change = |word: &'static str| {
-        for master in &*masters {
-            let mut client = master.client().unwrap();
-            assert!(client.command(&["CONFIG", "SET", "requirepass", word]).is_ok());
-        }
+        masters.iter().for_each(|master| expect_ok(master, &["CONFIG", "SET", "requirepass", word]));
     };
     let greetings = || masters.iter().map(|master| master.calls(Calls::Hello)).sum::<u64>();
     let greeted = greetings();
