@@ -59,7 +59,7 @@ enum State {
     /// The driver has been asked for one.
     Opening { since: Instant },
     /// It stands, and the handshake is under way.
-    Greeting { since: Instant, handshake: Handshake },
+    Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
     Ready,
 }
@@ -245,7 +245,7 @@ impl Connection {
         if let Some(endpoint) = self.config.masters.get(self.id.index()) {
             let handshake = Handshake::begin(&self.config, endpoint, login, &mut self.outbound);
             self.dialect = handshake.dialect;
-            self.state = State::Greeting { since, handshake };
+            self.state = State::Greeting { since, handshake: Box::new(handshake) };
         }
     }
 
