@@ -42,9 +42,10 @@ pub enum Warning {
     UndeclaredReplicas,
     /// Another server answers than before, which was not restarted: both were up at the same time. Several servers behind one
     /// name are several masters, and clients that reach different ones exclude nobody. Give each server a name of its own.
-    /// After a failover the new server has locks that the old one may have had, or lacks them. Either way the master does not vote
-    /// until every lock that the other server may have granted has expired, as far as this client knows: for the restart guard's longest
-    /// TTL, or else the longest TTL that this client has used.
+    /// After a failover, the new server may lack locks that the old one has granted.
+    ///
+    /// The master does not vote until those locks have expired: for the longest TTL of the restart guard, or without it for the
+    /// longest TTL that this client has used.
     OtherServer,
 }
 

@@ -60,6 +60,9 @@ impl Port {
     }
 
     /// The connection that a demand asked for is open. `sink` writes to it without waiting.
+    ///
+    /// This asks for the login: it may read a password file, or call the configuration's
+    /// [`Credentials`](crate::Credentials).
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         self.shared.outbox.open(master, generation, Box::new(sink), &*self.shared);
         self.greet(master, generation);

@@ -71,7 +71,8 @@ pub enum Cause {
     },
     /// Too many requests to this master are in flight.
     TooManyInFlight,
-    /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out.
+    /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out. Or
+    /// another server answers in its place ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     Quarantined {
         /// How long it will not vote yet.
         remaining: Duration,

@@ -24,6 +24,8 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use driver::{Driver, ms};
 
+mod changing;
+
 // Most of it is for other tests.
 #[allow(dead_code)]
 #[path = "../front/driver.rs"]

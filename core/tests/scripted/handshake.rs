@@ -27,6 +27,12 @@ fn the_handshake_is_one_write_with_everything_in_it() {
     assert_eq!(names, ["HELLO", "SELECT", "INFO", "INFO", "CLIENT", "CLIENT", "SCRIPT", "SCRIPT", "SCRIPT"]);
     let written = String::from_utf8(world.nodes[0].written.clone()).unwrap();
     assert!(written.contains("AUTH\r\n$4\r\nuser\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$4\r\ntest\r\n"));
+    let info = format!(
+        "LIB-NAME\r\n$8\r\nquorlock\r\n*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$7\r\nLIB-VER\r\n$5\r\n{}\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(written.contains(&info), "{written}");
+    // Servers before 7.2 do not know it.
     assert_eq!(states(&world), [ready(&[])]);
 }
 
@@ -123,6 +129,8 @@ fn a_server_that_asks_for_the_password_before_it_looks_at_hello_gets_it_in_a_sec
 #[test]
 fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
     let noperm = "NOPERM this user has no permissions to run this command";
+    let world = greeted_by("redis://a", |master| master.fails("CLIENT", noperm));
+    assert_eq!(states(&world), [ready(&[])], "nothing depends on the name of the library");
     for (command, warning) in [
         ("HELLO", Warning::HelloDenied),
         ("INFO", Warning::InfoDenied),

@@ -303,3 +303,20 @@ fn a_server_that_was_restarted_is_no_other_one() {
     world.pass(ms(50));
     assert_eq!(states(&world), [ready(&[])]);
 }
+
+#[test]
+fn a_restart_that_the_process_slept_through_is_no_other_server() {
+    let mut world = World::of(1);
+    world.pass(ms(60_000));
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.acquire(&one_try());
+    world.pump();
+    // The answer lies in the socket while the server is restarted.
+    world.now = world.now + ms(5_000);
+    assert!(world.deliver(0, 0));
+    world.masters[0].flow = Flow::Free;
+    world.cut(0, 0);
+    world.masters[0].server = server(77, world.now - ms(4_000));
+    world.pass(ms(50));
+    assert_eq!(states(&world), [ready(&[])]);
+}

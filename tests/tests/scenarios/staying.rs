@@ -107,9 +107,8 @@ const MOVING: &str = "moving.quorlock.test";
 /// Needs a file of its own as `/etc/hosts`, so it runs once more in a process with mounts of its own.
 pub(crate) fn a_name_that_leads_to_another_address_is_followed(transport: &Transport) {
     if let Some(hosts) = std::env::var_os(HOSTS) {
-        return follow_a_name(transport, |address| {
-            fs::write(&hosts, format!("{address} {MOVING}\n")).unwrap()
-        });
+        let lead_to = |address: &str| fs::write(&hosts, format!("{address} {MOVING}\n")).unwrap();
+        return follow_a_name(transport, lead_to);
     }
     let hosts = tempfile::NamedTempFile::new().unwrap();
     let own = |command: &str| {
@@ -128,13 +127,9 @@ pub(crate) fn a_name_that_leads_to_another_address_is_followed(transport: &Trans
         .arg(test)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    eprintln!("{}", said.lines().find(|line| line.contains("votes again after")).unwrap());
+    let [out, err] = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said));
+    assert!(output.status.success() && out.contains("1 passed"), "{out}{err}");
+    eprintln!("{}", err.lines().find(|line| line.contains("votes again after")).unwrap());
 }
 
 fn follow_a_name(transport: &Transport, lead_to: impl Fn(&str)) {
@@ -158,7 +153,7 @@ fn follow_a_name(transport: &Transport, lead_to: impl Fn(&str)) {
     lead_to(ADDRESSES[1]);
     let since = std::time::Instant::now();
     all_ready(&locker);
-    println!("votes again after {:?}", since.elapsed());
+    eprintln!("votes again after {:?}", since.elapsed());
     held_on(std::slice::from_ref(&server), &guard, 1);
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
     no_key(std::slice::from_ref(&server), "job");
