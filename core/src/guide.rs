@@ -43,6 +43,7 @@ pub mod driving {}
 #[doc = include_str!("../docs/kinds.md")]
 pub mod kinds {}
 
+/// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls
 #[doc = include_str!("../docs/masters.md")]
