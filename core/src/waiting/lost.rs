@@ -15,8 +15,8 @@ use crate::wire::ServerError;
 /// readers go before a writer that waits for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out; others may have been freed of which
-/// it does not know. A shorter time costs more requests, a longer one leaves such a permit idle.
+/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out, or of every one that a majority
+/// does; others may have been freed of which they do not know. A shorter time costs more requests, a longer one leaves such a permit idle.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
@@ -52,6 +52,8 @@ impl Bid {
         } else if lock.seat().is_some() {
             // Others had the permit that was assigned; there may be more.
             now + effects.jitter.within(&BEHIND_THE_END)
+        } else if lock.targets().is_permit() && self.masters.watched() >= effects.config.quorum.needed() {
+            now + LOOKS_AGAIN
         } else {
             now + effects.jitter.within(&effects.config.retry_delay)
         };

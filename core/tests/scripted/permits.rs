@@ -23,23 +23,9 @@ fn processes(masters: usize, count: usize) -> World {
 
 /// The locks of a process that have been granted by now, which the caller takes, with their seats.
 fn granted(world: &mut World, node: usize) -> Vec<(LockId, u16)> {
-    world.pump();
-    let now = world.now;
-    let events = std::mem::take(&mut world.nodes[node].events);
-    let mut granted = Vec::new();
-    for (_, event) in events {
-        match event {
-            Event::Granted { lock, .. } => {
-                let machine = &mut world.nodes[node].machine;
-                assert!(machine.take(lock, now).is_some());
-                granted.push((lock, machine.seat(lock).unwrap()));
-            }
-            Event::Released { .. } => {}
-            event => panic!("{event:?}"),
-        }
-    }
-    world.drain(node);
-    granted
+    let locks = world.granted(node);
+    let machine = &world.nodes[node].machine;
+    locks.into_iter().map(|lock| (lock, machine.seat(lock).unwrap())).collect()
 }
 
 fn seat_of(world: &World, master: usize, seat: u16) -> Option<&str> {
@@ -169,6 +155,33 @@ fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
         world.pump();
         world.pass(ms(200));
         assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "silent: {silent}");
+    }
+}
+
+#[test]
+fn a_waiter_behind_a_slow_first_master_is_told_by_the_others() {
+    for slow in 0..3 {
+        let mut world = processes(3, 2);
+        let held = world.acquire(&wanted(1));
+        assert_eq!(granted(&mut world, 0), [(held, 0)]);
+        // Its answers come when the others have been asked.
+        world.masters[slow].delay = ms(15);
+        let waits = world.acquire_by(1, &wanted(1));
+        world.pass(ms(500));
+        let asked = |world: &World| world.masters.iter().map(|master| master.count("TAKE")).sum::<usize>();
+        let before = asked(&world);
+        world.pass(ms(400));
+        assert_eq!(asked(&world), before, "slow: {slow}");
+        let start = world.now;
+        world.release(held);
+        loop {
+            if let [(granted, _)] = granted(&mut world, 1)[..] {
+                assert_eq!(granted, waits);
+                break;
+            }
+            assert!(world.jump());
+        }
+        assert!(world.now.since(start) < ms(100), "slow: {slow}, {:?}", world.now.since(start));
     }
 }
 
