@@ -71,6 +71,7 @@ impl Connection {
             fence: None,
             watch: on,
             insists: false,
+            wishes: false,
         };
         self.send(&request, &mut Wording::default(), now, answers);
     }

@@ -24,7 +24,7 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed: its votes were split, and that is
     /// being settled.
     pub(crate) settles: bool,
-    /// Whether what is to be written is shared, so that a mark is to keep new readers out.
+    /// Whether what is to be written is shared, so that a mark is to keep new readers out, and none of ours does.
     pub(crate) wishes: bool,
     /// Whether what is to be read is read although somebody waits to write it.
     pub(crate) insists: bool,
@@ -48,6 +48,8 @@ pub(super) struct Trying {
     watches: bool,
     /// Whether those that wait to write are passed over.
     insists: bool,
+    /// Whether what is to be written is marked.
+    wishes: bool,
 }
 
 impl Trying {
@@ -64,6 +66,7 @@ impl Trying {
             yields: attempt.settles || cx.base.may_try_again(),
             watches: attempt.is_wary && cx.base.may_try_again(),
             insists: attempt.insists,
+            wishes: attempt.wishes,
         };
         match attempt.first {
             Some((first, _)) if cx.keys.seating.is_some() => {
@@ -76,7 +79,8 @@ impl Trying {
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
-        let request = Request { watch: self.watches, insists: self.insists, ..request };
+        let Self { watches: watch, insists, wishes, .. } = *self;
+        let request = Request { watch, insists, wishes, ..request };
         cx.effects.order(masters, request);
     }
 

@@ -32,11 +32,6 @@ impl Lock {
         Ok(())
     }
 
-    /// Whether its attempts mark what it waits to write.
-    pub(crate) fn has_wished(&self) -> bool {
-        self.base.wish.is_some()
-    }
-
     /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
     /// instances it believed it was not able to lock" (Redis distributed-locks page, "The Redlock Algorithm", step 5).
     /// The release reads the key where another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells

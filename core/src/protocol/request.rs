@@ -80,6 +80,8 @@ pub struct Request {
     pub watch: bool,
     /// Whether an acquisition of what is read looks past those that wait to write.
     pub insists: bool,
+    /// Whether an acquisition marks what it waits to write, where that is shared.
+    pub wishes: bool,
 }
 
 /// What a master said to a request.

@@ -31,6 +31,8 @@ pub(crate) struct Bid {
     /// The holder when it was last refused, and how many others have held it before.
     pub(super) holder: Option<u64>,
     pub(super) passed_over: u32,
+    /// When it last marked what it waits to write.
+    pub(super) wished_at: Option<Instant>,
     /// Since when the wish of others to write has kept it out, if that alone does.
     pub(super) kept_out_since: Option<Instant>,
     /// When it last asked masters for the lock.
@@ -89,6 +91,7 @@ impl Default for Bid {
             met_others: None,
             holder: None,
             passed_over: 0,
+            wished_at: None,
             kept_out_since: None,
             asked_at: Instant::ORIGIN,
             all_at: None,
@@ -220,12 +223,16 @@ impl Bid {
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
         self.plan = Plan::Asking { first_leads };
         self.asked_at = now;
+        let wishes = self.meets_sharers(lock) && self.wishes_again_at().is_none_or(|at| at <= now);
+        if wishes {
+            self.wished_at = Some(now);
+        }
         let attempt = Attempt {
             first: first.map(|first| (first, now + effects.config.request_timeout / HEAD_START)),
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
-            wishes: self.meets_sharers(lock),
+            wishes,
             insists: self.insists(),
         };
         lock.attempt(attempt, effects)

@@ -82,6 +82,11 @@ impl Bid {
         self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
     }
 
+    /// When the mark of what it waits to write is to be set again. Each time is news to those that it keeps out, so news of the key alone do not renew it.
+    pub(super) fn wishes_again_at(&self) -> Option<Instant> {
+        Some(self.wished_at? + WISHES_AGAIN)
+    }
+
     /// A key of this name has changed on a master, or may have; `by_us` if this process itself has changed it.
     pub(crate) fn changed(
         &mut self,
@@ -146,8 +151,7 @@ impl Bid {
     pub(crate) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         // At once where no mark stands yet.
-        let again = if lock.has_wished() { self.asked_at + WISHES_AGAIN } else { now };
-        let renews_wish_at = self.meets_sharers(lock).then_some(again);
+        let renews_wish_at = self.meets_sharers(lock).then(|| self.wishes_again_at().unwrap_or(now));
         let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {
             return;

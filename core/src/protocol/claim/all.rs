@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 
-use crate::protocol::{Action, Fleet, Mode, Resource, Sentinel, Targets, Token};
+use crate::protocol::{Action, Fleet, Mode, Request, Resource, Sentinel, Targets, Token};
 use crate::wire::{Decimal, put_argument};
 
 /// The name of one wait to write what is shared: it stands in the marks that keep new readers out.
@@ -143,8 +143,10 @@ impl AllClaim {
     }
 
     /// Which keys and values a request carries.
-    pub(crate) fn arguments(&self, action: Action, insists: bool, fleet: Option<Fleet>) -> Arguments<'_> {
-        let may_wish = matches!(action, Action::Acquire | Action::Release | Action::Undo);
+    pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Arguments<'_> {
+        let &Request { action, insists, wishes, .. } = request;
+        let may_wish =
+            wishes && action == Action::Acquire || matches!(action, Action::Release | Action::Undo);
         Arguments {
             claim: self,
             wish: self.wish.filter(|_| may_wish),
