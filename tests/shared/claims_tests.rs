@@ -35,6 +35,7 @@ macro_rules! test_claims {
             a_writer_becomes_a_reader_where_it_has_not_been_told_yet,
             seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end,
             several_seats_are_taken_or_none,
+            the_one_that_has_waited_for_longest_comes_next,
             a_claim_that_is_kept_loses_its_token_and_stays,
             the_largest_claim_is_taken_extended_and_released,
         }

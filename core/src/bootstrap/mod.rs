@@ -53,7 +53,7 @@ impl Bootstrap {
             fence: None,
             watch: false,
             insists: false,
-            wishes: false,
+            waited: None,
         };
         effects.order(MasterSet::all(masters), request);
     }

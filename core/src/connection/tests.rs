@@ -111,7 +111,7 @@ fn request(action: Action, number: u8) -> Request {
         fence: None,
         watch: false,
         insists: false,
-        wishes: false,
+        waited: None,
     }
 }
 

@@ -71,7 +71,7 @@ impl Connection {
             fence: None,
             watch: on,
             insists: false,
-            wishes: false,
+            waited: None,
         };
         self.send(&request, &mut Wording::default(), now, answers);
     }

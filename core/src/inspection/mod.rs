@@ -85,7 +85,7 @@ impl Inquiry {
                 fence: None,
                 watch: false,
                 insists: false,
-                wishes: false,
+                waited: None,
             },
         );
     }

@@ -18,7 +18,7 @@ impl Lock {
         debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
         let base = &mut self.base;
-        if attempt.wishes && base.wish.is_none() && !base.targets.is_shared() {
+        if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {
             base.wish = Some(effects.fresh_wish()?);
         }
         if !attempt.is_repeated {

@@ -190,7 +190,7 @@ impl Context<'_, '_> {
             fence: None,
             watch: false,
             insists: false,
-            wishes: false,
+            waited: None,
         }
     }
 

@@ -74,12 +74,22 @@ impl Bid {
     /// passed over for ever; so after a while it asks all masters at once, and has a quorum of them while the one that came first still asks
     /// alone.
     pub(super) fn insists(&self) -> bool {
-        self.passed_over >= self.lets_pass
+        self.passed_over >= self.lets_pass.holders
     }
 
     /// Whether what it waits to write was shared when it was last refused.
     pub(super) fn meets_sharers(&self, lock: &Lock) -> bool {
         self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
+    }
+
+    /// For how long it has waited, if that is to be marked now.
+    pub(super) fn wishes(&mut self, lock: &Lock, now: Instant) -> Option<Duration> {
+        if lock.targets().is_permit() {
+            let waited = now.since(self.came_at?);
+            return (waited >= self.lets_pass.time).then_some(waited);
+        }
+        let is_due = self.meets_sharers(lock) && self.wishes_again_at().is_none_or(|at| at <= now);
+        is_due.then(|| now.since(self.wished_at.replace(now).unwrap_or(now)))
     }
 
     /// When the mark of what it waits to write is to be set again. Each time is news to those that it keeps out, so news of the key alone do not renew it.

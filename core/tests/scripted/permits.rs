@@ -2,7 +2,7 @@
 
 use quorlock_core::{Acquire, AcquireError, Event, LockId, Targets, Ttl};
 
-use super::world::{Flow, World, ms, settings};
+use super::world::{Flow, Master, World, ms, settings};
 
 fn permits(of: u32) -> Targets {
     settings(3).build().unwrap().permits("gpu", of).unwrap()
@@ -182,6 +182,28 @@ fn a_waiter_behind_a_slow_first_master_is_told_by_the_others() {
             assert!(world.jump());
         }
         assert!(world.now.since(start) < ms(100), "slow: {slow}, {:?}", world.now.since(start));
+    }
+}
+
+#[test]
+fn one_that_has_waited_for_long_comes_before_one_that_has_just_come() {
+    for waited in [0, 1_500] {
+        let mut world = processes(3, 3);
+        let held = world.acquire(&wanted(1));
+        assert_eq!(granted(&mut world, 0), [(held, 0)]);
+        let waits = world.acquire_by(1, &wanted(1));
+        world.pass(ms(20 + waited));
+        let is_marked = |master: &&Master| master.value("quorlock:seat:next/{gpu}", world.now).is_some();
+        assert_eq!(world.masters.iter().filter(is_marked).count(), usize::from(waited > 0));
+        // Its request is there before the other one is told of the release.
+        world.release(held);
+        let comes = world.acquire_by(2, &wanted(1));
+        let (node, first) = if waited > 0 { (1, waits) } else { (2, comes) };
+        assert_eq!(granted(&mut world, node), [(first, 0)], "waited: {waited}");
+        world.release_by(node, first);
+        let (node, second) = if waited > 0 { (2, comes) } else { (1, waits) };
+        world.pass(ms(20));
+        assert_eq!(granted(&mut world, node), [(second, 0)], "waited: {waited}");
     }
 }
 
