@@ -351,6 +351,19 @@ pub(crate) fn a_waiting_writer_keeps_new_readers_out_and_no_others(desk: &mut im
     assert!(Claim::read("r4", &["x"]).acquire(desk).starts_with("[wanted "), "that mark is not ours");
 }
 
+pub(crate) fn a_grant_leaves_the_mark_and_the_release_takes_it(desk: &mut impl Desk) {
+    let reader = Claim::read("r", &["x"]);
+    let writer = Claim::write("w", &["x"]).with("m");
+    assert_eq!(reader.acquire(desk), "1");
+    is_told(&writer.acquire(desk), SHARED);
+    assert_eq!(reader.release(desk), "1");
+    // It may be taken back, where other masters have readers yet: new ones are kept out until then.
+    assert_eq!(writer.acquire(desk), "1");
+    assert_eq!(desk.ask(&["GET", &key("want", "x")]), WAIT);
+    assert_eq!(writer.release(desk), "1");
+    assert_eq!(desk.ask(&["EXISTS", &key("want", "x")]), "0");
+}
+
 pub(crate) fn a_writer_becomes_a_reader_where_it_has_not_been_told_yet(desk: &mut impl Desk) {
     desk.ask(&["SET", "x", "t", "PX", "20000"]);
     desk.ask(&["ZADD", &key("shared", "x"), "99999999999999", "of old"]);

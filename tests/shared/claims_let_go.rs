@@ -4,17 +4,68 @@ use super::*;
 
 /// TAKE of so many seats of a window.
 pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec<String> {
+    take_behind(token, wanted, seats, flags, None)
+}
+
+/// The same of one that has waited for so many milliseconds, and lets nobody pass any more.
+pub(crate) fn take_behind(
+    token: &str,
+    wanted: u16,
+    seats: &[&str],
+    flags: &str,
+    waited: Option<(&str, u64)>,
+) -> Vec<String> {
+    let flags = format!("{flags}{}", if waited.is_some() { "m" } else { "" });
     let mut keys: Vec<String> = seats.iter().map(ToString::to_string).collect();
-    let mut values = [token, "10000", &wanted.to_string(), flags].map(str::to_owned).to_vec();
+    let mut values = [token, "10000", &wanted.to_string(), &flags].map(str::to_owned).to_vec();
     values.push(seats.len().to_string());
     if flags.contains('f') {
         keys.extend(seats.iter().map(|seat| key("fence", seat)));
+    }
+    keys.push(key("seat:next", "s"));
+    if let Some((name, millis)) = waited {
+        values.extend([name.to_owned(), millis.to_string()]);
     }
     if flags.contains('g') {
         keys.push("quorlock:restart-guard".to_owned());
         values.extend(FLEET.map(str::to_owned));
     }
     called(CommandKind::Take, keys, values)
+}
+
+pub(crate) fn the_one_that_has_waited_for_longest_comes_next(desk: &mut impl Desk) {
+    let (seats, mark) = (["s1", "s2"], key("seat:next", "s"));
+    let waits = |name: &'static str, millis| take_behind(name, 1, &["s1", "s2"], "-", Some((name, millis)));
+    let fresh = |token| take(token, 1, &["s1", "s2"], "-");
+    assert_eq!(asked(desk, &take("f", 2, &seats, "-")), "[seats 1 2 0]");
+    is_told(&asked(desk, &waits("b", 2_000)), &digest("f"));
+    assert!((900..=1_000).contains(&pttl(desk, &mark)), "a dead one is in nobody's way for long");
+    let of_b = desk.ask(&["GET", &mark]);
+    is_told(&asked(desk, &waits("c", 500)), &digest("f"));
+    assert_eq!(desk.ask(&["GET", &mark]), of_b, "the other one has waited for longer");
+    is_told(&asked(desk, &waits("a", 9_000)), &digest("f"));
+    assert_ne!(desk.ask(&["GET", &mark]), of_b);
+
+    assert_eq!(Claim::write("f", &["s1"]).release(desk), "1");
+    for later in [fresh("d"), waits("b", 2_000)] {
+        assert!(asked(desk, &later).starts_with("[wanted "));
+    }
+    desk.pass(5);
+    assert_eq!(asked(desk, &waits("a", 9_000)), "[seats 1 0]");
+    assert_eq!(desk.ask(&["EXISTS", &mark]), "0", "it has had its turn");
+
+    // One that wants two keeps as many free.
+    let both = take_behind("b", 2, &seats, "-", Some(("b", 60)));
+    is_told(&asked(desk, &both), &digest("f"));
+    assert!((1..=60).contains(&pttl(desk, &mark)), "no longer than it has waited");
+    assert_eq!(Claim::write("a", &["s1"]).release(desk), "1");
+    assert!(asked(desk, &fresh("d")).starts_with("[wanted "));
+    desk.pass(61);
+    assert_eq!(asked(desk, &fresh("d")), "[seats 1 0]", "it is gone");
+    assert_eq!(Claim::write("d", &["s1"]).release(desk), "1");
+
+    desk.ask(&["RPUSH", &mark, "a foreign type"]);
+    assert_eq!(asked(desk, &fresh("d")), "[seats 1 0]", "no seat is held by a mark");
 }
 
 pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {

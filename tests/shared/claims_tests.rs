@@ -31,9 +31,11 @@ macro_rules! test_claims {
             one_server_behind_two_addresses_has_one_vote,
             a_refused_claim_changes_nothing,
             a_waiting_writer_keeps_new_readers_out_and_no_others,
+            a_grant_leaves_the_mark_and_the_release_takes_it,
             a_writer_becomes_a_reader_where_it_has_not_been_told_yet,
             seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end,
             several_seats_are_taken_or_none,
+            the_one_that_has_waited_for_longest_comes_next,
             a_claim_that_is_kept_loses_its_token_and_stays,
             the_largest_claim_is_taken_extended_and_released,
         }

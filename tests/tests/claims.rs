@@ -16,7 +16,7 @@ use quorlock_tests::{RawClient, RedisServer, Value};
 mod claims_tests;
 #[path = "../shared/claims.rs"]
 mod claims;
-use claims::{Claim, Desk, key, sentinel, take};
+use claims::{Claim, Desk, key, sentinel, take, take_behind};
 
 struct Real {
     _server: RedisServer,
@@ -60,7 +60,7 @@ test_claims! {
 }
 
 /// What a script may find: commands that bring it about.
-const FOUND: [(&str, &[&[&str]]); 7] = [
+const FOUND: [(&str, &[&[&str]]); 8] = [
     ("nothing", &[]),
     (
         "a set without its key",
@@ -87,6 +87,7 @@ const FOUND: [(&str, &[&[&str]]); 7] = [
             &["SET", "y", "t", "PX", "5000"],
         ],
     ),
+    ("a mark of ours for the next seat", &[&["SET", "quorlock:seat:next/{s}", "1 1 a1", "PX", "5000"]]),
     ("readers that were forgotten", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
 /// Ends far enough ahead, whatever the time is.
@@ -122,7 +123,7 @@ fn asked(kind: CommandKind) -> Vec<String> {
         AcquireAll => claim.with("fgmi").words(kind),
         ReleaseAll => claim.with("mt").words(kind),
         KeepAll => claim.words(kind),
-        Take => take("t", 1, &["x", "y"], "fg"),
+        Take => take_behind("t", 1, &["x", "y"], "fg", Some(("a1", 9))),
         _ => claim.with("f").words(kind),
     }
 }
@@ -160,8 +161,8 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // A key that is kept has its new life before it loses the token.
-    assert_eq!(never, [(KeepAll, "SET")], "else this test looks at too little");
+    // A key that is kept has its new life before it loses the token. A mark that stays does not last.
+    assert_eq!(never, [(KeepAll, "SET"), (Take, "DEL")], "else this test looks at too little");
 }
 
 /// What the page for operators says that any lock needs in scripts, and what each kind needs

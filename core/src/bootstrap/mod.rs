@@ -53,6 +53,7 @@ impl Bootstrap {
             fence: None,
             watch: false,
             insists: false,
+            waited: None,
         };
         effects.order(MasterSet::all(masters), request);
     }

@@ -290,7 +290,7 @@ impl Request {
         out: &mut BytesMut,
     ) {
         if let Some(all) = self.claim.as_all() {
-            let arguments = all.arguments(self.action, self.insists, fleet);
+            let arguments = all.arguments(self, fleet);
             put_head(script, by_text, arguments.keys(), arguments.values(), out);
             let number = self.fence.map_or(0, FencingToken::get);
             return arguments.put(self.ttl.as_millis(), number, out);

@@ -112,6 +112,7 @@ fn request(action: Action, number: u8) -> Request {
         fence: None,
         watch: false,
         insists: false,
+        waited: None,
     }
 }
 

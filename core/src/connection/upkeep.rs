@@ -36,6 +36,7 @@ impl Request {
             fence: None,
             watch: false,
             insists: false,
+            waited: None,
         }
     }
 }

@@ -55,7 +55,7 @@ impl Clearance {
         let (action, ttl) = (Action::ForceRelease, effects.config.ttl);
         effects.order(
             masters,
-            Request { ticket, action, claim, ttl, fence: None, watch: false, insists: false },
+            Request { ticket, action, claim, ttl, fence: None, watch: false, insists: false, waited: None },
         );
     }
 

@@ -85,6 +85,7 @@ impl Inquiry {
                 fence: None,
                 watch: false,
                 insists: false,
+                waited: None,
             },
         );
     }

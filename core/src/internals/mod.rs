@@ -39,7 +39,7 @@ pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Cl
     let Some((name, of, _)) = targets.as_permit() else { return Vec::new() };
     let seats: Vec<_> = (0..of).map(|seat| name.seat(seat.into())).collect();
     let each = seats.iter().map(|seat| Claim::new(&seat.clone().into(), token, fenced, None));
-    std::iter::once(Claim::of_seats(&seats, 1, token, fenced)).chain(each).collect()
+    std::iter::once(Claim::of_seats(name, &seats, 1, token, fenced, None)).chain(each).collect()
 }
 
 /// Sets whether a further attempt asks one master before all others. That keeps clients that try at

@@ -1,8 +1,11 @@
 //! Attempts: one round each, of all masters at once or of one before the others.
 
+use std::time::Duration;
+
 use super::clearing::{LostRound, Refused};
 use super::fencing::Numbers;
 use super::holding::Held;
+use super::seating::Asking;
 use super::shared::{Context, Grant};
 use super::{NOTICE, Next};
 use crate::protocol::{Action, Answer, Cause, Decision, MasterId, MasterSet, Request, Vote, Votes};
@@ -24,8 +27,9 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed: its votes were split, and that is
     /// being settled.
     pub(crate) settles: bool,
-    /// Whether what is to be written is shared, so that a mark is to keep new readers out.
-    pub(crate) wishes: bool,
+    /// For how long it has been waited for, where a mark is to keep others out and none of ours does: new readers of what is to be written, or those
+    /// that have not waited as long for a permit.
+    pub(crate) waited: Option<Duration>,
     /// Whether what is to be read is read although somebody waits to write it.
     pub(crate) insists: bool,
 }
@@ -48,6 +52,8 @@ pub(super) struct Trying {
     watches: bool,
     /// Whether those that wait to write are passed over.
     insists: bool,
+    /// For how long it has been waited for, where that is to be marked.
+    waited: Option<Duration>,
 }
 
 impl Trying {
@@ -64,19 +70,25 @@ impl Trying {
             yields: attempt.settles || cx.base.may_try_again(),
             watches: attempt.is_wary && cx.base.may_try_again(),
             insists: attempt.insists,
+            waited: attempt.waited,
         };
         match attempt.first {
             Some((first, _)) if cx.keys.seating.is_some() => {
-                cx.take_seats(first, trying.round, trying.watches);
+                cx.take_seats(first, trying.asking());
             }
             _ => trying.ask(cx.keys.reached, cx),
         }
         trying
     }
 
+    fn asking(&self) -> Asking {
+        Asking { round: self.round, watch: self.watches, waited: self.waited }
+    }
+
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
-        let request = Request { watch: self.watches, insists: self.insists, ..request };
+        let Self { watches: watch, insists, waited, .. } = *self;
+        let request = Request { watch, insists, waited, ..request };
         cx.effects.order(masters, request);
     }
 
@@ -105,12 +117,12 @@ impl Trying {
         let next = masters.find(fresh).or_else(|| MasterId::all(self.votes.len()).find(fresh));
         self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
         if let Some(master) = next {
-            cx.take_seats(master, self.round, self.watches);
+            cx.take_seats(master, self.asking());
         }
     }
 
     pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
-        let Some(answer) = cx.seated(master, self.round, answer, self.watches) else { return Next::Stay };
+        let Some(answer) = cx.seated(master, answer, self.asking()) else { return Next::Stay };
         // Of a master that has counted it is the answer to a raise, which sets no key.
         let has_counted = self.numbers.has_counted(master);
         if !has_counted {

@@ -3,6 +3,7 @@
 use super::clearing::LostRound;
 use super::extending::{Extension, Renewal, renewal_pause};
 use super::resuming::not_resumed;
+use super::seating::Asking;
 use super::shared::Context;
 use super::{NOTICE, Next};
 use crate::protocol::{Answer, Event, Fate, LossCause, MasterId, MasterSet, Vote};
@@ -91,7 +92,8 @@ impl Held {
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
-        let Some(answer) = cx.seated(master, self.round, answer, false) else { return };
+        let asking = Asking { round: self.round, watch: false, waited: None };
+        let Some(answer) = cx.seated(master, answer, asking) else { return };
         let vote = answer.vote();
         if let Some(place) = self.votes.get_mut(master.index()) {
             *place = vote;

@@ -7,9 +7,11 @@
 //! Several permits at once are assigned in one script, all or none, and the others are asked for all of them or none: a lock of several
 //! resources. No attempt holds some of them while it waits for others, so that no two wait for each other.
 
+use std::time::Duration;
+
 use super::shared::{Base, Context};
 use crate::protocol::{
-    Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token,
+    Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token, Wish,
 };
 
 /// Which seats of a semaphore an attempt gets.
@@ -24,6 +26,8 @@ pub(super) struct Seating {
     length: u16,
     /// Of all seats of the window.
     claim: Claim,
+    /// The name of the wait, where others have gone before it for too long.
+    wish: Option<Wish>,
     /// How many seats behind the window have yet to be asked for.
     left: u16,
     /// Masters that may have taken any seats of the window.
@@ -32,6 +36,14 @@ pub(super) struct Seating {
     /// told in places of their own window.
     earlier: Vec<(MasterSet, Claim)>,
     chosen: Option<Seats>,
+}
+
+/// How an attempt asks a master to assign seats.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    pub(super) round: u32,
+    pub(super) watch: bool,
+    pub(super) waited: Option<Duration>,
 }
 
 impl Seating {
@@ -46,6 +58,7 @@ impl Seating {
             from: base.seat_from % of.max(1),
             length: 0,
             claim: Claim::none(),
+            wish: base.wish,
             left: of,
             taking: MasterSet::EMPTY,
             earlier: Vec::new(),
@@ -70,7 +83,8 @@ impl Seating {
         self.length = self.left.min(Seats::MOST);
         self.left -= self.length;
         let seats = (0..self.length).map(|place| self.name.seat(((self.from + place) % self.of).into()));
-        self.claim = Claim::of_seats(&seats.collect::<Vec<_>>(), self.take, token, fenced);
+        let seats = seats.collect::<Vec<_>>();
+        self.claim = Claim::of_seats(&self.name, &seats, self.take, token, fenced, self.wish);
         true
     }
 
@@ -114,23 +128,18 @@ impl Base {
 
 impl Context<'_, '_> {
     /// Has a master assign seats.
-    pub(super) fn take_seats(&mut self, master: MasterId, round: u32, watch: bool) {
+    pub(super) fn take_seats(&mut self, master: MasterId, asking: Asking) {
+        let Asking { round, watch, waited } = asking;
         let request = self.request(Some(round), Action::Acquire, self.base.ttl);
         let Some(seating) = &mut self.keys.seating else { return };
         seating.taking.insert(master);
-        let request = Request { claim: seating.claim.clone(), watch, ..request };
+        let request = Request { claim: seating.claim.clone(), watch, waited, ..request };
         self.keys.reached.insert(master);
         self.effects.order(MasterSet::only(master), request);
     }
 
     /// What a master's answer means for the seats that were chosen, or are by this answer. `None`: there is more to come from it.
-    pub(super) fn seated(
-        &mut self,
-        master: MasterId,
-        round: u32,
-        answer: Answer,
-        watch: bool,
-    ) -> Option<Answer> {
+    pub(super) fn seated(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return Some(answer) };
         if let Some((masters, claim)) = seating.earlier_of(master) {
@@ -173,7 +182,7 @@ impl Context<'_, '_> {
                 if !seating.next_window(token, fenced) {
                     return Some(answer);
                 }
-                self.take_seats(master, round, watch);
+                self.take_seats(master, asking);
                 None
             }
             answer => {

@@ -18,7 +18,7 @@ impl Lock {
         debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
         let base = &mut self.base;
-        if attempt.wishes && base.wish.is_none() && !base.targets.is_shared() {
+        if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {
             base.wish = Some(effects.fresh_wish()?);
         }
         if !attempt.is_repeated {
@@ -30,11 +30,6 @@ impl Lock {
         let trying = Trying::begin(attempt, &mut Context { base, keys: &mut keys, effects });
         self.stage = Stage::Asked(keys, Phase::Trying(trying));
         Ok(())
-    }
-
-    /// Whether its attempts mark what it waits to write.
-    pub(crate) fn has_wished(&self) -> bool {
-        self.base.wish.is_some()
     }
 
     /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the

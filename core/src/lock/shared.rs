@@ -190,6 +190,7 @@ impl Context<'_, '_> {
             fence: None,
             watch: false,
             insists: false,
+            waited: None,
         }
     }
 

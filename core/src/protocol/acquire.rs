@@ -88,6 +88,11 @@ impl Resumption {
         self.uncounted.bits() == 0
     }
 
+    /// Returns whether it is of one resource that is locked exclusively.
+    pub const fn is_plain(self) -> bool {
+        self.of == 0
+    }
+
     /// Returns which permits of a semaphore it is of, counted from zero; none for other locks.
     pub fn permits(self) -> impl Iterator<Item = u32> {
         self.seats.numbers().map(u32::from)

@@ -55,6 +55,9 @@ impl Ballot {
     fn held_by(&self, holder: Option<u64>) -> &'static str {
         match holder {
             Some(Sentinel::HOLDER) => "shared by others",
+            Some(Sentinel::WANTED) if self.targets.is_permit() => {
+                "permits kept for one that has waited for longer"
+            }
             Some(Sentinel::WANTED) => "kept for a waiting writer",
             _ if self.targets.as_permit().is_some() => "permits held by others",
             _ => "held by another",
@@ -120,6 +123,12 @@ mod tests {
             (name().into(), second, Some(Sentinel::HOLDER), "shared by others for 1 s"),
             (name().into(), second, Some(Sentinel::WANTED), "kept for a waiting writer for 1 s"),
             (Targets::permit(name(), 4).unwrap(), second, Some(7), "permits held by others for 1 s"),
+            (
+                Targets::permit(name(), 4).unwrap(),
+                None,
+                Some(Sentinel::WANTED),
+                "permits kept for one that has waited for longer",
+            ),
         ] {
             let said = said(targets, remaining, holder);
             assert_eq!(said, format!("0 of 1 votes, 1 needed (a:6379 {says})"));

@@ -134,6 +134,12 @@ impl Resource {
         Self::of(b"", &self.seat_key(index))
     }
 
+    /// Returns the key of the mark that one who has waited for longer than most leaves on a master,
+    /// and that keeps others from taking the next seat there. Its name begins like a seat's.
+    pub fn next_seat_key(&self) -> Vec<u8> {
+        self.key_of(format!("{SEAT}:next").as_bytes())
+    }
+
     /// All seats of the semaphore with this name, as one name to wait for.
     pub(crate) fn seats(&self) -> Self {
         Self::of(b"", &self.key_of(SEAT.as_bytes()))

@@ -4,7 +4,7 @@
 //! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and how the next one is made.
 
 use super::masters::Masters;
-use super::pace::{LETS_PASS, Start};
+use super::pace::{LetsPass, Start};
 use super::settling::Settling;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub(crate) struct Bid {
     pub(super) is_wary: bool,
     /// Whether it goes on listening while it lets others go first.
     pub(super) listens: bool,
-    /// After how many other holders it insists.
-    pub(super) lets_pass: u32,
+    /// How far it lets others pass.
+    pub(super) lets_pass: LetsPass,
     /// Until when it lets others go first if it is refused.
     pub(super) patient_until: Instant,
     /// When it left a free lock to others, of which none has taken it since.
@@ -31,6 +31,8 @@ pub(crate) struct Bid {
     /// The holder when it was last refused, and how many others have held it before.
     pub(super) holder: Option<u64>,
     pub(super) passed_over: u32,
+    /// When it last marked what it waits to write.
+    pub(super) wished_at: Option<Instant>,
     /// Since when the wish of others to write has kept it out, if that alone does.
     pub(super) kept_out_since: Option<Instant>,
     /// When it last asked masters for the lock.
@@ -83,12 +85,13 @@ impl Default for Bid {
             came_at: None,
             is_wary: false,
             listens: false,
-            lets_pass: LETS_PASS,
+            lets_pass: LetsPass::default(),
             patient_until: Instant::ORIGIN,
             left_free_at: None,
             met_others: None,
             holder: None,
             passed_over: 0,
+            wished_at: None,
             kept_out_since: None,
             asked_at: Instant::ORIGIN,
             all_at: None,
@@ -103,17 +106,17 @@ impl Default for Bid {
 
 impl Bid {
     /// Of a lock that comes to the front now, and begins like this; none where it asks at once, and expects no others.
-    pub(crate) fn for_start(start: Start, lets_pass: u32, now: Instant) -> Option<Box<Self>> {
+    pub(crate) fn for_start(start: Start, lets_pass: LetsPass, now: Instant) -> Option<Box<Self>> {
         (!start.is_plain()).then(|| Box::new(Self::starting(start, lets_pass, now)))
     }
 
     /// Of a lock that has asked already.
-    pub(crate) fn of_asking(lets_pass: u32) -> Self {
+    pub(crate) fn of_asking(lets_pass: LetsPass) -> Self {
         Self { lets_pass, ..Self::default() }
     }
 
     /// Of a lock that comes to the front now.
-    pub(super) fn starting(start: Start, lets_pass: u32, now: Instant) -> Self {
+    pub(super) fn starting(start: Start, lets_pass: LetsPass, now: Instant) -> Self {
         let patient_until = if start.patience.is_zero() { Instant::ORIGIN } else { now + start.patience };
         Self {
             came_at: Some(now),
@@ -132,7 +135,7 @@ impl Bid {
     }
 
     /// The next lock goes on waiting where this one has left.
-    pub(super) fn passed_on(self, start: Start, lets_pass: u32, now: Instant) -> Self {
+    pub(super) fn passed_on(self, start: Start, lets_pass: LetsPass, now: Instant) -> Self {
         let Plan::Waiting(waiting) = self.plan else {
             debug_assert!(false, "a bid that does not wait has nothing to pass on");
             return Self::starting(start, lets_pass, now);
@@ -227,7 +230,7 @@ impl Bid {
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
-            wishes: self.meets_sharers(lock),
+            waited: self.wishes(lock, now),
             insists: self.insists(),
         };
         lock.attempt(attempt, effects)

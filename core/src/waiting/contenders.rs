@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bid::Bid;
 use super::front::Front;
-use super::pace::{LETS_PASS, Pace, Start};
+use super::pace::{LetsPass, Pace, Start};
 use super::queue::{Place, Queue};
 use crate::jitter::Jitter;
 use crate::lock::Grant;
@@ -142,10 +142,10 @@ impl Contenders {
         fronts.flat_map(|(resource, contender)| contender.front.locks().map(move |id| (resource, id)))
     }
 
-    /// After how many other holders a lock in front insists.
-    pub(crate) fn lets_pass(&self, targets: &Targets) -> u32 {
+    /// How far a lock in front lets others pass.
+    pub(crate) fn lets_pass(&self, targets: &Targets) -> LetsPass {
         let known = targets.queues().next().and_then(|(resource, _)| self.known(resource));
-        known.map_or(LETS_PASS, |known| known.pace.lets_pass())
+        known.map_or_else(LetsPass::default, |known| known.pace.lets_pass())
     }
 
     /// How many callers are ahead of a waiter: those in front, and those that came before it.

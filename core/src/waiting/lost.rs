@@ -15,8 +15,8 @@ use crate::wire::ServerError;
 /// readers go before a writer that waits for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out; others may have been freed of which
-/// it does not know. A shorter time costs more requests, a longer one leaves such a permit idle.
+/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out, or of every one that a majority
+/// does; others may have been freed of which they do not know. A shorter time costs more requests, a longer one leaves such a permit idle.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
@@ -52,6 +52,8 @@ impl Bid {
         } else if lock.seat().is_some() {
             // Others had the permit that was assigned; there may be more.
             now + effects.jitter.within(&BEHIND_THE_END)
+        } else if lock.targets().is_permit() && self.masters.watched() >= effects.config.quorum.needed() {
+            now + LOOKS_AGAIN
         } else {
             now + effects.jitter.within(&effects.config.retry_delay)
         };
@@ -114,6 +116,7 @@ impl Bid {
     /// taken to follow this one, unless it may have been held since before they became free.
     pub(super) fn turned_away(&mut self, refused: Refused, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
+        self.came_at.get_or_insert(refused.since);
         let (first, said) = (refused.first, refused.votes);
         let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
         self.met(vote, now);
@@ -124,10 +127,16 @@ impl Bid {
         let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = match refused.answer {
-            // One master assigns the permits: there is no time at which all are asked.
-            Answer::Holder { watched: true, .. } if lock.targets().is_permit() => now + LOOKS_AGAIN,
             // A first attempt does not ask to be told of changes, and the next one does.
             _ if lock.targets().is_permit() && !was_wary => now,
+            // A mark ends by itself, if the one that set it is gone, and nobody tells of that.
+            Answer::Holder { holder: Sentinel::WANTED, remaining: Some(left), .. }
+                if lock.targets().is_permit() =>
+            {
+                now + left + effects.jitter.within(&BEHIND_THE_END)
+            }
+            // One master assigns the permits: there is no time at which all are asked.
+            Answer::Holder { watched: true, .. } if lock.targets().is_permit() => now + LOOKS_AGAIN,
             _ if lock.targets().is_permit() => now + pause,
             _ => *self.all_at.get_or_insert(now + pause),
         };

@@ -49,6 +49,11 @@ impl Masters {
         self.0.iter().filter(|key| **key == wanted).count()
     }
 
+    /// How many masters tell when the key changes that another holds there.
+    pub(super) fn watched(&self) -> usize {
+        self.0.iter().filter(|key| matches!(key, Key::Held { watched: true, .. })).count()
+    }
+
     /// What an answer says about the key; `is_read` if it is about an attempt that was taken back.
     pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, of: usize, now: Instant) {
         let key = match answer {

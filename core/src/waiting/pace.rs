@@ -39,10 +39,28 @@ pub(super) const LETS_PASS: u32 = 16;
 /// And how many times as many as usual, if that is more: where many take turns, many others in between are no bad luck. A larger number has an unlucky
 /// client wait for longer, a smaller one makes clients insist that only wait for their turn, and split the votes.
 const LETS_PASS_OF_USUAL: u32 = 6;
+/// For how long one that waits for a permit lets others pass while no usual wait is known: some turns of holders of milliseconds. Longer has a client that comes for
+/// the first time wait for longer, with a shorter one permits are idle more often until the one comes whose turn it is.
+const LETS_PASS_AT_FIRST: Duration = Duration::from_millis(30);
 /// What a count of one other holder is in [`Pace::passed_over`]: averages of whole numbers need a finer unit.
 const ONE_PASSED_OVER: u32 = 16;
 /// The most other holders that one turn tells of: far more than there are, and small enough for averages in 32 bits.
 const MOST_PASSED_OVER: u32 = 1 << 20;
+
+/// How far a lock in front lets others pass.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct LetsPass {
+    /// After how many other holders it insists.
+    pub(super) holders: u32,
+    /// For how long. Of a permit, which has several holders at once.
+    pub(super) time: Duration,
+}
+
+impl Default for LetsPass {
+    fn default() -> Self {
+        Pace::default().lets_pass()
+    }
+}
 
 /// How a lock in front begins.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -186,12 +204,19 @@ impl Pace {
     /// Three quarters of the time after which it is our turn again, by experience. A client that has just come would only be in the way of those that
     /// have waited for longer; and where all do so they are served about in the order of their coming.
     fn patience(&self, now: Instant) -> Duration {
-        if self.is_contended(now) { self.wait * 3 / 4 } else { Duration::ZERO }
+        if self.is_contended(now) { self.usual_patience() } else { Duration::ZERO }
     }
 
-    /// After how many other holders a lock in front insists.
-    pub(super) fn lets_pass(&self) -> u32 {
-        LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / ONE_PASSED_OVER)
+    fn usual_patience(&self) -> Duration {
+        self.wait * 3 / 4
+    }
+
+    /// When a lock in front does not let others pass any more. For a permit that is when its patience is over: one whose usual wait is longer than that of others
+    /// has waited for longer than they have by then, and so comes before them and waits for less the next time.
+    pub(super) fn lets_pass(&self) -> LetsPass {
+        let holders = LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / ONE_PASSED_OVER);
+        let time = if self.wait.is_zero() { LETS_PASS_AT_FIRST } else { self.usual_patience() };
+        LetsPass { holders, time }
     }
 
     fn is_contended(&self, now: Instant) -> bool {

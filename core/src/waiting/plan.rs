@@ -74,12 +74,27 @@ impl Bid {
     /// passed over for ever; so after a while it asks all masters at once, and has a quorum of them while the one that came first still asks
     /// alone.
     pub(super) fn insists(&self) -> bool {
-        self.passed_over >= self.lets_pass
+        self.passed_over >= self.lets_pass.holders
     }
 
     /// Whether what it waits to write was shared when it was last refused.
     pub(super) fn meets_sharers(&self, lock: &Lock) -> bool {
         self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
+    }
+
+    /// For how long it has waited, if that is to be marked now.
+    pub(super) fn wishes(&mut self, lock: &Lock, now: Instant) -> Option<Duration> {
+        if lock.targets().is_permit() {
+            let waited = now.since(self.came_at?);
+            return (waited >= self.lets_pass.time).then_some(waited);
+        }
+        let is_due = self.meets_sharers(lock) && self.wishes_again_at().is_none_or(|at| at <= now);
+        is_due.then(|| now.since(self.wished_at.replace(now).unwrap_or(now)))
+    }
+
+    /// When the mark of what it waits to write is to be set again. Each time is news to those that it keeps out, so news of the key alone do not renew it.
+    pub(super) fn wishes_again_at(&self) -> Option<Instant> {
+        Some(self.wished_at? + WISHES_AGAIN)
     }
 
     /// A key of this name has changed on a master, or may have; `by_us` if this process itself has changed it.
@@ -146,8 +161,7 @@ impl Bid {
     pub(crate) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         // At once where no mark stands yet.
-        let again = if lock.has_wished() { self.asked_at + WISHES_AGAIN } else { now };
-        let renews_wish_at = self.meets_sharers(lock).then_some(again);
+        let renews_wish_at = self.meets_sharers(lock).then(|| self.wishes_again_at().unwrap_or(now));
         let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {
             return;

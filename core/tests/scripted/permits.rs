@@ -2,7 +2,7 @@
 
 use quorlock_core::{Acquire, AcquireError, Event, LockId, Targets, Ttl};
 
-use super::world::{Flow, World, ms, settings};
+use super::world::{Flow, Master, World, ms, settings};
 
 fn permits(of: u32) -> Targets {
     settings(3).build().unwrap().permits("gpu", of).unwrap()
@@ -23,23 +23,9 @@ fn processes(masters: usize, count: usize) -> World {
 
 /// The locks of a process that have been granted by now, which the caller takes, with their seats.
 fn granted(world: &mut World, node: usize) -> Vec<(LockId, u16)> {
-    world.pump();
-    let now = world.now;
-    let events = std::mem::take(&mut world.nodes[node].events);
-    let mut granted = Vec::new();
-    for (_, event) in events {
-        match event {
-            Event::Granted { lock, .. } => {
-                let machine = &mut world.nodes[node].machine;
-                assert!(machine.take(lock, now).is_some());
-                granted.push((lock, machine.seat(lock).unwrap()));
-            }
-            Event::Released { .. } => {}
-            event => panic!("{event:?}"),
-        }
-    }
-    world.drain(node);
-    granted
+    let locks = world.granted(node);
+    let machine = &world.nodes[node].machine;
+    locks.into_iter().map(|lock| (lock, machine.seat(lock).unwrap())).collect()
 }
 
 fn seat_of(world: &World, master: usize, seat: u16) -> Option<&str> {
@@ -169,6 +155,55 @@ fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
         world.pump();
         world.pass(ms(200));
         assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "silent: {silent}");
+    }
+}
+
+#[test]
+fn a_waiter_behind_a_slow_first_master_is_told_by_the_others() {
+    for slow in 0..3 {
+        let mut world = processes(3, 2);
+        let held = world.acquire(&wanted(1));
+        assert_eq!(granted(&mut world, 0), [(held, 0)]);
+        // Its answers come when the others have been asked.
+        world.masters[slow].delay = ms(15);
+        let waits = world.acquire_by(1, &wanted(1));
+        world.pass(ms(500));
+        let asked = |world: &World| world.masters.iter().map(|master| master.count("TAKE")).sum::<usize>();
+        let before = asked(&world);
+        world.pass(ms(400));
+        assert_eq!(asked(&world), before, "slow: {slow}");
+        let start = world.now;
+        world.release(held);
+        loop {
+            if let [(granted, _)] = granted(&mut world, 1)[..] {
+                assert_eq!(granted, waits);
+                break;
+            }
+            assert!(world.jump());
+        }
+        assert!(world.now.since(start) < ms(100), "slow: {slow}, {:?}", world.now.since(start));
+    }
+}
+
+#[test]
+fn one_that_has_waited_for_long_comes_before_one_that_has_just_come() {
+    for waited in [0, 1_500] {
+        let mut world = processes(3, 3);
+        let held = world.acquire(&wanted(1));
+        assert_eq!(granted(&mut world, 0), [(held, 0)]);
+        let waits = world.acquire_by(1, &wanted(1));
+        world.pass(ms(20 + waited));
+        let is_marked = |master: &&Master| master.value("quorlock:seat:next/{gpu}", world.now).is_some();
+        assert_eq!(world.masters.iter().filter(is_marked).count(), usize::from(waited > 0));
+        // Its request is there before the other one is told of the release.
+        world.release(held);
+        let comes = world.acquire_by(2, &wanted(1));
+        let (node, first) = if waited > 0 { (1, waits) } else { (2, comes) };
+        assert_eq!(granted(&mut world, node), [(first, 0)], "waited: {waited}");
+        world.release_by(node, first);
+        let (node, second) = if waited > 0 { (2, comes) } else { (1, waits) };
+        world.pass(ms(20));
+        assert_eq!(granted(&mut world, node), [(second, 0)], "waited: {waited}");
     }
 }
 

@@ -32,22 +32,9 @@ fn is_empty(world: &World) -> bool {
 
 /// The locks of a process that have been granted by now, which the caller takes, with their permits.
 fn granted(world: &mut World, node: usize) -> Vec<(LockId, Resumption)> {
-    world.pump();
-    let now = world.now;
-    let mut granted = Vec::new();
-    for (_, event) in std::mem::take(&mut world.nodes[node].events) {
-        match event {
-            Event::Granted { lock, .. } => {
-                let machine = &mut world.nodes[node].machine;
-                assert!(machine.take(lock, now).is_some());
-                granted.push((lock, machine.resumption(lock).unwrap()));
-            }
-            Event::Released { .. } => {}
-            event => panic!("{event:?}"),
-        }
-    }
-    world.drain(node);
-    granted
+    let locks = world.granted(node);
+    let machine = &world.nodes[node].machine;
+    locks.into_iter().map(|lock| (lock, machine.resumption(lock).unwrap())).collect()
 }
 
 fn numbers(resumption: Resumption) -> Vec<u32> {

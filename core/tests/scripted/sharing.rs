@@ -114,6 +114,28 @@ fn a_writer_behind_readers_keeps_its_wish_marked_on_a_quorum() {
 }
 
 #[test]
+fn news_of_a_shared_key_do_not_set_its_mark_anew() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.acquire_by(1, &write(&["x"]));
+    world.pass(ms(100));
+    let marks = |world: &World| {
+        let ends = world.masters.iter().map(|master| master.end("quorlock:want/{x}", world.now));
+        ends.collect::<Vec<_>>()
+    };
+    let asked = |world: &World| world.masters.iter().map(|master| master.attempts().len()).sum::<usize>();
+    let (marked, before) = (marks(&world), asked(&world));
+    assert!(marked.iter().flatten().count() >= 2, "{marked:?}");
+    for _ in 0..3 {
+        world.extend(reader, ms(10_000));
+        world.pass(ms(50));
+    }
+    assert!(asked(&world) > before, "the writer asks when it is told");
+    assert_eq!(marks(&world), marked, "each change of it is news to the readers that it keeps out");
+}
+
+#[test]
 fn a_reader_has_its_number_where_a_quorum_counts_as_far() {
     let mut world = World::of(3);
     let counted = |world: &World| {

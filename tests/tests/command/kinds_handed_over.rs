@@ -44,6 +44,9 @@ fn readers_and_several_resources_are_extended_and_released_as_they_were_acquired
                 assert!(refused.err.contains("taken otherwise; give "), "{}", refused.err);
             }
         }
+        let kept = call_with(&masters, &["release", "--keep-for", "1m", JOB], &taken.out);
+        assert_eq!(kept.code, Some(64), "{options:?}: {}", kept.err);
+        assert!(kept.err.contains("leave --keep-for out"), "{}", kept.err);
         assert_refused(&run(&masters, &["-n"], &SHOW), " for ");
 
         let released = call_with(&masters, &words("release", &[options, &["-v"]].concat()), &taken.out);

@@ -17,6 +17,9 @@ const SCRIPTS: [(CommandKind, usize); 6] =
 /// Each is locked, written or read; others lock the first one alone.
 const RESOURCES: [&str; 3] = ["a", "c", "d"];
 
+/// The mark of the one that comes next, where the resources are seats.
+const NEXT: &[u8] = b"next";
+
 /// What is written and what is read, most of the time.
 const USUAL: [(&[&str], &[&str]); 5] =
     [(&[], &["d"]), (&[], &["c", "d"]), (&["c"], &["d"]), (&["c", "d"], &[]), (&["d"], &[])];
@@ -150,6 +153,11 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
         keys.extend(seats.iter().map(|seat| format!("count {seat}").into_bytes()));
         flags.push('f');
     }
+    keys.push(NEXT.to_vec());
+    let has_waited = random.one_in(4);
+    if has_waited {
+        flags.push('m');
+    }
     let wanted = 1 + random.below(3);
     let mut values = vec![token(random).to_vec(), life(random), wanted.to_string().into_bytes()];
     if is_guarded {
@@ -157,6 +165,11 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
         flags.push('g');
     }
     values.extend([flags.into_bytes(), seats.len().to_string().into_bytes()]);
+    if has_waited {
+        // Whose age is more than a run lasts, so that who has waited for longer does not depend on the clocks.
+        let waited = 1_000_000 * random.below(4);
+        values.extend([random.of(&["a1", "b2", "c3"]).as_bytes().to_vec(), waited.to_string().into_bytes()]);
+    }
     if is_guarded {
         values.extend(arguments(&[span(random), fleet(random)]));
     }
@@ -175,7 +188,7 @@ pub(crate) fn beside(random: &mut Random) -> Arguments {
             // Without that hardly anything is free after a while.
             let kinds = ["shared", "want", "count"].into_iter();
             let keys = kinds.flat_map(|kind| ["c", "d"].map(|name| format!("{kind} {name}")));
-            let all = ["DEL", "c", "d"].map(str::to_owned).into_iter().chain(keys);
+            let all = ["DEL", "c", "d", "next"].map(str::to_owned).into_iter().chain(keys);
             all.map(String::into_bytes).collect()
         }
         1 => vec![b"DEL".to_vec(), named(random, "count")],
@@ -189,6 +202,7 @@ pub(crate) fn beside(random: &mut Random) -> Arguments {
             vec![b"SET".to_vec(), key, sentinel(random), b"PX".to_vec(), life(random)]
         }
         5 => vec![b"DEL".to_vec(), named(random, "shared")],
+        6 if random.one_in(2) => vec![b"RPUSH".to_vec(), NEXT.to_vec(), b"x".to_vec()],
         6 => vec![b"RPUSH".to_vec(), named(random, "shared"), b"x".to_vec()],
         _ => {
             let shared = named(random, "shared");

@@ -40,6 +40,10 @@ fn try_extend(
 const TAKEN_AS_ANOTHER: &str = "its token is of a lock that was taken otherwise; give the resources, and the \
      --shared, --permits and --also, that quorlock acquire was given";
 
+/// What to do where its keys cannot be kept by its token alone.
+const CANNOT_BE_KEPT: &str = "--keep-for is for one lock that is not shared, and its token is of another one: leave --keep-for \
+     out; quorlock run --at-least keeps such locks";
+
 /// What the library says of an acquisition, said of an extension.
 fn not_extended(name: &str, error: &AcquireError) -> Refusal {
     let sentence = match (error, error.ballot()) {
@@ -82,6 +86,9 @@ fn try_release(
     let name = &subject.name;
     let locker = open(Terms::plain(masters, claim.resource()), "quorlock-release")?;
     let release = match arguments.keep_for {
+        Some(_) if !lock.is_plain() => {
+            return Err(Refusal::Configuration(format!("{name} not released: {CANNOT_BE_KEPT}")));
+        }
         Some(span) => locker.release_after(claim.as_bytes(), lock.token, span),
         None => lock::release(&locker, claim, lock)?,
     };

@@ -1,9 +1,11 @@
 //! A claim of several resources, or of some that are shared: the keys and values of its scripts
 //! (`wire/script/many.rs`).
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 
-use crate::protocol::{Action, Fleet, Mode, Resource, Sentinel, Targets, Token};
+use crate::protocol::{Action, Fleet, Mode, Request, Resource, Sentinel, Targets, Token};
 use crate::wire::{Decimal, put_argument};
 
 /// The name of one wait to write what is shared: it stands in the marks that keep new readers out.
@@ -33,7 +35,7 @@ pub(crate) struct AllClaim {
     written: usize,
     /// The keys of all targets: one of each that is written, three of each that is read.
     targets: Box<[u8]>,
-    /// The marks of what is written, where the attempt waits to write what is shared.
+    /// The marks of what is written, where the attempt waits to write what is shared; of seats, the mark of the one that comes next.
     marks: Box<[u8]>,
     /// The counters of all targets, where grants are numbered.
     counters: Box<[u8]>,
@@ -96,8 +98,17 @@ impl AllClaim {
         }
     }
 
-    pub(super) fn of_seats(seats: &[Resource], take: u16, token: Token, fenced: bool) -> Self {
+    pub(super) fn of_seats(
+        name: &Resource,
+        seats: &[Resource],
+        take: u16,
+        token: Token,
+        fenced: bool,
+        wish: Option<Wish>,
+    ) -> Self {
         let (mut keys, mut counters, mut secret) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
+        let mut marks = BytesMut::new();
+        put_argument(&mut marks, &name.next_seat_key());
         for seat in seats {
             put_argument(&mut keys, seat.key());
             if fenced {
@@ -112,11 +123,11 @@ impl AllClaim {
             resources: seats.into(),
             written: seats.len(),
             targets: boxed(keys),
-            marks: Box::default(),
+            marks: boxed(marks),
             counters: boxed(counters),
             token: boxed(secret),
             shape: boxed(shape),
-            wish: None,
+            wish,
             takes: take,
         }
     }
@@ -143,16 +154,24 @@ impl AllClaim {
     }
 
     /// Which keys and values a request carries.
-    pub(crate) fn arguments(&self, action: Action, insists: bool, fleet: Option<Fleet>) -> Arguments<'_> {
-        let may_wish = matches!(action, Action::Acquire | Action::Release | Action::Undo);
+    pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Arguments<'_> {
+        let &Request { action, insists, waited, .. } = request;
+        let acquires = action == Action::Acquire;
+        // What takes seats back names no mark: that ends soon.
+        let may_wish = match action {
+            Action::Acquire => waited.is_some(),
+            Action::Release | Action::Undo => !self.takes_some(),
+            _ => false,
+        };
         Arguments {
             claim: self,
             wish: self.wish.filter(|_| may_wish),
+            waited: waited.unwrap_or_default(),
             counts: self.is_fenced() && !action.clears(),
-            fleet: fleet.filter(|_| action == Action::Acquire),
-            insists: insists && action == Action::Acquire,
+            fleet: fleet.filter(|_| acquires),
+            insists: insists && acquires,
             tells: action == Action::Undo,
-            takes: if action == Action::Acquire { self.takes } else { 0 },
+            takes: if acquires { self.takes } else { 0 },
         }
     }
 }
@@ -161,6 +180,7 @@ impl AllClaim {
 pub(crate) struct Arguments<'a> {
     claim: &'a AllClaim,
     wish: Option<Wish>,
+    waited: Duration,
     counts: bool,
     fleet: Option<Fleet>,
     insists: bool,
@@ -173,7 +193,7 @@ impl Arguments<'_> {
     pub(crate) fn keys(&self) -> u64 {
         let AllClaim { resources, written, .. } = self.claim;
         let read = resources.len() - written;
-        let marks = if self.wish.is_some() { *written } else { 0 };
+        let marks = if self.takes > 0 { 1 } else { self.wish.map_or(0, |_| *written) };
         let counters = if self.counts { resources.len() } else { 0 };
         (written + 3 * read + marks + counters + usize::from(self.fleet.is_some())) as u64
     }
@@ -182,18 +202,22 @@ impl Arguments<'_> {
         let read = self.claim.resources.len() - self.claim.written;
         let fleet = if self.fleet.is_some() { 2 } else { 0 };
         let shape = if self.takes > 0 { 1 } else { 2 + read };
-        (4 + shape + usize::from(self.wish.is_some()) + fleet) as u64
+        let wish = if self.takes > 0 { 2 } else { 1 };
+        (4 + shape + self.wish.map_or(0, |_| wish) + fleet) as u64
     }
 
     /// Appends all keys, then all values.
     pub(crate) fn put(&self, ttl: u64, number: u64, out: &mut BytesMut) {
         let claim = self.claim;
         out.extend_from_slice(&claim.targets);
-        if self.wish.is_some() {
+        if self.takes == 0 && self.wish.is_some() {
             out.extend_from_slice(&claim.marks);
         }
         if self.counts {
             out.extend_from_slice(&claim.counters);
+        }
+        if self.takes > 0 {
+            out.extend_from_slice(&claim.marks);
         }
         if self.fleet.is_some() {
             put_argument(out, Fleet::MARKER.as_bytes());
@@ -210,6 +234,10 @@ impl Arguments<'_> {
         }
         if let Some(wish) = self.wish {
             put_argument(out, wish.to_hex().as_bytes());
+            if self.takes > 0 {
+                let waited = u64::try_from(self.waited.as_millis()).unwrap_or(u64::MAX);
+                put_argument(out, Decimal::new(waited).as_bytes());
+            }
         }
         if let Some(fleet) = self.fleet {
             put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());

@@ -44,8 +44,15 @@ impl Claim {
     }
 
     /// Of a window of a semaphore's seats, of which a master is to set so many.
-    pub(crate) fn of_seats(seats: &[Resource], take: u16, token: Token, fenced: bool) -> Self {
-        Self(Form::All(Arc::new(AllClaim::of_seats(seats, take, token, fenced))))
+    pub(crate) fn of_seats(
+        name: &Resource,
+        seats: &[Resource],
+        take: u16,
+        token: Token,
+        fenced: bool,
+        wish: Option<Wish>,
+    ) -> Self {
+        Self(Form::All(Arc::new(AllClaim::of_seats(name, seats, take, token, fenced, wish))))
     }
 
     fn one(resource: &Resource, token: Token, fenced: bool) -> Self {

@@ -8,11 +8,18 @@ use super::fleet::{check_marker, read_life};
 /// milliseconds, or none if fewer are free. Answers `seats`, their places in the window with spaces
 /// between them, and their number or 0: one more than the counter of each was.
 ///
-/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, with
-/// `g` the restart guard's marker. ARGV: token, life, how many to take, flags, the number of seats,
+/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, the mark
+/// of the one that comes next, with `g` the restart guard's marker. ARGV: token, life, how many to
+/// take, flags, the number of seats, with `m` the name of the wait and for how long it has lasted,
 /// with `g` the two numbers of the fleet. Refused where our token has a seat already (one server
 /// behind two addresses has one vote), and where too few are free: it answers who holds the seat
 /// that ends first.
+///
+/// With the flag `m` a refusal leaves a mark: since when we wait by this server's clock, how many
+/// seats we want, and the name of our wait. It lives as long as we have waited, a second at most.
+/// While it does, those seats are left free by all that have not waited for longer; they are told
+/// `wanted`. The earliest mark stands. It is a courtesy, and no seat is held by it: an error there
+/// counts as no mark.
 pub const TAKE: Script = Script {
     number: 17,
     name: "take",
@@ -29,6 +36,16 @@ if has('g') then
 end
 local held = redis.pcall('MGET', unpack(KEYS, 1, seats))
 if held.err then return held end
+local mark = KEYS[seats * (has('f') and 2 or 1) + 1]
+local marked = redis.pcall('GET', mark)
+marked = type(marked) == 'string' and marked or ''
+local since, spare, name = string.match(marked, '^(%d+) (%d+) (%x+)$')
+local clock = has('m') and redis.pcall('TIME')
+local came = clock and not clock.err
+  and clock[1] * 1000 + math.floor(clock[2] / 1000) - tonumber(ARGV[7])
+local ours = came and name == ARGV[6]
+local earliest = not name or ours or came and came < tonumber(since)
+spare = earliest and 0 or tonumber(spare)
 local free, first, least, odd = {}, nil, nil, 1
 for i = 1, seats do
   if held[i] == token then first = i end
@@ -37,9 +54,9 @@ for i = 1, first and 0 or seats do
   local there = held[i] and 1 or redis.pcall('EXISTS', KEYS[i])
   if type(there) == 'table' then return there end
   if there == 0 then free[#free + 1] = i elseif not held[i] then odd = i end
-  if #free == wanted then break end
+  if #free == wanted + spare then break end
 end
-if #free == wanted then
+if #free == wanted + spare then
   local fence = 0
   if has('f') then
     for i = 1, wanted do
@@ -64,8 +81,16 @@ if #free == wanted then
     local done = redis.pcall('SET', KEYS[free[i]], token, 'PX', ARGV[2])
     if done.err then return done end
   end
-  return {'seats', table.concat(free, ' '), fence}
+  if ours then redis.pcall('DEL', mark) end
+  return {'seats', table.concat(free, ' ', 1, wanted), fence}
 end
+local lasts = name and redis.pcall('PTTL', mark)
+if type(lasts) == 'table' then return lasts end
+if came and earliest and not first and (not ours or lasts < 500) then
+  local life = math.max(20, math.min(1000, tonumber(ARGV[7])))
+  redis.pcall('SET', mark, string.format('%.0f %s %s', came, ARGV[3], ARGV[6]), 'PX', life)
+end
+if #free >= wanted then return {'wanted', lasts} end
 for i = first or 1, first or seats do
   local left = held[i] and redis.pcall('PTTL', KEYS[i])
   if type(left) == 'table' then return left end
@@ -76,5 +101,5 @@ if not first then return redis.pcall('GET', KEYS[odd]) end
 if least == math.huge then least = -1 end
 return {redis.sha1hex(string.sub(held[first], 1, 64)), least}"
     ),
-    sha1_hex: "1e7ced8a687e778106f9184c6fb3aab17e0c7d9e",
+    sha1_hex: "edb9d42fdaef4047a5fc45a6eb91a839e278bae4",
 };

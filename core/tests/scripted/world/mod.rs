@@ -172,6 +172,24 @@ impl World {
         lock
     }
 
+    /// The locks of a process that have been granted by now. Its caller takes them.
+    pub fn granted(&mut self, node: usize) -> Vec<LockId> {
+        self.pump();
+        let mut granted = Vec::new();
+        for (_, event) in std::mem::take(&mut self.nodes[node].events) {
+            match event {
+                Event::Granted { lock, .. } => {
+                    assert!(self.nodes[node].machine.take(lock, self.now).is_some());
+                    granted.push(lock);
+                }
+                Event::Released { .. } => {}
+                event => panic!("{event:?}"),
+            }
+        }
+        self.drain(node);
+        granted
+    }
+
     /// Acquires and hands over at once; it must be granted.
     pub fn hold(&mut self, wanted: &Acquire) -> LockId {
         let lock = self.acquire(wanted);

@@ -103,7 +103,7 @@ impl Body<'_, '_> {
     }
 
     /// What TIME says, in milliseconds.
-    fn time(&mut self) -> f64 {
+    pub(super) fn time(&mut self) -> f64 {
         self.clock() as f64
     }
 }

@@ -5,7 +5,63 @@ use super::{Body, LAST_FENCE, NO_ARGUMENT, NO_COUNTER, USED_UP};
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
 
-impl Body<'_, '_> {
+/// What the mark of the one that comes next means to one that asks.
+struct Next<'b> {
+    mark: Option<&'b [u8]>,
+    /// Since when the one that asks has waited, if it says so.
+    came: Option<f64>,
+    is_ours: bool,
+    /// Whether no other has waited for longer.
+    is_earliest: bool,
+    /// How many seats are to be left free.
+    spare: usize,
+    is_marked: bool,
+}
+
+impl<'b> Body<'_, 'b> {
+    fn next(&mut self, place: usize, has_waited: bool) -> Result<Next<'b>, Failure> {
+        let mark = self.key(place);
+        let text = match mark {
+            Some(_) => self.get(mark).ok().flatten().unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let parts: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
+        let all = |part: &[u8], is: fn(&u8) -> bool| !part.is_empty() && part.iter().all(is);
+        let found = match parts.as_slice() {
+            [since, spare, name]
+                if all(since, u8::is_ascii_digit)
+                    && all(spare, u8::is_ascii_digit)
+                    && all(name, u8::is_ascii_hexdigit) =>
+            {
+                Some((lua_number(since).unwrap_or_default(), lua_number(spare).unwrap_or_default(), *name))
+            }
+            _ => None,
+        };
+        let mut came = None;
+        if has_waited {
+            came = Some(self.time() - self.value(7).and_then(lua_number).ok_or(NO_ARGUMENT)?);
+        }
+        let is_ours = came.is_some() && found.is_some_and(|(.., name)| Some(name) == self.value(6));
+        let is_earliest = found.is_none_or(|(since, ..)| is_ours || came.is_some_and(|came| came < since));
+        let spare = found.filter(|_| !is_earliest).map_or(0.0, |(_, spare, _)| spare);
+        let spare = usize::try_from(lua_integer(spare)).unwrap_or(usize::MAX);
+        Ok(Next { mark, came, is_ours, is_earliest, spare, is_marked: found.is_some() })
+    }
+
+    /// Behind a refusal: how long the mark lasts that was found.
+    fn mark_next(&mut self, next: &Next<'b>, is_known: bool) -> Result<i64, Failure> {
+        let lasts = next.mark.filter(|_| next.is_marked).map_or(0, |mark| self.pttl_of(mark));
+        let is_due = next.is_earliest && !is_known && (!next.is_ours || lasts < 500);
+        if let (Some(came), Some(mark), true) = (next.came, next.mark, is_due) {
+            let waited = self.value(7).and_then(lua_number).ok_or(NO_ARGUMENT)?;
+            let life = format!("{:.0}", waited.clamp(20.0, 1000.0));
+            let text = [format!("{came:.0} ").as_bytes(), self.worth(3)?, b" ", self.worth(6)?].concat();
+            // It is a courtesy: whether the server takes it is not looked at.
+            let _ = self.set_with_end(mark, &text, life.as_bytes());
+        }
+        Ok(lasts)
+    }
+
     pub(super) fn take(&mut self) -> Result<(), Failure> {
         let (token, flags) = (self.worth(1)?, self.worth(4)?);
         let seats = self.value(5).and_then(lua_number).ok_or(NO_ARGUMENT)?;
@@ -22,6 +78,9 @@ impl Body<'_, '_> {
         let own = held.iter().rposition(|value| value.as_deref() == Some(token));
         let wanted = self.value(3).and_then(lua_number).map_or(0, |wanted| lua_integer(wanted).max(0));
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let is_fenced = flags.contains(&b'f');
+        let next = self.next(seats * if is_fenced { 2 } else { 1 } + 1, flags.contains(&b'm'))?;
+        let needed = wanted.saturating_add(next.spare);
         let (mut free, mut odd) = (Vec::new(), 1);
         for (place, value) in held.iter().enumerate().filter(|_| own.is_none()) {
             let is_free = value.is_none() && self.exists(keys.get(place..=place).unwrap_or_default()) == 0;
@@ -30,9 +89,17 @@ impl Body<'_, '_> {
             } else if value.is_none() {
                 odd = place + 1;
             }
-            if free.len() == wanted {
-                return self.take_all(&free, seats, floor, flags.contains(&b'f'));
+            if free.len() == needed {
+                self.take_all(free.get(..wanted).unwrap_or_default(), seats, floor, is_fenced, &next)?;
+                return Ok(());
             }
+        }
+        let lasts = self.mark_next(&next, own.is_some())?;
+        if free.len() >= wanted {
+            self.call.reply.array(2);
+            self.call.reply.bulk(b"wanted");
+            self.call.reply.integer(lasts);
+            return Ok(());
         }
         let mut first: Option<(i64, &[u8])> = None;
         for (place, value) in held.iter().enumerate() {
@@ -56,7 +123,14 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    fn take_all(&mut self, free: &[usize], seats: usize, floor: f64, counts: bool) -> Result<(), Failure> {
+    fn take_all(
+        &mut self,
+        free: &[usize],
+        seats: usize,
+        floor: f64,
+        counts: bool,
+        next: &Next<'b>,
+    ) -> Result<(), Failure> {
         let mut fence = 0.0;
         if counts {
             for place in free {
@@ -75,6 +149,9 @@ impl Body<'_, '_> {
         }
         for place in free {
             self.set_with_end(self.named(*place)?, self.worth(1)?, self.worth(2)?)?;
+        }
+        if let Some(mark) = next.mark.filter(|_| next.is_ours) {
+            let _ = self.delete_all(&[mark]);
         }
         let places: Vec<_> = free.iter().map(ToString::to_string).collect();
         self.call.reply.array(3);
