@@ -11,6 +11,8 @@ mod binary;
 mod conflicts;
 #[path = "command/demo.rs"]
 mod demo;
+#[path = "command/doctor.rs"]
+mod doctor;
 #[path = "command/documented.rs"]
 mod documented;
 #[path = "command/examples.rs"]

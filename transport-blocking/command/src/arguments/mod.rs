@@ -2,6 +2,7 @@
 
 mod claim;
 mod common;
+mod doctor;
 mod environment;
 pub(crate) mod faults;
 mod refusal;
@@ -16,6 +17,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use self::claim::Claim;
 pub(crate) use self::common::{Seek, Terms, Wait};
+pub(crate) use self::doctor::DoctorArguments;
 pub(crate) use self::environment::Environment;
 pub(crate) use self::run::RunArguments;
 pub(crate) use self::simulate::{SimulateArguments, WorldOptions};
@@ -52,6 +54,7 @@ pub(crate) enum Subcommand {
     Extend(ExtendArguments),
     Release(ReleaseArguments),
     Status(StatusArguments),
+    Doctor(DoctorArguments),
     ForceRelease(ForceReleaseArguments),
     Bootstrap(BootstrapArguments),
     Master(MasterArguments),
@@ -64,20 +67,26 @@ pub(crate) enum Subcommand {
 impl Subcommand {
     /// Fills in what comes from the environment, and checks what depends on several options.
     fn checked(mut self, environment: &Environment) -> Result<Self, String> {
-        let (masters, resource) = match &mut self {
-            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource)),
-            Self::Acquire(acquire) => (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource)),
-            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.claim.resource)),
-            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.claim.resource)),
-            Self::Status(status) => (Some(&mut status.masters), Some(&mut status.resource)),
-            Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource)),
+        let (masters, prefix) = match &mut self {
+            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource.prefix)),
+            Self::Acquire(acquire) => {
+                (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource.prefix))
+            }
+            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.claim.resource.prefix)),
+            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.claim.resource.prefix)),
+            Self::Status(status) => (Some(&mut status.masters), Some(&mut status.resource.prefix)),
+            Self::Doctor(doctor) => {
+                let (masters, prefix) = doctor.incomplete();
+                (Some(masters), Some(prefix))
+            }
+            Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource.prefix)),
             Self::Bootstrap(bootstrap) => (Some(&mut bootstrap.masters), None),
             Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
                 (None, None)
             }
         };
         masters.map_or(Ok(()), |masters| masters.complete(environment))?;
-        resource.map_or(Ok(()), |resource| resource.complete(environment))?;
+        prefix.map_or(Ok(()), |prefix| prefix.complete(environment))?;
         match &self {
             Self::Run(run) => run.check()?,
             Self::Release(release) => release.check()?,
