@@ -13,6 +13,8 @@ mod conflicts;
 mod demo;
 #[path = "command/doctor.rs"]
 mod doctor;
+#[path = "command/doctor_page.rs"]
+mod doctor_page;
 #[path = "command/documented.rs"]
 mod documented;
 #[path = "command/examples.rs"]

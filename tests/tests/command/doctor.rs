@@ -123,11 +123,11 @@ fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
     let told = doctor(&["--prefix", "app:"], &[&url]);
     assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
     for (name, part) in [
-        ("several resources", "(EXISTS app:job, MGET app:job)"),
-        ("readers", "ZADD quorlock:shared/{app:job}"),
-        ("permits", "SET quorlock:seat:0/{app:job}"),
-        ("fencing", "SET quorlock:fence/{app:job}"),
-        ("restart guard", "SET quorlock:restart-guard"),
+        ("several resources", "(EXISTS, MGET app:job)"),
+        ("readers", "ZADD, ZREMRANGEBYSCORE, ZREVRANGE, ZREM, ZSCORE, DEL quorlock:shared/{app:job}"),
+        ("permits", "MGET quorlock:seat:0/{app:job}"),
+        ("fencing", "GET, SET quorlock:fence/{app:job}"),
+        ("restart guard", "GET, SET quorlock:restart-guard; TIME"),
         ("wake-ups", "user lacks a permission (NOPERM)"),
     ] {
         let said = promise(&told, name);
@@ -138,7 +138,7 @@ fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
     // The key of a lock that this user may not have.
     let told = doctor(&[], &[&url]);
     assert!(promise(&told, "availability").contains("this user may not: 127.0.0.1:"), "{}", told.out);
-    assert!(promise(&told, "availability").contains("(SET job, "), "{}", told.out);
+    assert!(promise(&told, "availability").contains("PTTL job)"), "{}", told.out);
 }
 
 /// Which commands a server executed since this was asked last, in small letters, without their

@@ -18,14 +18,22 @@ struct Sample {
     sent: f64,
     /// How long the answer took, in seconds.
     took: f64,
-    /// What the master answered, in seconds since 1970.
-    told: f64,
+    /// What the master answered, in seconds since 1970, if it may tell the time.
+    told: Option<f64>,
 }
 
-/// What was read of a master's clock, in seconds of a clock of ours that all masters are compared
-/// with.
+/// What two bursts of TIME told.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reading {
+    /// Half of all round trips took less.
+    pub(super) round_trip: Duration,
+    /// Its clock, if it may tell the time.
+    pub(super) clock: Option<Clock>,
+}
+
+/// A master's clock, in seconds of a clock of ours that all masters are compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Clock {
     /// The master's clock less ours.
     offset: f64,
     /// By how much that may be wrong.
@@ -34,8 +42,6 @@ pub(super) struct Reading {
     rate: f64,
     /// By how much that may be wrong.
     rate_error: f64,
-    /// Half of all round trips took less.
-    pub(super) round_trip: Duration,
 }
 
 /// A master's clock beside those of all.
@@ -51,24 +57,23 @@ pub(super) struct Standing {
     pub(super) rate_error: f64,
 }
 
-/// Asks a master for its time in two bursts. `None` where it does not tell it.
-pub(super) fn read(master: &mut Conversation, origin: Instant) -> Result<Option<Reading>, Cause> {
-    let Some(first) = burst(master, origin)? else { return Ok(None) };
+/// Asks a master for its time in two bursts.
+pub(super) fn read(master: &mut Conversation, origin: Instant) -> Result<Reading, Cause> {
+    let first = burst(master, origin)?;
     std::thread::sleep(PAUSE);
-    Ok(burst(master, origin)?.and_then(|second| reading(&first, &second)))
+    Ok(reading(&first, &burst(master, origin)?))
 }
 
-fn burst(master: &mut Conversation, origin: Instant) -> Result<Option<Vec<Sample>>, Cause> {
+fn burst(master: &mut Conversation, origin: Instant) -> Result<Vec<Sample>, Cause> {
     let mut samples = Vec::new();
     for _ in 0..SAMPLES {
         let sent = Instant::now();
         let answer = master.ask(words(&["TIME"]))?;
         let took = sent.elapsed();
-        let Some(told) = told(&answer) else { return Ok(None) };
         let sent = sent.saturating_duration_since(origin).as_secs_f64();
-        samples.push(Sample { sent, took: took.as_secs_f64(), told });
+        samples.push(Sample { sent, took: took.as_secs_f64(), told: told(&answer) });
     }
-    Ok(Some(samples))
+    Ok(samples)
 }
 
 /// The answer to TIME: seconds, and microseconds of the next one.
@@ -83,33 +88,37 @@ pub(super) fn since_1970(answer: &Reply) -> Option<Duration> {
     told(answer).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-fn reading(first: &[Sample], second: &[Sample]) -> Option<Reading> {
-    let quickest = |burst: &[Sample]| burst.iter().copied().min_by(|a, b| a.took.total_cmp(&b.took));
-    let (first_best, second_best) = (quickest(first)?, quickest(second)?);
-    let offset = |sample: Sample| sample.told - sample.sent - sample.took / 2.0;
-    let error = |sample: Sample| sample.took / 2.0;
-    let apart = second_best.sent - first_best.sent;
+fn reading(first: &[Sample], second: &[Sample]) -> Reading {
     let mut trips: Vec<f64> = first.iter().chain(second).map(|sample| sample.took).collect();
     trips.sort_by(f64::total_cmp);
-    Some(Reading {
-        offset: offset(second_best),
-        error: error(second_best),
-        rate: (offset(second_best) - offset(first_best)) / apart,
-        rate_error: (error(first_best) + error(second_best)) / apart,
-        round_trip: Duration::from_secs_f64(median(&trips)?),
+    let round_trip = Duration::from_secs_f64(median(&trips).unwrap_or_default());
+    Reading { round_trip, clock: clock(first, second) }
+}
+
+fn clock(first: &[Sample], second: &[Sample]) -> Option<Clock> {
+    let quickest = |burst: &[Sample]| burst.iter().copied().min_by(|a, b| a.took.total_cmp(&b.took));
+    let offset = |sample: Sample| Some(sample.told? - sample.sent - sample.took / 2.0);
+    let error = |sample: Sample| sample.took / 2.0;
+    let (first, second) = (quickest(first)?, quickest(second)?);
+    let apart = second.sent - first.sent;
+    Some(Clock {
+        offset: offset(second)?,
+        error: error(second),
+        rate: (offset(second)? - offset(first)?) / apart,
+        rate_error: (error(first) + error(second)) / apart,
     })
 }
 
 /// Each clock beside the median of all. None where there is nothing to compare it with.
-pub(super) fn compare(readings: &[Option<Reading>]) -> Vec<Option<Standing>> {
-    let median_of = |value: fn(&Reading) -> f64| {
+pub(super) fn compare(readings: &[Option<Clock>]) -> Vec<Option<Standing>> {
+    let median_of = |value: fn(&Clock) -> f64| {
         let mut values: Vec<f64> = readings.iter().flatten().map(value).collect();
         values.sort_by(f64::total_cmp);
         median(&values)
     };
     let (offset, rate) = (median_of(|reading| reading.offset), median_of(|reading| reading.rate));
     let is_alone = readings.iter().flatten().count() < 2;
-    let stand = |reading: &Reading| {
+    let stand = |reading: &Clock| {
         Some(Standing {
             ahead: reading.offset - offset?,
             error: reading.error,
@@ -131,7 +140,7 @@ mod tests {
 
     /// A burst at `sent` of a clock that is `ahead`, whose last round trip is the quickest.
     fn burst(sent: f64, ahead: f64) -> Vec<Sample> {
-        let sample = |took: f64| Sample { sent, took, told: sent + ahead + took / 2.0 };
+        let sample = |took: f64| Sample { sent, took, told: Some(sent + ahead + took / 2.0) };
         [0.004, 0.003, 0.002].map(sample).to_vec()
     }
 
@@ -144,18 +153,19 @@ mod tests {
     fn offset_and_rate_are_those_of_the_quickest_answers() {
         let mut first = burst(10.0, 5.0);
         // A slow answer says little, whatever it says.
-        first.push(Sample { sent: 10.0, took: 0.9, told: 99.0 });
-        let reading = reading(&first, &burst(11.0, 5.02)).unwrap();
-        about(reading.offset, 5.02);
-        about(reading.error, 0.001);
-        about(reading.rate, 0.02);
-        about(reading.rate_error, 0.002);
-        assert_eq!(reading.round_trip, Duration::from_millis(3));
+        first.push(Sample { sent: 10.0, took: 0.9, told: Some(99.0) });
+        let Reading { round_trip, clock } = reading(&first, &burst(11.0, 5.02));
+        let clock = clock.unwrap();
+        about(clock.offset, 5.02);
+        about(clock.error, 0.001);
+        about(clock.rate, 0.02);
+        about(clock.rate_error, 0.002);
+        assert_eq!(round_trip, Duration::from_millis(3));
     }
 
     #[test]
     fn clocks_are_compared_with_the_median() {
-        let of = |ahead: f64| reading(&burst(1.0, ahead), &burst(2.0, ahead));
+        let of = |ahead: f64| clock(&burst(1.0, ahead), &burst(2.0, ahead));
         let standings = compare(&[of(100.0), None, of(100.5), of(107.0)]);
         let ahead: Vec<_> = standings.iter().map(|standing| standing.map(|it| it.ahead)).collect();
         let [Some(first), None, Some(second), Some(third)] = ahead[..] else { panic!("{ahead:?}") };
@@ -166,7 +176,7 @@ mod tests {
 
     #[test]
     fn one_clock_alone_is_compared_with_none() {
-        assert_eq!(compare(&[reading(&burst(1.0, 3.0), &burst(2.0, 3.0)), None]), [None, None]);
+        assert_eq!(compare(&[clock(&burst(1.0, 3.0), &burst(2.0, 3.0)), None]), [None, None]);
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub(super) struct Facts {
     /// Whether it notifies this connection of changes; why not, otherwise.
     pub(super) tracking: Result<(), ServerError>,
     pub(super) permissions: Permissions,
-    /// Its clock, where it tells the time.
-    pub(super) clock: Option<Reading>,
+    /// Its clock, and round trips.
+    pub(super) reading: Reading,
 }
 
 /// What INFO tells.
@@ -125,7 +125,7 @@ pub(super) fn ask(
     let info = info.text().map(|info| Info::read(&info));
     let needs: Vec<Need> = permissions::needs(resource);
     let permissions = permissions::look(&mut master, &needs)?;
-    let clock = clock::read(&mut master, origin)?;
+    let reading = clock::read(&mut master, origin)?;
     // Last: it changes what this connection is told.
     let tracking = match master.ask(words(&["CLIENT", "TRACKING", "ON", "NOLOOP"]))? {
         Reply::Error(error) => Err(error),
@@ -139,7 +139,7 @@ pub(super) fn ask(
         info,
         tracking,
         permissions,
-        clock,
+        reading,
     })
 }
 

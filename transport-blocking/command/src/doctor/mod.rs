@@ -66,7 +66,7 @@ fn survey(arguments: &DoctorArguments) -> Result<Survey, Refusal> {
     let masters = config.masters().to_vec();
     let answers = each(&masters, &resource);
     let readings: Vec<_> =
-        answers.iter().map(|answer| answer.as_ref().ok().and_then(|facts| facts.clock)).collect();
+        answers.iter().map(|answer| answer.as_ref().ok().and_then(|facts| facts.reading.clock)).collect();
     Ok(Survey {
         quorum: config.quorum(),
         masters,

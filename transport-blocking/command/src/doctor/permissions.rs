@@ -62,13 +62,38 @@ pub(super) struct Permissions {
     /// How it was found out; `None` where it was not.
     pub(super) way: Option<Way>,
     /// What is needed and not allowed, or not there.
-    pub(super) lacking: Vec<(Use, String)>,
+    pub(super) lacking: Vec<Lack>,
+}
+
+/// A command that is needed, and that this user cannot send.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lack {
+    of: Use,
+    /// False where the server does not know it.
+    is_known: bool,
+    pub(super) name: String,
+    /// What it would touch; of a command without a key, its subcommand.
+    pub(super) on: Option<String>,
 }
 
 impl Permissions {
-    /// What is lacking for a use, as commands with the keys that they would touch.
-    pub(super) fn lacking_for(&self, of: Use) -> Vec<&str> {
-        self.lacking.iter().filter(|(lacking, _)| *lacking == of).map(|(_, what)| what.as_str()).collect()
+    /// What is lacking for a use because it is not allowed, or because the server does not know it:
+    /// `EXISTS, MGET app:job`. `None` if that is nothing.
+    pub(super) fn lacking_for(&self, of: Use, is_known: bool) -> Option<String> {
+        let mut of_keys: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
+        for lack in self.lacking.iter().filter(|lack| lack.of == of && lack.is_known == is_known) {
+            let on = lack.on.as_deref();
+            match of_keys.iter_mut().find(|(known, _)| on.is_some() && *known == on) {
+                Some((_, names)) => names.push(&lack.name),
+                None => of_keys.push((on, vec![&lack.name])),
+            }
+        }
+        let told = |(on, names): &(Option<&str>, Vec<&str>)| {
+            let on = on.map(|on| format!(" {on}")).unwrap_or_default();
+            format!("{}{on}", names.join(", "))
+        };
+        let told: Vec<_> = of_keys.iter().map(told).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 }
 
@@ -138,21 +163,17 @@ pub(super) fn look(master: &mut Conversation, needs: &[Need]) -> Result<Permissi
             (user, way, allowed)
         }
     };
-    let lacking = needs.iter().zip(allowed).filter(|(_, allowed)| *allowed != Allowed::Yes);
-    let lacking = lacking.map(|(need, allowed)| (need.of, described(&need.command, allowed))).collect();
+    let lacking = needs.iter().zip(allowed).filter_map(|(need, allowed)| lack(need, allowed)).collect();
     Ok(Permissions { user, way, lacking })
 }
 
-/// The command, and the key that it names.
-fn described(command: &Words, allowed: Allowed) -> String {
-    let keyless = ["EVAL", "EVALSHA", "TIME"];
-    let shown: Vec<_> = command.iter().take(2).map(|word| String::from_utf8_lossy(word)).collect();
-    let name = shown.first().map(AsRef::as_ref).unwrap_or_default();
-    let told = if keyless.contains(&name) { name.to_owned() } else { shown.join(" ") };
-    match allowed {
-        Allowed::NoSuchCommand => format!("{told} (no such command)"),
-        Allowed::Yes | Allowed::No => told,
-    }
+fn lack(need: &Need, allowed: Allowed) -> Option<Lack> {
+    let word = |place: usize| need.command.get(place).map(|word| String::from_utf8_lossy(word).into_owned());
+    let name = word(0)?;
+    let has_no_key = ["EVAL", "EVALSHA", "TIME"].contains(&name.as_str());
+    let on = word(1).filter(|_| !has_no_key);
+    let is_known = allowed != Allowed::NoSuchCommand;
+    (allowed != Allowed::Yes).then_some(Lack { of: need.of, is_known, name, on })
 }
 
 fn find_out(
@@ -175,6 +196,10 @@ fn find_out(
 fn dry_run(master: &mut Conversation, user: &str, needs: &[Need]) -> Result<Option<Vec<Allowed>>, Cause> {
     let try_out = |need: &Need| [words(&["ACL", "DRYRUN", user]), need.command.clone()].concat();
     let answers = master.ask_all(&needs.iter().map(try_out).collect::<Vec<_>>())?;
+    // Servers before 7.0 have no DRYRUN, and say so by a plain ERR each time.
+    if !answers.iter().any(|answer| matches!(answer, Reply::Text(_))) {
+        return Ok(None);
+    }
     Ok(answers
         .iter()
         .map(|answer| match answer {

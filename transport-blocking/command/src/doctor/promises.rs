@@ -18,8 +18,8 @@ pub(super) struct Promise {
     pub(super) name: &'static str,
     /// `None` where masters do not tell what it rests on.
     pub(super) holds: Option<bool>,
-    /// What it says where it holds, and why it does not otherwise.
-    pub(super) text: String,
+    /// What it says where it holds, and otherwise each reason why it does not.
+    pub(super) text: Vec<String>,
     /// What to change.
     pub(super) cures: Vec<String>,
 }
@@ -65,18 +65,19 @@ impl Findings {
 
     fn judge(self, name: &'static str, text: &str) -> Promise {
         let Self { broken, unknown, cures } = self;
-        let (holds, text) = match (broken.as_slice(), unknown.as_slice()) {
-            ([], []) => (Some(true), text.to_owned()),
-            ([], unknown) => (None, unknown.join("; ")),
-            (broken, _) => (Some(false), broken.join("; ")),
+        let holds = match (broken.is_empty(), unknown.is_empty()) {
+            (true, true) => Some(true),
+            (true, false) => None,
+            (false, _) => Some(false),
         };
+        let text = if holds == Some(true) { vec![text.to_owned()] } else { [broken, unknown].concat() };
         Promise { name, holds, text, cures }
     }
 }
 
 const NO_EVICTION: &str = "set maxmemory-policy to noeviction, or no maxmemory";
 const KEEP: &str = "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
-const GRANT: &str = "grant these commands: core/docs/masters.md has a rule for each kind of lock";
+const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
 const LET_ASK: &str =
     "allow +info, and run this as a user who may ask for permissions (+eval, or +acl|dryrun)";
 const TELL_SETTINGS: &str = "allow +info and +config|get, or look at appendonly and appendfsync yourself";
@@ -219,7 +220,7 @@ fn restart_guard(survey: &Survey) -> Promise {
 
 fn fencing(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    lacking(survey, &mut findings, Use::Locks);
+    lacking_locks(survey, &mut findings);
     lacking(survey, &mut findings, Use::Fencing);
     // Counters have no TTL, so only the policies for all keys remove them.
     let evicting = survey.those(|_, facts| {
@@ -250,20 +251,28 @@ fn wake_ups(survey: &Survey) -> Promise {
 
 fn kind(survey: &Survey, name: &'static str, of: Use, text: &str) -> Promise {
     let mut findings = Findings::default();
-    lacking(survey, &mut findings, Use::Locks);
+    lacking_locks(survey, &mut findings);
     lacking(survey, &mut findings, of);
     findings.judge(name, text)
 }
 
-/// What this user may not do.
+/// What this user may not do, and what the server does not know.
 fn lacking(survey: &Survey, findings: &mut Findings, of: Use) {
-    let denied = survey.those(|_, facts| {
-        let lacking = facts.permissions.lacking_for(of);
-        (!lacking.is_empty()).then(|| lacking.join(", "))
-    });
+    let denied = survey.those(|_, facts| facts.permissions.lacking_for(of, true));
     findings.broken("this user may not", &denied, GRANT);
+    let unknown = survey.those(|_, facts| facts.permissions.lacking_for(of, false));
+    findings.broken("does not know", &unknown, "use a server that knows these commands");
     let unasked = survey.those(|_, facts| facts.permissions.way.is_none().then(String::new));
     findings.unknown("permissions not known", &unasked, LET_ASK);
+}
+
+/// What keeps even plain locks from being had; the first promise has the details.
+fn lacking_locks(survey: &Survey, findings: &mut Findings) {
+    let denied = survey.those(|_, facts| {
+        let lacks = |is_known| facts.permissions.lacking_for(Use::Locks, is_known).is_some();
+        (lacks(true) || lacks(false)).then(String::new)
+    });
+    findings.broken("this user may not even take plain locks", &denied, GRANT);
 }
 
 /// What keeps the restart guard from working.

@@ -32,7 +32,11 @@ pub(super) fn text(survey: &Survey, promises: &[Promise]) -> String {
             Some(false) => "DOES NOT HOLD",
             None => "not known",
         };
-        lines.push(format!("{name:widest$}  {holds}: {text}"));
+        for (place, reason) in text.iter().enumerate() {
+            let begin =
+                if place == 0 { format!("{name:widest$}  {holds}: ") } else { format!("{:widest$}  ", "") };
+            lines.push(format!("{begin}{reason}"));
+        }
         lines.extend(cures.iter().map(|cure| format!("{:widest$}  - {cure}", "")));
     }
     let plain = lines.iter().map(|line| without_control(line.trim_end()) + "\n");
@@ -57,7 +61,7 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
         None => lines.push(format!("INFO is denied; {}", facts.persistence())),
     }
     lines.push(clock(facts, survey.standings.get(place).copied().flatten()));
-    let user = facts.permissions.user.as_deref().unwrap_or("not told");
+    let user = facts.permissions.user.as_ref().map(|user| format!("user {user}, ")).unwrap_or_default();
     let way = match facts.permissions.way {
         Some(Way::DryRun) => "permissions by ACL DRYRUN",
         Some(Way::Script) => "permissions by a script",
@@ -69,7 +73,7 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
         Ok(()) => "tells waiters (CLIENT TRACKING)".to_owned(),
         Err(error) => format!("does not tell waiters: {}", Cause::Server(error)),
     };
-    lines.push(format!("user {user}, {way}; {tracking}"));
+    lines.push(format!("{user}{way}; {tracking}"));
     lines
 }
 
@@ -91,7 +95,7 @@ fn server(info: &Info) -> String {
 fn memory(info: &Info) -> String {
     match (info.max_memory, info.eviction.as_deref()) {
         (Some(0), _) => "no memory limit".to_owned(),
-        (Some(limit), Some(policy)) => format!("memory limit of {limit} bytes, {policy}"),
+        (Some(limit), Some(policy)) => format!("memory limit of {} MiB, {policy}", limit >> 20),
         _ => "memory limit not told".to_owned(),
     }
 }
@@ -109,17 +113,30 @@ fn marker(marker: &Marker) -> String {
 }
 
 fn clock(facts: &Facts, standing: Option<Standing>) -> String {
-    let Some(reading) = facts.clock else { return "TIME is denied".to_owned() };
-    let trip = format!("round trip {:.2} ms (p50)", reading.round_trip.as_secs_f64() * 1e3);
+    let trip = format!("round trip {} (p50)", span(facts.reading.round_trip.as_secs_f64()));
     match standing {
+        None if facts.reading.clock.is_none() => format!("{trip}; TIME is denied"),
         None => trip,
-        Some(Standing { ahead, error, rate, rate_error }) => format!(
-            "{trip}; clock {:+.2} ms (± {:.2}), rate {:+.3} % (± {:.3}), both beside the median",
-            ahead * 1e3,
-            error * 1e3,
-            rate * 100.0,
-            rate_error * 100.0
-        ),
+        Some(Standing { ahead, error, rate, rate_error }) => {
+            let side = if ahead < 0.0 { "behind" } else { "ahead of" };
+            let pace = if rate < 0.0 { "slower" } else { "faster" };
+            format!(
+                "{trip}; clock {} {side} the median (± {}), {:.3} % {pace} (± {:.3} %)",
+                span(ahead.abs()),
+                span(error),
+                rate.abs() * 100.0,
+                rate_error * 100.0
+            )
+        }
+    }
+}
+
+/// A time in seconds, in words.
+fn span(seconds: f64) -> String {
+    match seconds {
+        short if short < 1e-3 => format!("{:.0} µs", short * 1e6),
+        middle if middle < 1.0 => format!("{:.1} ms", middle * 1e3),
+        long => format!("{long:.1} s"),
     }
 }
 
@@ -138,7 +155,7 @@ struct Report<'a> {
 struct PromiseReport<'a> {
     name: &'a str,
     holds: Option<bool>,
-    text: &'a str,
+    text: String,
     cures: &'a [String],
 }
 
@@ -180,7 +197,12 @@ pub(super) fn json(survey: &Survey, promises: &[Promise]) -> String {
         answered: survey.answered(),
         promises: promises
             .iter()
-            .map(|Promise { name, holds, text, cures }| PromiseReport { name, holds: *holds, text, cures })
+            .map(|Promise { name, holds, text, cures }| PromiseReport {
+                name,
+                holds: *holds,
+                text: text.join("; "),
+                cures,
+            })
             .collect(),
         masters: masters
             .map(|(place, (master, answer))| MasterReport {
@@ -197,7 +219,13 @@ pub(super) fn json(survey: &Survey, promises: &[Promise]) -> String {
 fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
     let objection = survey.objection(place);
     let permissions = &facts.permissions;
-    let lacking = || permissions.lacking.iter().map(|(_, what)| what.clone()).collect();
+    let lacking = || {
+        let told = permissions.lacking.iter().map(|lack| match &lack.on {
+            Some(on) => format!("{} {on}", lack.name),
+            None => lack.name.clone(),
+        });
+        told.collect()
+    };
     let (guard, guard_masters) = match facts.marker {
         Marker::Present { longest, masters, .. } => (Some(longest.as_millis()), Some(masters)),
         Marker::Absent | Marker::Unknown => (None, None),
@@ -225,7 +253,7 @@ fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
         lacking: permissions.way.map(|_| lacking()),
         guard_ms: guard,
         guard_masters,
-        round_trip_us: facts.clock.map(|clock| clock.round_trip.as_micros()),
+        round_trip_us: Some(facts.reading.round_trip.as_micros()),
         clock_ahead_us: standing.map(|standing| standing.ahead * 1e6),
         clock_error_us: standing.map(|standing| standing.error * 1e6),
         clock_rate: standing.map(|standing| standing.rate),
