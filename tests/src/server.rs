@@ -39,7 +39,7 @@ pub enum Calls {
     Set,
     /// `HELLO`
     Hello,
-    /// Scripts of any kind.
+    /// Scripts of any kind, and the server's own commands that do the same as one of them.
     Script,
     /// Extensions of a lock that was there.
     Extension,
@@ -277,9 +277,10 @@ impl RedisServer {
         let (commands, kinds): (&[&str], &[CommandKind]) = match what {
             Calls::Set => (&["set"], &[CommandKind::Set]),
             Calls::Hello => (&["hello"], &[CommandKind::Hello]),
-            Calls::Script => {
-                (&["evalsha", "eval"], &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo])
-            }
+            Calls::Script => (
+                &["evalsha", "eval", "delifeq", "delex"],
+                &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo],
+            ),
             Calls::Extension => (&["pexpire"], &[CommandKind::Extend]),
         };
         if let Inside(master) = &self.backend {

@@ -191,6 +191,11 @@ impl Handshake {
         Ok(Progress::Ready)
     }
 
+    /// Whether the server has answered nothing yet.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.awaited.front() == Some(&Step::Hello)
+    }
+
     fn second_flight(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
         if let Some(password) = endpoint.password() {
             match endpoint.user() {

@@ -88,6 +88,7 @@ impl Connection {
 
     /// The connection is gone, or must go.
     pub(crate) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        let cause = if cause == Cause::Closed && self.is_unanswered() { Cause::HungUp } else { cause };
         // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
         let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
         let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
@@ -116,6 +117,12 @@ impl Connection {
         self.outbound.clear();
         self.identity = None;
         self.warnings.clear();
+    }
+
+    /// Whether this connection stands, and not a byte has come.
+    fn is_unanswered(&self) -> bool {
+        matches!(&self.state, State::Greeting { handshake, .. } if handshake.is_unanswered())
+            && self.inbound.is_empty()
     }
 
     fn has_been_quiet(&self) -> bool {
