@@ -183,6 +183,12 @@ const WORDS: &[(Applies, &str, &str)] = &[
         "-ERR Lua redis lib command arguments",
         "-ERR Command arguments must be strings or integers",
     ),
+    // Redict, which tells the version of Redis that it is compatible with.
+    (
+        Version::is_redis_after_7_0,
+        "-ERR Lua redis lib command arguments",
+        "-ERR Lua redict lib command arguments",
+    ),
     (Version::is_after_7_0, "-NOAUTH HELLO must be called", "-NOAUTH HELLO must be called"),
     // Who is not known does not learn which commands there are.
     (Version::is_valkey, "-ERR unknown ", "-NOAUTH "),
