@@ -47,6 +47,7 @@ pub mod driving {}
 #[doc = include_str!("../docs/kinds.md")]
 pub mod kinds {}
 
+/// [doctor]: doctor
 /// [prefix]: choosing#applications-that-share-masters
 #[doc = include_str!("../docs/masters.md")]
 pub mod masters {}

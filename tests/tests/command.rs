@@ -11,6 +11,8 @@ mod binary;
 mod conflicts;
 #[path = "command/demo.rs"]
 mod demo;
+#[path = "command/dialects.rs"]
+mod dialects;
 #[path = "command/doctor.rs"]
 mod doctor;
 #[path = "command/doctor_page.rs"]

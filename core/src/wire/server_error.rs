@@ -137,8 +137,10 @@ impl ServerError {
 }
 
 /// How the sentences begin that have no code of their own, as Redis 5.0 to 8 write them.
-const SENTENCES: [(&str, ServerError); 12] = [
+const SENTENCES: [(&str, ServerError); 14] = [
     ("unknown command", ServerError::UnknownCommand),
+    ("unknown subcommand", ServerError::UnknownCommand),
+    ("Unknown subcommand", ServerError::UnknownCommand),
     ("Unknown Redis command called from", ServerError::UnknownCommand),
     ("INFO tells no master_replid", ServerError::NoReplicationId),
     ("max number of clients", ServerError::MaxClients),
@@ -288,6 +290,11 @@ mod tests {
         for (text, error) in [
             ("ERR unknown command 'AUTH', with args beginning with: 'password' ", UnknownCommand),
             ("ERR unknown command `HELLO`, with args beginning with: `3`, ", UnknownCommand),
+            ("ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.", UnknownCommand),
+            (
+                "ERR Unknown subcommand or wrong number of arguments for 'DRYRUN'. Try ACL HELP.",
+                UnknownCommand,
+            ),
             ("ERR INFO tells no master_replid", NoReplicationId),
             ("ERR max number of clients reached", MaxClients),
             ("ERR max number of clients + cluster connections reached", MaxClients),

@@ -123,13 +123,14 @@ const LEFT_OUT: &[(Applies, IsMeant)] = &[
     (Version::is_before_7, |words| words[0] == b"SCRIPT" && words.len() == 2),
     // Redis empties databases in the background; garbage that was sent behind such a command is never answered then.
     (Version::is_redis_after_7_0, |words| matches!(words[0], b"FLUSHALL" | b"FLUSHDB")),
-    // So far from now, what a script adds to an end is a whole number on later servers, and was a power of ten before that
-    // no command takes.
+    // So far from now, what a script adds to an end is a whole number on later servers. Before it
+    // was a power of ten, which no command takes.
     (Version::is_after_7_0, |words| {
         let ends = [&b"9223372036854775807"[..], b"9000000000000000"];
         matches!(words[0], b"SET" | b"EXPIRE") && words.iter().any(|word| ends.contains(word))
     }),
-    // Where a reply is still waiting to be sent, these servers answer a wrong password with nothing at all.
+    // Where a reply is still waiting to be sent, these servers answer a wrong password with
+    // nothing at all.
     (Version::swallows_refusals, |words| match words {
         [b"AUTH"] | [b"AUTH", b"SECRET"] | [b"AUTH", b"DEFAULT", b"SECRET"] => false,
         [b"AUTH", ..] => true,

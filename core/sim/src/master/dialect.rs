@@ -2,8 +2,8 @@
 
 /// What a server or a proxy lacks of Redis 7.0.
 ///
-/// Each is named after one that is said to lack this. None of these was at hand: what is modelled is
-/// the lack, not the server.
+/// Each is named after one that is said to lack this. None of these was at hand: what is modelled
+/// is the lack, not the server.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Dialect {

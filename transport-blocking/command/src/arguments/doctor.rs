@@ -12,13 +12,13 @@ use super::common::{Guarded, Hidden, Masters, Prefix, Terms, resource, url};
 /// Tell which promises of Quorlock hold on these masters
 ///
 /// Asks all masters at once what they are and how they are set up: version, role, replicas,
-/// persistence, eviction, notifications, permissions, clock, round trip. Then it says in words which
-/// promises hold on them, and what to change where one does not. It changes nothing there.
+/// persistence, eviction, notifications, permissions, clock, round trip. Then it says in words
+/// which promises hold on them, and what to change where one does not. It changes nothing there.
 ///
-/// Name the masters behind the command, with -m, or in QUORLOCK_MASTERS. Say --restart-guard as your
-/// clients do: without it the guard counts as used where most masters have its marker. Permissions
-/// are those of the user in each URL. Give --prefix, and with --resource the name of a lock, where
-/// they are restricted to some keys. Passwords are never printed.
+/// Name the masters behind the command, with -m, or in QUORLOCK_MASTERS. Say --restart-guard as
+/// your clients do: without it the guard counts as used where most masters have its marker.
+/// Permissions are those of the user in each URL. Give --prefix, and with --resource the name of a
+/// lock, where they are restricted to some keys. Passwords are never printed.
 ///
 /// A master that does not answer delays nothing: the whole command takes nine seconds at most, and
 /// about one where all answer.

@@ -79,7 +79,8 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Logs in with HELLO, as the library does, or with AUTH where that is not known or not allowed.
+    /// Logs in with HELLO, as the library does, or with AUTH where that is not known or not
+    /// allowed.
     fn log_in(&mut self, endpoint: &Endpoint, name: &str) -> Result<(), Cause> {
         let (user, password) = (endpoint.user(), endpoint.password());
         let mut hello = vec!["HELLO", "2"];
@@ -87,7 +88,9 @@ impl Conversation {
             hello.extend(["AUTH", user.unwrap_or("default"), password]);
         }
         hello.extend(["SETNAME", name]);
-        match self.ask(words(&hello))? {
+        // Whoever ends the connection now has not said a word on it.
+        let answer = self.ask(words(&hello));
+        match answer.map_err(|cause| if cause == Cause::Closed { Cause::HungUp } else { cause })? {
             Reply::Error(
                 ServerError::UnknownCommand
                 | ServerError::NoPerm

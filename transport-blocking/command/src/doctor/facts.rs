@@ -63,6 +63,9 @@ pub(super) enum Marker {
     },
 }
 
+/// What is said of the persistence of a master that does not tell it.
+pub(super) const NOT_TOLD: &str = "persistence not told";
+
 impl Facts {
     /// Whether a master that is restarted has all that it answered before; `None` where it does not
     /// tell.
@@ -89,7 +92,7 @@ impl Facts {
             _ => "AOF (appendfsync not told)".to_owned(),
         });
         match (appends.as_deref(), self.has_snapshots) {
-            (None, _) => "persistence not told".to_owned(),
+            (None, _) => NOT_TOLD.to_owned(),
             (Some(""), Some(true)) => "RDB, no AOF".to_owned(),
             (Some(""), Some(false)) => "no persistence".to_owned(),
             (Some(""), None) => "no AOF".to_owned(),
@@ -99,8 +102,8 @@ impl Facts {
     }
 }
 
-/// Asks a master. `origin` is the instant that all masters' clocks are compared from, and everything
-/// is over at `ends`.
+/// Asks a master. `origin` is the instant that all masters' clocks are compared from, and
+/// everything is over at `ends`.
 pub(super) fn ask(
     master: &Endpoint,
     resource: &Resource,

@@ -3,7 +3,7 @@
 //! `ACL DRYRUN` tells it where the user may ask (Redis 7). Else a script asks the server's
 //! `redis.acl_check_cmd`, which everyone may who may run scripts (Redis 7). Else the commands are
 //! queued behind MULTI, where permissions are checked, and discarded. A server without lists of
-//! permissions allows all.
+//! permissions allows all that it knows; what only reads is sent there, to see whether it does.
 
 use quorlock_core::{Cause, Fleet, Resource, ServerError};
 
@@ -83,7 +83,7 @@ impl Permissions {
         let mut of_keys: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
         for lack in self.lacking.iter().filter(|lack| lack.of == of && lack.is_known == is_known) {
             let on = lack.on.as_deref();
-            match of_keys.iter_mut().find(|(known, _)| on.is_some() && *known == on) {
+            match of_keys.iter_mut().find(|(known, _)| *known == on) {
                 Some((_, names)) => names.push(&lack.name),
                 None => of_keys.push((on, vec![&lack.name])),
             }
@@ -153,7 +153,7 @@ pub(super) fn needs(resource: &Resource) -> Vec<Need> {
 /// Finds out what of `needs` this user may not do, and changes nothing.
 pub(super) fn look(master: &mut Conversation, needs: &[Need]) -> Result<Permissions, Cause> {
     let (user, way, allowed) = match master.ask(words(&["ACL", "WHOAMI"]))? {
-        Reply::Error(ServerError::UnknownCommand) => (None, Some(Way::NoLists), Vec::new()),
+        Reply::Error(ServerError::UnknownCommand) => (None, Some(Way::NoLists), sent(master, needs)?),
         answer => {
             let user = answer.text();
             let (way, allowed) = match find_out(master, user.as_deref(), needs)? {
@@ -240,6 +240,20 @@ return told";
         };
         told.iter().map(read).collect()
     }))
+}
+
+/// Sends those that change nothing.
+fn sent(master: &mut Conversation, needs: &[Need]) -> Result<Vec<Allowed>, Cause> {
+    const HARMLESS: [&[u8]; 10] =
+        [b"GET", b"PTTL", b"EXISTS", b"MGET", b"ZSCORE", b"ZREVRANGE", b"EVAL", b"EVALSHA", b"TIME", b"INFO"];
+    let is_harmless = |need: &&Need| need.command.first().is_some_and(|name| HARMLESS.contains(&&name[..]));
+    let commands: Vec<_> = needs.iter().filter(is_harmless).map(|need| need.command.clone()).collect();
+    let mut answers = master.ask_all(&commands)?.into_iter();
+    let read = |need: &Need| match Some(need).filter(is_harmless).and_then(|_| answers.next()) {
+        Some(Reply::Error(ServerError::UnknownCommand)) => Allowed::NoSuchCommand,
+        _ => Allowed::Yes,
+    };
+    Ok(needs.iter().map(read).collect())
 }
 
 /// Queues them and discards the queue. What is not allowed is not queued.

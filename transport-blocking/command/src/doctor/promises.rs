@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_core::{Cause, EvictionPolicy, ServerError};
 
 use super::Survey;
-use super::facts::{Facts, Marker};
+use super::facts::{Facts, Marker, NOT_TOLD};
 use super::permissions::Use;
 use crate::duration::spoken;
 
@@ -76,7 +76,9 @@ impl Findings {
 }
 
 const NO_EVICTION: &str = "set maxmemory-policy to noeviction, or no maxmemory";
-const KEEP: &str = "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
+const KEEP: &str = "set appendonly yes and appendfsync always there";
+const KEEP_OR_GUARD: &str =
+    "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
 const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
 const LET_ASK: &str =
     "allow +info, and run this as a user who may ask for permissions (+eval, or +acl|dryrun)";
@@ -114,8 +116,8 @@ impl Survey {
         facts.evicts().filter(|policy| !self.evictions.contains(policy))
     }
 
-    /// The longest TTL of the restart guard that is used: as the options say, or as the markers of a
-    /// quorum do.
+    /// The longest TTL of the restart guard that is used: as the options say, or as the markers of
+    /// a quorum do.
     pub(super) fn guard_in_use(&self) -> Option<Duration> {
         let marked: Vec<_> = self
             .answers
@@ -272,7 +274,7 @@ fn lacking_locks(survey: &Survey, findings: &mut Findings) {
         let lacks = |is_known| facts.permissions.lacking_for(Use::Locks, is_known).is_some();
         (lacks(true) || lacks(false)).then(String::new)
     });
-    findings.broken("this user may not even take plain locks", &denied, GRANT);
+    findings.broken("not even plain locks can be taken", &denied, "see availability");
 }
 
 /// What keeps the restart guard from working.
@@ -282,7 +284,7 @@ fn against_guard(survey: &Survey, findings: &mut Findings) {
         let info = facts.info.as_ref()?;
         info.replication_id.is_none().then(String::new)
     });
-    let cure = "use servers that tell master_replid, or set appendonly yes and appendfsync always there";
+    let cure = "use servers whose INFO tells master_replid, if they lose data when they restart";
     findings.broken("tells no replication id: no restart guard here", &nameless, cure);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
@@ -297,14 +299,18 @@ fn against_guard(survey: &Survey, findings: &mut Findings) {
 /// Masters that lose what they answered when they restart.
 fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
     let with_details = |keeps: Option<bool>| {
-        survey.those(|_, facts| (facts.keeps_data() == keeps).then(|| facts.persistence()))
+        let details = |facts: &Facts| Some(facts.persistence()).filter(|told| told != NOT_TOLD);
+        survey.those(|_, facts| (facts.keeps_data() == keeps).then(|| details(facts).unwrap_or_default()))
     };
-    findings.broken(what, &with_details(Some(false)), KEEP);
-    findings.unknown("persistence not told", &with_details(None), TELL_SETTINGS);
+    let mut against = Findings::default();
+    against_guard(survey, &mut against);
+    let cure = if against.broken.is_empty() { KEEP_OR_GUARD } else { KEEP };
+    findings.broken(what, &with_details(Some(false)), cure);
+    findings.unknown(NOT_TOLD, &with_details(None), TELL_SETTINGS);
 }
 
 /// Masters of which nothing is known.
 fn unheard(survey: &Survey, findings: &mut Findings) {
     let silent = survey.those(|_, facts| facts.info.is_none().then(String::new));
-    findings.unknown("INFO is denied", &silent, "allow +info");
+    findings.unknown("INFO is not told", &silent, "allow +info, and name the server and no proxy");
 }

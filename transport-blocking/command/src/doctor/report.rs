@@ -58,7 +58,7 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
             let id = info.replication_id.as_deref().unwrap_or("not told");
             lines.push(format!("replication id {id}; {}", marker(&facts.marker)));
         }
-        None => lines.push(format!("INFO is denied; {}", facts.persistence())),
+        None => lines.push(format!("INFO is not told; {}", facts.persistence())),
     }
     lines.push(clock(facts, survey.standings.get(place).copied().flatten()));
     let user = facts.permissions.user.as_ref().map(|user| format!("user {user}, ")).unwrap_or_default();
@@ -66,7 +66,7 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
         Some(Way::DryRun) => "permissions by ACL DRYRUN",
         Some(Way::Script) => "permissions by a script",
         Some(Way::Queue) => "permissions by MULTI and DISCARD",
-        Some(Way::NoLists) => "the server has no permissions",
+        Some(Way::NoLists) => "no lists of permissions",
         None => "permissions not known",
     };
     let tracking = match facts.tracking {
