@@ -1,9 +1,10 @@
 //! What this user may do on a master, asked without doing it.
 //!
-//! `ACL DRYRUN` tells it where the user may ask (Redis 7). Else a script asks the server's
-//! `redis.acl_check_cmd`, which everyone may who may run scripts (Redis 7). Else the commands are
-//! queued behind MULTI, where permissions are checked, and discarded. A server without lists of
-//! permissions allows all that it knows; what only reads is sent there, to see whether it does.
+//! `ACL DRYRUN` tells it where the user may ask (Redis 7). Where it is denied, a script asks the
+//! server's `redis.acl_check_cmd`, which everyone may who may run scripts (Redis 7). Else the
+//! commands are queued behind MULTI, where permissions are checked, and discarded. A server without
+//! lists of permissions allows all that it knows; what only reads is sent there, to see what it
+//! knows.
 
 use quorlock_core::{Cause, Fleet, Resource, ServerError};
 
@@ -181,37 +182,47 @@ fn find_out(
     user: Option<&str>,
     needs: &[Need],
 ) -> Result<Option<(Way, Vec<Allowed>)>, Cause> {
+    let mut may_know_checks = true;
     if let Some(user) = user {
-        if let Some(allowed) = dry_run(master, user, needs)? {
-            return Ok(Some((Way::DryRun, allowed)));
+        match dry_run(master, user, needs)? {
+            DryRun::Told(allowed) => return Ok(Some((Way::DryRun, allowed))),
+            DryRun::Unknown => may_know_checks = false,
+            DryRun::Denied => {}
         }
     }
-    if let Some(allowed) = by_script(master, needs)? {
-        return Ok(Some((Way::Script, allowed)));
+    if may_know_checks {
+        if let Some(allowed) = by_script(master, needs)? {
+            return Ok(Some((Way::Script, allowed)));
+        }
     }
     Ok(queued(master, needs)?.map(|allowed| (Way::Queue, allowed)))
 }
 
+/// What became of a dry run.
+enum DryRun {
+    Told(Vec<Allowed>),
+    /// The server does not know it: it is older than 7.0, and has no check for scripts either.
+    Unknown,
+    /// This user may not ask.
+    Denied,
+}
+
 /// Has the server try them out.
-fn dry_run(master: &mut Conversation, user: &str, needs: &[Need]) -> Result<Option<Vec<Allowed>>, Cause> {
+fn dry_run(master: &mut Conversation, user: &str, needs: &[Need]) -> Result<DryRun, Cause> {
     let try_out = |need: &Need| [words(&["ACL", "DRYRUN", user]), need.command.clone()].concat();
     let answers = master.ask_all(&needs.iter().map(try_out).collect::<Vec<_>>())?;
-    // Servers before 7.0 have no DRYRUN, and say so by a plain ERR each time.
-    if !answers.iter().any(|answer| matches!(answer, Reply::Text(_))) {
-        return Ok(None);
+    let mut allowed = Vec::new();
+    for answer in answers {
+        allowed.push(match answer {
+            Reply::Text(text) if text == b"OK" => Allowed::Yes,
+            Reply::Text(_) => Allowed::No,
+            Reply::Error(ServerError::UnknownCommand) => return Ok(DryRun::Unknown),
+            // Who may ask is told of commands that are not there by a plain ERR.
+            Reply::Error(ServerError::Other(_)) => Allowed::NoSuchCommand,
+            _ => return Ok(DryRun::Denied),
+        });
     }
-    Ok(answers
-        .iter()
-        .map(|answer| match answer {
-            Reply::Text(text) if text == b"OK" => Some(Allowed::Yes),
-            Reply::Text(_) => Some(Allowed::No),
-            // Who may ask at all is told of commands that are not there by a plain ERR.
-            Reply::Error(ServerError::Other(code)) if code.to_string() == "ERR" => {
-                Some(Allowed::NoSuchCommand)
-            }
-            _ => None,
-        })
-        .collect())
+    Ok(DryRun::Told(allowed))
 }
 
 /// Asks the server in a script, which executes none of them.
@@ -261,8 +272,8 @@ fn queued(master: &mut Conversation, needs: &[Need]) -> Result<Option<Vec<Allowe
     if let Reply::Error(_) = master.ask(words(&["MULTI"]))? {
         return Ok(None);
     }
-    // A proxy may take MULTI and still execute what follows: a command that only reads goes first.
-    if master.ask(words(&["GET", Fleet::MARKER]))? != Reply::Text(b"QUEUED".to_vec()) {
+    // A proxy may take MULTI and still execute what follows: a script that does nothing goes first.
+    if master.ask(words(&["EVAL", "return 1", "0"]))? != Reply::Text(b"QUEUED".to_vec()) {
         return Ok(None);
     }
     let mut commands: Vec<_> = needs.iter().map(|need| need.command.clone()).collect();
