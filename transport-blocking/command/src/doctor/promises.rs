@@ -280,12 +280,8 @@ fn lacking_locks(survey: &Survey, findings: &mut Findings) {
 /// What keeps the restart guard from working.
 fn against_guard(survey: &Survey, findings: &mut Findings) {
     lacking(survey, findings, Use::RestartGuard);
-    let nameless = survey.those(|_, facts| {
-        let info = facts.info.as_ref()?;
-        info.replication_id.is_none().then(String::new)
-    });
     let cure = "use servers whose INFO tells master_replid, if they lose data when they restart";
-    findings.broken("tells no replication id: no restart guard here", &nameless, cure);
+    findings.broken("tells no replication id: no restart guard here", &nameless(survey), cure);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
     let others = survey.those(|_, facts| match (survey.guard, &facts.marker) {
@@ -296,15 +292,18 @@ fn against_guard(survey: &Survey, findings: &mut Findings) {
     unheard(survey, findings);
 }
 
+/// Masters that tell no replication id, which the restart guard needs.
+fn nameless(survey: &Survey) -> Vec<(String, String)> {
+    survey.those(|_, facts| facts.info.as_ref()?.replication_id.is_none().then(String::new))
+}
+
 /// Masters that lose what they answered when they restart.
 fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
     let with_details = |keeps: Option<bool>| {
         let details = |facts: &Facts| Some(facts.persistence()).filter(|told| told != NOT_TOLD);
         survey.those(|_, facts| (facts.keeps_data() == keeps).then(|| details(facts).unwrap_or_default()))
     };
-    let mut against = Findings::default();
-    against_guard(survey, &mut against);
-    let cure = if against.broken.is_empty() { KEEP_OR_GUARD } else { KEEP };
+    let cure = if nameless(survey).is_empty() { KEEP_OR_GUARD } else { KEEP };
     findings.broken(what, &with_details(Some(false)), cure);
     findings.unknown(NOT_TOLD, &with_details(None), TELL_SETTINGS);
 }
