@@ -15,7 +15,10 @@ ALLOWED = {
     "MIT-0", "Unicode-3.0", "Unlicense", "Zlib",
 }
 # Packages that may come in several versions, each with the reason.
-TWICE = {}
+TWICE = {
+    "getrandom": "ring wants 0.2",
+    "windows-sys": "ring wants an older one; on Windows only",
+}
 
 metadata = json.load(sys.stdin)
 packages = {package["id"]: package for package in metadata["packages"]}

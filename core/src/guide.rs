@@ -7,6 +7,7 @@
 //! | [`waiting`] | queues, notifications, fairness |
 //! | [`beyond`] | fencing tokens, restart guard, healing, handing over |
 //! | [`masters`] | URLs, servers, permissions |
+//! | [`tls`] | encrypted connections: certificates, faults, costs |
 //! | [`observability`] | numbers, spans and events |
 //! | [`migrating`] | moving from other clients |
 //! | [`costs`] | what a lock costs |
@@ -49,6 +50,7 @@ pub mod kinds {}
 
 /// [doctor]: doctor
 /// [prefix]: choosing#applications-that-share-masters
+/// [tls]: tls
 #[doc = include_str!("../docs/masters.md")]
 pub mod masters {}
 
@@ -61,6 +63,9 @@ pub mod observability {}
 
 #[doc = include_str!("../docs/simulate.md")]
 pub mod simulate {}
+
+#[doc = include_str!("../docs/tls.md")]
+pub mod tls {}
 
 #[doc = include_str!("../docs/waiting.md")]
 pub mod waiting {}

@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -76,7 +78,25 @@ impl Value {
 /// time-out that was set.
 #[derive(Debug)]
 pub struct RawClient {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
+}
+
+trait Stream: Read + Write + Debug + Send {
+    fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(timeout)?;
+        self.set_write_timeout(timeout)
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(timeout)?;
+        self.set_write_timeout(timeout)
+    }
 }
 
 impl RawClient {
@@ -96,6 +116,18 @@ impl RawClient {
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
         stream.set_nodelay(true)?;
+        Self::over(Box::new(stream))
+    }
+
+    /// Connects to a Unix domain socket, and says nothing.
+    ///
+    /// # Errors
+    /// When there is no server behind it.
+    pub fn try_connect_unix(path: &Path) -> io::Result<Self> {
+        Self::over(Box::new(UnixStream::connect(path)?))
+    }
+
+    fn over(stream: Box<dyn Stream>) -> io::Result<Self> {
         let client = Self { stream: BufReader::new(stream) };
         client.set_timeout(TIMEOUT)?;
         Ok(client)
@@ -106,8 +138,7 @@ impl RawClient {
     /// # Errors
     /// When the time-out is zero.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        self.stream.get_ref().set_read_timeout(Some(timeout))?;
-        self.stream.get_ref().set_write_timeout(Some(timeout))
+        self.stream.get_ref().set_timeouts(Some(timeout))
     }
 
     /// Sends a command and waits for its reply, which may be an error of the server.

@@ -33,6 +33,7 @@ mod proxy;
 mod random;
 mod server;
 mod spawn;
+mod tls;
 mod transport;
 
 pub use client::{RawClient, Value};
@@ -43,8 +44,11 @@ pub use measure::Summary;
 pub use options::ServerOptions;
 pub use proxy::{Cut, Direction, FaultProxy};
 pub use random::Random;
+/// What certificates of tests are made with.
+pub use rcgen;
 pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
+pub use tls::{Certificates, NAMES, url_of};
 pub use transport::{Pause, Transport};
 
 /// The examples of the README and of the pages for users, compiled by the test run. That none is forgotten is a test of the command's.
@@ -64,6 +68,9 @@ mod documented {
 
     #[doc = include_str!("../../core/docs/kinds.md")]
     struct Kinds;
+
+    #[doc = include_str!("../../core/docs/tls.md")]
+    struct Tls;
 
     #[doc = include_str!("../../core/docs/waiting.md")]
     struct Waiting;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::server::RedisServer;
 use crate::spawn::Servers;
+use crate::tls::{self, Certificates};
 
 /// The account with which the harness looks at a server, whatever the test has done to the others.
 pub(crate) const HARNESS_USER: &str = "harness";
@@ -22,6 +23,7 @@ pub struct ServerOptions {
     pub(crate) max_memory: Option<String>,
     pub(crate) ipv6: bool,
     pub(crate) without_hello: bool,
+    tls: Option<String>,
     primary: Option<u16>,
     lines: Vec<String>,
 }
@@ -92,6 +94,12 @@ impl ServerOptions {
         self
     }
 
+    /// Speaks TLS, and nothing else, with these certificates. `demands` is what it wants of clients, as `tls-auth-clients` has it.
+    pub fn tls(mut self, certificates: &Certificates, demands: &str) -> Self {
+        self.tls = Some(tls_lines(certificates, demands));
+        self
+    }
+
     /// Makes it a replica of `primary`; an embedded master only says that it is one.
     pub fn replica_of(mut self, primary: &RedisServer) -> Self {
         self.primary = Some(primary.port());
@@ -132,7 +140,17 @@ impl ServerOptions {
 
     /// Whether only a real server knows what these options mean.
     fn needs_process(&self) -> bool {
-        self.unix_socket || !self.lines.is_empty() || !self.args.is_empty() || self.program.is_some()
+        let is_told = !self.lines.is_empty() || !self.args.is_empty();
+        is_told || self.unix_socket || self.tls.is_some() || self.program.is_some()
+    }
+
+    /// Whether its port speaks TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some() || tls::is_chosen()
+    }
+
+    fn tls_lines(&self) -> Option<String> {
+        self.tls.clone().or_else(|| tls::is_chosen().then(|| tls_lines(Certificates::shared(), "no")))
     }
 
     pub(crate) fn is_replica(&self) -> bool {
@@ -140,8 +158,12 @@ impl ServerOptions {
     }
 
     pub(crate) fn file(&self, port: u16, socket: &Path) -> String {
+        let listens = match self.tls_lines() {
+            Some(lines) => format!("port 0\ntls-port {port}\n{lines}"),
+            None => format!("port {port}\n"),
+        };
         let mut file = format!(
-            "port {port}\n\
+            "{listens}\
              bind 127.0.0.1\n\
              save \"\"\n\
              appendonly no\n\
@@ -152,7 +174,8 @@ impl ServerOptions {
         if let Some(password) = &self.password {
             file += &format!("requirepass {}\n", quoted(password));
         }
-        if self.unix_socket {
+        // Where the port speaks TLS, the harness looks in through the socket.
+        if self.unix_socket || self.is_tls() {
             file += &format!("unixsocket {}\n", quoted(&socket.display().to_string()));
         }
         if self.append_only {
@@ -178,6 +201,15 @@ impl ServerOptions {
         }
         file
     }
+}
+
+fn tls_lines(certificates: &Certificates, demands: &str) -> String {
+    let files = [certificates.root(), certificates.certificate(), certificates.key()];
+    let [root, certificate, key] = files.map(|file| quoted(&file.display().to_string()));
+    format!(
+        "tls-ca-cert-file {root}\ntls-cert-file {certificate}\ntls-key-file {key}\n\
+         tls-auth-clients {demands}\ntls-replication yes\n"
+    )
 }
 
 fn quoted(text: &str) -> String {

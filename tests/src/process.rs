@@ -109,7 +109,7 @@ impl Process {
             Some(spawn::spawn(command).map_err(|error| format!("it cannot be executed: {error}"))?);
 
         match poll(START_WITHIN, || {
-            if self.is_running() { Self::answers(lease).then_some(true) } else { Some(false) }
+            if self.is_running() { self.answers(options, lease).then_some(true) } else { Some(false) }
         }) {
             Some(true) => Ok(()),
             Some(false) => Err(format!("it ended at once:\n{}", self.log())),
@@ -119,9 +119,9 @@ impl Process {
 
     /// Whether it answers anything, be it that a password is needed, except that it is still reading its
     /// data.
-    fn answers(lease: &PortLease) -> bool {
+    fn answers(&self, options: &ServerOptions, lease: &PortLease) -> bool {
         let ping = || -> io::Result<Value> {
-            let mut client = RawClient::try_connect(lease.address())?;
+            let mut client = self.client(options, lease)?;
             client.set_timeout(PROBE_TIMEOUT)?;
             let reply = client.try_command(&["PING"])?;
             // Whoever counts the server's clients later does not find this one among them.
@@ -130,6 +130,15 @@ impl Process {
             Ok(reply)
         };
         ping().is_ok_and(|reply| !reply.error().is_some_and(|error| error.starts_with("LOADING")))
+    }
+
+    /// A connection that has said nothing.
+    pub(crate) fn client(&self, options: &ServerOptions, lease: &PortLease) -> io::Result<RawClient> {
+        if options.is_tls() {
+            RawClient::try_connect_unix(&self.socket())
+        } else {
+            RawClient::try_connect(lease.address())
+        }
     }
 
     #[track_caller]

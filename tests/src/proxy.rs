@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::ports::PortLease;
+use crate::tls::url_of;
 use line::Faults;
 use relay::{Command, Relay};
 
@@ -74,9 +75,9 @@ impl FaultProxy {
         self.lease.address()
     }
 
-    /// `redis://127.0.0.1:port`
+    /// `redis://127.0.0.1:port`; `rediss://` where servers speak TLS.
     pub fn url(&self) -> String {
-        format!("redis://{}", self.address())
+        url_of(self.address())
     }
 
     /// How many connections there are that the client has not closed.

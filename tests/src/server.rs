@@ -10,6 +10,7 @@ use crate::embedded::Embedded;
 use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions};
 use crate::ports::PortLease;
 use crate::process::Process;
+use crate::tls::url_of;
 
 const START_TRIES: usize = 5;
 
@@ -97,11 +98,20 @@ impl RedisServer {
         self.lease.address()
     }
 
-    /// `redis://127.0.0.1:port`, with the password if there is one.
+    /// `redis://127.0.0.1:port`, with the password if there is one; `rediss://` where servers speak TLS.
     pub fn url(&self) -> String {
+        url_of(self.place())
+    }
+
+    /// The same with a database.
+    pub fn url_of_database(&self, database: u16) -> String {
+        url_of(format_args!("{}/{database}", self.place()))
+    }
+
+    fn place(&self) -> String {
         let login =
             self.options.password.as_deref().map(|password| format!(":{}@", percent_encoded(password)));
-        format!("redis://{}{}", login.unwrap_or_default(), self.address())
+        format!("{}{}", login.unwrap_or_default(), self.address())
     }
 
     /// `unix:///…`, without the password, for which such URLs have no place.
@@ -184,7 +194,10 @@ impl RedisServer {
     /// # Errors
     /// When the server does not answer.
     pub fn client(&self) -> io::Result<RawClient> {
-        let mut client = RawClient::try_connect(self.address())?;
+        let mut client = match &self.backend {
+            Outside(process) => process.client(&self.options, &self.lease)?,
+            Inside(_) => RawClient::try_connect(self.address())?,
+        };
         let login = match &self.backend {
             Outside(_) => vec!["AUTH", HARNESS_USER, HARNESS_PASSWORD],
             Inside(_) => match &self.options.password {

@@ -59,6 +59,8 @@ pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
     LossCause, MasterState, Resumption, Target, Token,
 };
+#[cfg(feature = "tls")]
+pub use quorlock_tls::{self, Tls};
 
 use crate::lead::Lead;
 use crate::reactor::Reactor;
@@ -67,8 +69,11 @@ use crate::reactor::Reactor;
 /// background serves what no caller waits for.
 ///
 /// # Errors
-/// [`OpenError::System`] where the system gives no poll or no thread.
+/// [`OpenError::System`] where the system gives no poll or no thread, and [`OpenError::Tls`] where
+/// TLS is asked for and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
+    let config = secured(config);
+    OpenError::prepare_security(&config)?;
     let leading = Arc::new(Leading::default());
     let poll = mio::Poll::new()?;
     let interrupt = mio::Waker::new(poll.registry(), reactor::INTERRUPT)?;
@@ -111,4 +116,16 @@ impl std::task::Wake for Leading {
             lead.need_attention();
         }
     }
+}
+
+/// With TLS for the masters whose URLs ask for it.
+#[cfg(feature = "tls")]
+fn secured(config: Config) -> Config {
+    quorlock_tls::secured(config)
+}
+
+/// Without the feature `tls`, masters whose URLs ask for it have no vote, and say why.
+#[cfg(not(feature = "tls"))]
+fn secured(config: Config) -> Config {
+    config
 }

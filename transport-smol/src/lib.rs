@@ -51,14 +51,18 @@ pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
     LossCause, MasterState, Resumption, Target, Token,
 };
+#[cfg(feature = "tls")]
+pub use quorlock_tls::{self, Tls};
 
 use crate::runtime::Runtime;
 
 /// Opens a locker whose driver runs on smol's global executor.
 ///
 /// # Errors
-/// None at present: it is an [`OpenError`] as in the other transports.
+/// [`OpenError::Tls`] where TLS is asked for and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
+    let config = secured(config);
+    OpenError::prepare_security(&config)?;
     let (locker, driver) = open_with_driver(config);
     smol::spawn(driver).detach();
     Ok(locker)
@@ -69,5 +73,17 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
 ///
 /// With the driver on the same executor as the code that locks, no answer has to change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
-    Driver::open(config, Arc::new(quorlock_host::System::new()), Runtime)
+    Driver::open(secured(config), Arc::new(quorlock_host::System::new()), Runtime)
+}
+
+/// With TLS for the masters whose URLs ask for it.
+#[cfg(feature = "tls")]
+fn secured(config: Config) -> Config {
+    quorlock_tls::secured(config)
+}
+
+/// Without the feature `tls`, masters whose URLs ask for it have no vote, and say why.
+#[cfg(not(feature = "tls"))]
+fn secured(config: Config) -> Config {
+    config
 }

@@ -54,15 +54,20 @@ pub use quorlock_core::{
     AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
     LossCause, MasterState, Resumption, Target, Token,
 };
+#[cfg(feature = "tls")]
+pub use quorlock_tls::{self, Tls};
 
 use crate::runtime::{OutsideOfAsync, Runtime};
 
 /// Opens a locker whose driver runs as a task of the present runtime.
 ///
 /// # Errors
-/// [`OpenError::NoRuntime`] outside a tokio runtime.
+/// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] where TLS is asked for
+/// and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
     let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
+    let config = secured(config);
+    OpenError::prepare_security(&config)?;
     let (locker, driver) = open_with_driver(config);
     runtime.spawn(driver);
     Ok(locker)
@@ -74,5 +79,17 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
 /// change threads.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
     let system = quorlock_host::System::waiting_by(OutsideOfAsync);
-    Driver::open(config, Arc::new(system), Runtime)
+    Driver::open(secured(config), Arc::new(system), Runtime)
+}
+
+/// With TLS for the masters whose URLs ask for it.
+#[cfg(feature = "tls")]
+fn secured(config: Config) -> Config {
+    quorlock_tls::secured(config)
+}
+
+/// Without the feature `tls`, masters whose URLs ask for it have no vote, and say why.
+#[cfg(not(feature = "tls"))]
+fn secured(config: Config) -> Config {
+    config
 }

@@ -21,7 +21,7 @@ impl Connection {
     pub(super) fn open(&mut self, now: Instant) {
         self.generation = self.generation.wrapping_add(1);
         self.to_open = Some(self.generation);
-        self.state = State::Opening { since: now };
+        self.state = State::Opening { since: now, securing: false };
         self.proven = false;
     }
 
@@ -41,8 +41,18 @@ impl Connection {
             self.open(now);
         } else {
             let waited = now.since(since);
-            self.fault = Some(Cause::NoConnection { waited });
+            let is_secured = matches!(self.state, State::Opening { securing: true, .. });
+            self.fault =
+                Some(if is_secured { Cause::NoHandshake { waited } } else { Cause::NoConnection { waited } });
             self.fail_queued(now, answers);
+        }
+    }
+
+    /// Nothing is lost with a connection on which nothing is awaited.
+    pub(super) fn renew_if_drained(&mut self, now: Instant, answers: &mut Answers) {
+        if self.state == State::Draining && self.flight.is_empty() {
+            self.abandon(answers);
+            self.open(now);
         }
     }
 
@@ -119,9 +129,11 @@ impl Connection {
         self.warnings.clear();
     }
 
-    /// Whether this connection stands, and not a byte has come.
+    /// Whether this plain connection stands, and not a byte has come.
     fn is_unanswered(&self) -> bool {
-        matches!(&self.state, State::Greeting { handshake, .. } if handshake.is_unanswered())
+        let is_plain = self.config.masters.get(self.id.index()).is_some_and(|master| master.tls().is_none());
+        is_plain
+            && matches!(&self.state, State::Greeting { handshake, .. } if handshake.is_unanswered())
             && self.inbound.is_empty()
     }
 

@@ -53,12 +53,15 @@ pub(crate) enum DriverTask {
 enum State {
     /// No connection; the next one is opened then.
     Resting { until: Instant },
-    /// The driver has been asked for one.
-    Opening { since: Instant },
+    /// The driver has been asked for one. `securing` once it stands, and is being encrypted.
+    Opening { since: Instant, securing: bool },
     /// It stands, and the handshake is under way.
     Greeting { since: Instant, handshake: Handshake },
     /// Requests may be sent.
     Ready,
+    /// A fresh connection is to take its place as soon as all answers are here. What is requested
+    /// meanwhile waits for that one.
+    Draining,
 }
 
 /// A release that the master has not confirmed, kept until its key must have expired.
@@ -186,8 +189,10 @@ impl Connection {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Resting { until } => Some(until),
-            State::Opening { since } | State::Greeting { since, .. } => Some(since + self.opening_limit()),
-            State::Ready => {
+            State::Opening { since, .. } | State::Greeting { since, .. } => {
+                Some(since + self.opening_limit())
+            }
+            State::Ready | State::Draining => {
                 let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
                 Instant::first_of(answer, self.next_payment())
             }
@@ -214,9 +219,24 @@ impl Connection {
 
     // Inputs.
 
+    /// The connection that was asked for stands, and is being encrypted.
+    pub(crate) fn securing(&mut self, generation: u32) {
+        if let State::Opening { securing, .. } = &mut self.state {
+            *securing |= generation == self.generation;
+        }
+    }
+
+    /// A fresh connection is to take the place of this one, without a loss.
+    pub(crate) fn renew(&mut self, generation: u32, now: Instant, answers: &mut Answers) {
+        if self.state == State::Ready && generation == self.generation {
+            self.state = State::Draining;
+            self.renew_if_drained(now, answers);
+        }
+    }
+
     /// The connection that was asked for stands.
     pub(crate) fn connected(&mut self, generation: u32, now: Instant) {
-        let State::Opening { since } = self.state else { return };
+        let State::Opening { since, .. } = self.state else { return };
         if generation != self.generation {
             return;
         }
@@ -238,12 +258,17 @@ impl Connection {
 
     /// Bytes came in.
     pub(crate) fn received(&mut self, generation: u32, bytes: &[u8], now: Instant, answers: &mut Answers) {
-        if generation != self.generation || !matches!(self.state, State::Greeting { .. } | State::Ready) {
+        if generation != self.generation
+            || matches!(self.state, State::Resting { .. } | State::Opening { .. })
+        {
             return;
         }
         self.last_received = now;
         match self.read(bytes, now, answers) {
-            Ok(()) => self.pay_debts(now, answers),
+            Ok(()) => {
+                self.pay_debts(now, answers);
+                self.renew_if_drained(now, answers);
+            }
             Err(cause) => self.lose(cause, now, answers),
         }
     }
@@ -256,10 +281,10 @@ impl Connection {
         }
         match self.state {
             State::Resting { .. } => self.open(now),
-            State::Opening { since } | State::Greeting { since, .. } => {
+            State::Opening { since, .. } | State::Greeting { since, .. } => {
                 self.opening_takes_long(since, now, answers);
             }
-            State::Ready => {
+            State::Ready | State::Draining => {
                 let awaited = self.flight.deadline(self.config.request_timeout, self.last_received);
                 if awaited.is_some_and(|deadline| deadline <= looked) {
                     self.answers_take_long(looked, now, answers);

@@ -9,8 +9,14 @@ use std::{error::Error, fmt};
 pub enum EndpointError {
     /// The text starts with none of the schemes that are understood.
     UnknownScheme,
-    /// `rediss://` or `valkeys://`: an encrypted connection.
-    TlsNotBuiltIn,
+    /// A `rediss://` or `valkeys://` URL asks for a connection whose other end is not verified.
+    Unverified,
+    /// A parameter for TLS in a URL without it.
+    NeedsTls,
+    /// A client's certificate without its key, or the other way round.
+    HalfOfPair,
+    /// A parameter that names a file is empty.
+    MissingFile,
     /// There is no host.
     EmptyHost,
     /// The host is neither a name nor an IP address, or an IPv6 address without its brackets.
@@ -40,7 +46,10 @@ impl EndpointError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::UnknownScheme => "unknown_scheme",
-            Self::TlsNotBuiltIn => "tls_not_built_in",
+            Self::Unverified => "unverified",
+            Self::NeedsTls => "needs_tls",
+            Self::HalfOfPair => "half_of_pair",
+            Self::MissingFile => "missing_file",
             Self::EmptyHost => "empty_host",
             Self::BadHost => "bad_host",
             Self::BadPort => "bad_port",
@@ -58,10 +67,16 @@ impl EndpointError {
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnknownScheme => "the URL of a master starts with redis://, valkey:// or unix://",
-            Self::TlsNotBuiltIn => {
-                "TLS is not built in: use redis:// or valkey:// over a network that you trust, or through a tunnel"
+            Self::UnknownScheme => {
+                "the URL of a master starts with redis://, valkey:// or unix://, or over TLS with rediss:// or valkeys://"
             }
+            Self::Unverified => {
+                "the server's certificate is always verified: name a private issuer's certificate with cacert=, \
+                 and with sni= the name that it has where the host is another"
+            }
+            Self::NeedsTls => "cacert, cert, key and sni are for TLS: write rediss:// or valkeys://",
+            Self::HalfOfPair => "a client's certificate needs its private key: give both cert= and key=",
+            Self::MissingFile => "the name of a file is missing behind cacert=, cert= or key=",
             Self::EmptyHost => "the host is missing: write redis://host:port",
             Self::BadHost => "the host is not a name or an IP address; an IPv6 address stands in brackets, as in redis://[::1]:6379",
             Self::BadPort => "the port is not a number from 1 to 65535",
@@ -76,7 +91,8 @@ impl fmt::Display for EndpointError {
             Self::UnknownParameter(name) => {
                 return write!(
                     f,
-                    "the parameter `{name}` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none"
+                    "the parameter `{name}` is not known: unix:// takes db, user and pass, \
+                     rediss:// and valkeys:// take cacert, cert, key and sni, redis:// and valkey:// take none"
                 );
             }
             Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),

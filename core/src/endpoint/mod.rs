@@ -5,10 +5,12 @@
 
 mod error;
 mod parse;
+mod tls;
 
 use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr};
 
 pub use error::EndpointError;
+pub use tls::TlsOptions;
 
 /// One master: its address, its database, and the credentials to use there.
 ///
@@ -23,6 +25,10 @@ pub use error::EndpointError;
 ///
 /// - `redis://[user:password@]host[:port][/db]`, and the same with `valkey://`. The port is 6379 if none is
 ///   given; an IPv6 address stands in brackets.
+/// - `rediss://…` and `valkeys://…`: the same over TLS, with the parameters of `redis-cli`:
+///   `cacert=` is a PEM file of the issuers to trust (without it the system's are), `cert=` and
+///   `key=` are the client's certificate and private key, and `sni=` is the name that the server's
+///   certificate must have. Transports need their feature `tls` for it.
 /// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and `valkey+unix://`. The
 ///   credentials may also stand as `unix://user:password@/path`.
 ///
@@ -33,6 +39,7 @@ pub struct Endpoint {
     user: Option<String>,
     password: Option<String>,
     database: u16,
+    tls: Option<TlsOptions>,
 }
 
 /// Where a server listens.
@@ -94,6 +101,12 @@ impl Endpoint {
         Self { database, ..self }
     }
 
+    /// The same over TLS.
+    #[must_use]
+    pub fn with_tls(self, options: TlsOptions) -> Self {
+        Self { tls: Some(options), ..self }
+    }
+
     /// Where the server listens.
     pub fn address(&self) -> &Address {
         &self.address
@@ -114,6 +127,11 @@ impl Endpoint {
         self.database.into()
     }
 
+    /// How to reach it over TLS, if it is to be reached so.
+    pub fn tls(&self) -> Option<&TlsOptions> {
+        self.tls.as_ref()
+    }
+
     /// True if both name the same server, as far as their text tells: two databases of one server, or two users,
     /// are one master. Names are not resolved: `localhost` and `127.0.0.1` are told apart only once both are connected.
     pub fn same_server(&self, other: &Self) -> bool {
@@ -127,7 +145,7 @@ impl Endpoint {
     }
 
     fn at(address: Address) -> Self {
-        Self { address, user: None, password: None, database: 0 }
+        Self { address, user: None, password: None, database: 0, tls: None }
     }
 }
 

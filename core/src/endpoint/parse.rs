@@ -1,31 +1,33 @@
-//! A URL to an endpoint, by hand: the five forms are few, and every error has to say what to do.
+//! A URL to an endpoint, by hand: the forms are few, and every error has to say what to do.
 
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 
-use super::{Endpoint, EndpointError};
+use super::{Endpoint, EndpointError, TlsOptions};
 
 const DEFAULT_PORT: u16 = 6379;
 
 pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
     let (scheme, rest) = url.split_once("://").ok_or(EndpointError::UnknownScheme)?;
     let is = |names: &[&str]| names.iter().any(|name| scheme.eq_ignore_ascii_case(name));
-    if is(&["rediss", "valkeys"]) {
-        return Err(EndpointError::TlsNotBuiltIn);
-    }
+    let tls = is(&["rediss", "valkeys"]);
     let unix = is(&["unix", "redis+unix", "valkey+unix"]);
-    if !unix && !is(&["redis", "valkey"]) {
+    if !tls && !unix && !is(&["redis", "valkey"]) {
         return Err(EndpointError::UnknownScheme);
+    }
+    if tls && rest.ends_with("#insecure") {
+        return Err(EndpointError::Unverified);
     }
     if rest.contains('#') {
         return Err(EndpointError::UnencodedCharacter);
     }
     let parts = Parts::of(rest);
     let credentials = Credentials::before_host(parts.credentials)?;
-    if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials) }
+    if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials, tls) }
 }
 
-/// `host[:port][/db]`.
-fn tcp_port(parts: &Parts<'_>, credentials: Credentials) -> Result<Endpoint, EndpointError> {
+/// `host[:port][/db]`, over TLS with `[?cacert=…&cert=…&key=…&sni=…]`.
+fn tcp_port(parts: &Parts<'_>, credentials: Credentials, tls: bool) -> Result<Endpoint, EndpointError> {
     // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
     // that pieces of it would be taken for a host, a database or the name of a parameter.
     if parts.path.contains('@') || parts.query.contains('@') {
@@ -36,10 +38,28 @@ fn tcp_port(parts: &Parts<'_>, credentials: Credentials) -> Result<Endpoint, End
         None | Some("") => 0,
         Some(digits) => number(digits).ok_or(EndpointError::BadDatabase)?,
     };
-    if let Some((name, _)) = parameters(parts.query).next() {
-        return Err(unknown(name));
+    let mut options = TlsOptions::default();
+    for (name, value) in parameters(parts.query) {
+        match name {
+            "cacert" if tls => set_once(&mut options.root_file, "cacert", file(value)?)?,
+            "cert" if tls => set_once(&mut options.certificate_file, "cert", file(value)?)?,
+            "key" if tls => set_once(&mut options.key_file, "key", file(value)?)?,
+            "sni" if tls => set_once(&mut options.server_name, "sni", decode(value)?)?,
+            "verify" | "insecure" if tls => return Err(EndpointError::Unverified),
+            "cacert" | "cert" | "key" | "sni" => return Err(EndpointError::NeedsTls),
+            _ => return Err(unknown(name)),
+        }
     }
-    Ok(credentials.on(Endpoint::tcp(host, port)?.with_database(database)))
+    if options.certificate_file.is_some() != options.key_file.is_some() {
+        return Err(EndpointError::HalfOfPair);
+    }
+    let endpoint = credentials.on(Endpoint::tcp(host, port)?.with_database(database));
+    Ok(if tls { endpoint.with_tls(options) } else { endpoint })
+}
+
+fn file(value: &str) -> Result<PathBuf, EndpointError> {
+    let path = decode(value)?;
+    if path.is_empty() { Err(EndpointError::MissingFile) } else { Ok(path.into()) }
 }
 
 /// `/path[?db=…&user=…&pass=…]`.

@@ -31,6 +31,21 @@ fn urls_of_tcp_ports_name_host_port_and_database() {
 }
 
 #[test]
+fn urls_over_tls_take_the_parameters_of_redis_cli() {
+    let files = "cacert=/etc/ca.pem&cert=/run/a%20b.crt&key=/run/a.key";
+    let endpoint = parsed(&format!("rediss://user:pw@a:6380/2?{files}&sni=cache.internal"));
+    assert_eq!(endpoint.to_string(), "a:6380/2");
+    let options = TlsOptions::default()
+        .with_root_file("/etc/ca.pem")
+        .with_client_files("/run/a b.crt", "/run/a.key")
+        .with_server_name("cache.internal");
+    assert_eq!(endpoint.tls(), Some(&options));
+    assert_eq!(parsed("VALKEYS://a").tls(), Some(&TlsOptions::default()));
+    assert_eq!(parsed("redis://a").tls(), None);
+    assert!(parsed("redis://a").same_server(&parsed("rediss://a")));
+}
+
+#[test]
 fn urls_of_unix_sockets_name_a_path_and_take_parameters() {
     for (url, shown) in [
         ("unix:///run/redis.sock", "unix:/run/redis.sock"),
@@ -73,8 +88,15 @@ fn each_mistake_has_its_own_error() {
         ("a:6379", UnknownScheme),
         ("http://a", UnknownScheme),
         (" redis://a", UnknownScheme),
-        ("rediss://a", TlsNotBuiltIn),
-        ("valkeys://a", TlsNotBuiltIn),
+        ("rediss://a#insecure", Unverified),
+        ("rediss://a?verify=none", Unverified),
+        ("valkeys://a?insecure=1", Unverified),
+        ("redis://a?cacert=/ca.pem", NeedsTls),
+        ("redis://a?sni=b", NeedsTls),
+        ("rediss://a?cert=/c.pem", HalfOfPair),
+        ("rediss://a?key=/k.pem", HalfOfPair),
+        ("rediss://a?cacert=", MissingFile),
+        ("rediss://a?cacert=/a&cacert=/b", RepeatedParameter("cacert")),
         ("redis://", EmptyHost),
         ("redis://:7000", EmptyHost),
         ("redis://me:pw@/2", EmptyHost),

@@ -41,6 +41,7 @@ mod release;
 mod report;
 mod request;
 mod run;
+mod securing;
 mod semaphore;
 mod shared;
 mod sharing;

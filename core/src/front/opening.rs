@@ -4,22 +4,42 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use crate::protocol::{Config, TlsFault};
+
 /// Why a transport could not open a locker.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// There is no async runtime to run the driver on.
     NoRuntime,
+    /// What is needed for masters that are reached over TLS is missing, or cannot be used.
+    Tls(Box<dyn Error + Send + Sync>),
     /// The operating system gave no thread, or no way to wait for sockets.
     System(io::Error),
 }
 
 impl OpenError {
+    /// Has what TLS needs read, where a master is reached over it: for a transport that opens a
+    /// locker.
+    ///
+    /// # Errors
+    /// [`OpenError::Tls`], also where this program has no TLS.
+    pub fn prepare_security(config: &Config) -> Result<(), Self> {
+        if config.masters().iter().all(|master| master.tls().is_none()) {
+            return Ok(());
+        }
+        match config.security() {
+            Some(security) => security.prepare(config.masters()).map_err(Self::Tls),
+            None => Err(Self::Tls(format!("a master {}", TlsFault::NotBuiltIn).into())),
+        }
+    }
+
     /// Returns a word for this kind of error, for the labels of metrics. It is the same in every
     /// version.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoRuntime => "no_runtime",
+            Self::Tls(_) => "tls",
             Self::System(_) => "system",
         }
     }
@@ -31,6 +51,7 @@ impl fmt::Display for OpenError {
             Self::NoRuntime => f.write_str(
                 "there is no async runtime here; call `open` inside of one, or use `open_with_driver`",
             ),
+            Self::Tls(error) => write!(f, "TLS cannot be used: {error}"),
             Self::System(error) => {
                 write!(f, "the system gave no thread, or no way to wait for sockets: {error}")
             }
@@ -42,6 +63,7 @@ impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NoRuntime => None,
+            Self::Tls(error) => Some(&**error),
             Self::System(error) => Some(error),
         }
     }

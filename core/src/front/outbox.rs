@@ -1,15 +1,17 @@
 //! The outbox: what the machine has brought about waits here until one thread carries it out for
 //! all, and writes the bytes to the sockets without waiting.
 
-use std::cell::Cell;
-use std::io::{self, Write};
-use std::ptr;
-
-use super::sync::{AtomicBool, AtomicU64, Ordering, TryMutex, fence};
-use crate::protocol::{MasterId, MasterSet};
-
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod queue;
+
+use std::cell::Cell;
+use std::ptr;
+
+pub(super) use self::queue::{Queue, Sink, Trouble, write};
+use super::securing::Secured;
+use super::sync::{AtomicBool, AtomicU64, Ordering, TryMutex, fence};
+use crate::protocol::{Cause, ChannelState, MasterId, MasterSet};
 
 /// What an [`Outbox`] carries out.
 pub(super) trait Outputs {
@@ -18,6 +20,9 @@ pub(super) trait Outputs {
 
     /// Takes every output that there is. Bytes go into the queue.
     fn collect(&self, queue: &mut Queue, rest: &mut Self::Rest);
+
+    /// Encrypted connections have come to an end of their own, which brings about more outputs.
+    fn troubled(&self, troubles: Vec<Trouble>);
 
     /// The bytes are written, as far as the sockets took them; `became_full` if one of them has no
     /// more room.
@@ -82,6 +87,32 @@ impl Outbox {
         self.with_queue(outputs, |queue| queue.open(master, generation, sink));
     }
 
+    /// What is queued for this connection from now on is encrypted before it is written.
+    pub(super) fn open_secured(
+        &self,
+        master: MasterId,
+        generation: u32,
+        secured: Secured,
+        outputs: &impl Outputs,
+    ) {
+        self.with_queue(outputs, |queue| queue.open_secured(master, generation, secured));
+    }
+
+    /// Decrypts what came from a socket, unless the connection is gone.
+    ///
+    /// It needs the queue, since reading and writing share their keys' state: a caller that finds
+    /// the queue taken meanwhile leaves its outputs to this thread.
+    pub(super) fn decrypt(
+        &self,
+        master: MasterId,
+        generation: u32,
+        wire: &[u8],
+        plain: &mut Vec<u8>,
+        outputs: &impl Outputs,
+    ) -> Option<Result<ChannelState, Cause>> {
+        self.with_queue(outputs, |queue| queue.decrypt(master, generation, wire, plain))
+    }
+
     /// The connection has ended: with the next write its sink is dropped.
     pub(super) fn close(&self, master: MasterId, generation: u32, outputs: &impl Outputs) {
         self.with_queue(outputs, |queue| queue.close(master, generation));
@@ -94,11 +125,7 @@ impl Outbox {
 
     /// A full socket has room again. Returns whether it took everything.
     pub(super) fn retry(&self, master: MasterId, outputs: &impl Outputs) -> bool {
-        self.with_queue(outputs, |queue| {
-            queue.pending.push(master);
-            queue.write();
-            !queue.full.contains(master)
-        })
+        self.with_queue(outputs, |queue| queue.retry(master))
     }
 
     /// Waits for the queue and uses it. A thread that finds it taken meanwhile leaves its outputs
@@ -107,7 +134,10 @@ impl Outbox {
         let result = {
             let mut queue = self.queue.lock();
             let result = act(&mut queue);
-            self.full.store(queue.full.bits(), Ordering::SeqCst);
+            self.full.store(queue.full().bits(), Ordering::SeqCst);
+            if queue.has_troubles() {
+                self.dirty.swap(true, Ordering::AcqRel);
+            }
             result
         };
         fence(Ordering::SeqCst);
@@ -196,7 +226,11 @@ impl Outbox {
                 outputs.collect(&mut queue, &mut rest);
                 let became_full = queue.write();
                 // Before the driver is told, so that it finds it.
-                self.full.store(queue.full.bits(), Ordering::SeqCst);
+                self.full.store(queue.full().bits(), Ordering::SeqCst);
+                if queue.has_troubles() {
+                    outputs.troubled(queue.take_troubles());
+                    self.dirty.swap(true, Ordering::AcqRel);
+                }
                 outputs.written(became_full, &mut rest);
             }
             drop(queue);
@@ -204,115 +238,5 @@ impl Outbox {
             fence(Ordering::SeqCst);
         }
         has_woken
-    }
-}
-
-/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken
-/// after a burst. Smaller: a busy connection allocates for each burst.
-const KEPT_BACKLOG_BYTES: usize = 16 * 1024;
-
-/// A socket that takes bytes without waiting, or says [`io::ErrorKind::WouldBlock`].
-pub(super) type Sink = Box<dyn Write + Send>;
-
-/// The bytes on their way to every master.
-pub(super) struct Queue {
-    outlets: Vec<Outlet>,
-    /// Masters with something to write or to close.
-    pending: Vec<MasterId>,
-    /// Masters whose socket took less than there was; the driver waits for room.
-    full: MasterSet,
-}
-
-/// The bytes on their way to one master.
-#[derive(Default)]
-struct Outlet {
-    generation: u32,
-    sink: Option<Sink>,
-    backlog: Vec<u8>,
-    /// The connection is to be closed behind what the socket still takes.
-    closing: bool,
-}
-
-impl Queue {
-    fn new(masters: usize) -> Self {
-        let outlets = (0..masters).map(|_| Outlet::default()).collect();
-        Self { outlets, pending: Vec::new(), full: MasterSet::EMPTY }
-    }
-
-    pub(super) fn open(&mut self, master: MasterId, generation: u32, sink: Sink) {
-        if let Some(outlet) = self.outlets.get_mut(master.index()) {
-            *outlet = Outlet { generation, sink: Some(sink), ..Outlet::default() };
-            self.full.remove(master);
-        }
-    }
-
-    pub(super) fn append(&mut self, master: MasterId, generation: u32, bytes: &[u8]) {
-        let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
-        if outlet.generation == generation && outlet.sink.is_some() {
-            outlet.backlog.extend_from_slice(bytes);
-            // A full socket is tried again when the driver finds room in it.
-            if !self.full.contains(master) {
-                self.pending.push(master);
-            }
-        }
-    }
-
-    pub(super) fn close(&mut self, master: MasterId, generation: u32) {
-        let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
-        if outlet.generation == generation && outlet.sink.is_some() {
-            outlet.closing = true;
-            self.pending.push(master);
-        }
-    }
-
-    /// Writes what the sockets take. Returns whether one of them has become full.
-    ///
-    /// An error is not handled here: the driver's read side learns of it too, and tells the machine
-    /// in order.
-    fn write(&mut self) -> bool {
-        let mut became_full = false;
-        while let Some(master) = self.pending.pop() {
-            let Some(outlet) = self.outlets.get_mut(master.index()) else { continue };
-            if !outlet.write() {
-                self.full.remove(master);
-            } else if !self.full.contains(master) {
-                self.full.insert(master);
-                became_full = true;
-            }
-        }
-        became_full
-    }
-}
-
-impl Outlet {
-    /// Returns whether the driver must wait for room.
-    fn write(&mut self) -> bool {
-        let Some(sink) = &mut self.sink else { return false };
-        let (mut written, mut is_full) = (0, false);
-        while let Some(rest) = self.backlog.get(written..).filter(|rest| !rest.is_empty()) {
-            match sink.write(rest) {
-                Ok(0) => break,
-                Ok(bytes) => written += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    is_full = !self.closing;
-                    break;
-                }
-                Err(_) => {
-                    written = self.backlog.len();
-                    break;
-                }
-            }
-        }
-        if written == self.backlog.len() {
-            self.backlog.clear();
-            self.backlog.shrink_to(KEPT_BACKLOG_BYTES);
-        } else {
-            self.backlog.drain(..written);
-        }
-        if self.closing {
-            *self = Self { generation: self.generation, ..Self::default() };
-        }
-        is_full
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 use super::host::Host;
 use super::locker::Locker;
 use super::mailbox::Demand;
+use super::securing::Securing;
 use super::shared::{Handle, Shared};
-use crate::protocol::{Cause, Config, MasterId};
+use crate::protocol::{Cause, ChannelState, Config, MasterId};
 #[cfg(feature = "internals")]
 use crate::protocol::{LockId, Resumption, Targets};
 use crate::time::Instant;
@@ -37,6 +38,7 @@ const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 /// When a port is dropped, all that wait for a lock are told that the driver has ended.
 pub struct Port {
     shared: Arc<Shared>,
+    securing: Securing,
     finishing_since: Option<Instant>,
 }
 
@@ -45,8 +47,9 @@ impl Port {
     pub fn new(config: Config, host: Arc<dyn Host>) -> (Locker, Self) {
         let config = Arc::new(config);
         let shared = Shared::new(Arc::clone(&config), host);
+        let securing = Securing::new(&config);
         let locker = Locker::new(Handle::new(&shared), config);
-        (locker, Self { shared, finishing_since: None })
+        (locker, Self { shared, securing, finishing_since: None })
     }
 
     /// Begins a turn, and has this waker woken when there is a demand, a full socket or an earlier
@@ -60,8 +63,23 @@ impl Port {
     }
 
     /// The connection that a demand asked for is open. `sink` writes to it without waiting.
+    ///
+    /// Where the master's URL asks for TLS, the port opens a channel of its own over it, and tells
+    /// the machine once that is done.
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
-        self.shared.outbox.open(master, generation, Box::new(sink), &*self.shared);
+        let sink = Box::new(sink);
+        if self.securing.is_for(master) {
+            self.shared.change(|engine, _| engine.machine.securing(master, generation));
+            if let Err(cause) = self.securing.begin(master, generation, sink) {
+                self.closed(master, generation, cause);
+            }
+        } else {
+            self.shared.outbox.open(master, generation, sink, &*self.shared);
+            self.connected(master, generation);
+        }
+    }
+
+    fn connected(&self, master: MasterId, generation: u32) {
         self.shared.change(|engine, now| {
             engine.figures.opened(master);
             engine.machine.connected(master, generation, now);
@@ -72,7 +90,40 @@ impl Port {
     /// Bytes came in. What follows from them is carried out by [`Port::tick`], or by a caller that
     /// flushes before.
     pub fn received(&self, master: MasterId, generation: u32, bytes: &[u8]) {
-        self.shared.change(|engine, now| engine.machine.received(master, generation, bytes, now));
+        if self.securing.is_for(master) {
+            self.securing.with_plain(|plain| self.received_secured(master, generation, bytes, plain));
+        } else {
+            self.shared.change(|engine, now| engine.machine.received(master, generation, bytes, now));
+        }
+    }
+
+    /// Only what was encrypted in them counts as received: what a channel says of itself is no sign
+    /// that there is a master behind it.
+    fn received_secured(&self, master: MasterId, generation: u32, bytes: &[u8], plain: &mut Vec<u8>) {
+        let state = match self.securing.received(master, generation, bytes, plain) {
+            Some(Ok(None)) => return,
+            Some(Ok(Some(secured))) => {
+                self.shared.outbox.open_secured(master, generation, secured, &*self.shared);
+                self.connected(master, generation);
+                Ok(ChannelState::Established)
+            }
+            Some(Err(cause)) => Err(cause),
+            None => {
+                let shared = &*self.shared;
+                let Some(state) = shared.outbox.decrypt(master, generation, bytes, plain, shared) else {
+                    return;
+                };
+                state
+            }
+        };
+        if !plain.is_empty() {
+            self.shared.change(|engine, now| engine.machine.received(master, generation, plain, now));
+        }
+        match state {
+            Ok(ChannelState::Opening | ChannelState::Established) => {}
+            Ok(ChannelState::Ended) => self.closed(master, generation, Cause::Closed),
+            Err(cause) => self.closed(master, generation, cause),
+        }
     }
 
     /// A connection ended, or could not be opened.
@@ -81,6 +132,7 @@ impl Port {
     /// [`tick`](Self::tick), or by [`sleep`](Self::sleep), which then asks for another turn if that
     /// brought demands.
     pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
+        self.securing.forget(master, generation);
         self.shared.outbox.close(master, generation, &*self.shared);
         self.shared.change(|engine, now| engine.machine.closed(master, generation, cause, now));
         self.shared.outbox.changed_in_turn();
@@ -120,17 +172,21 @@ impl Port {
 
     /// The next thing to do with a connection.
     pub fn next_demand(&self) -> Option<Demand> {
-        self.shared.mailbox.next_demand()
+        let demand = self.shared.mailbox.next_demand();
+        if let Some(Demand::Close { master, generation }) = demand {
+            self.securing.forget(master, generation);
+        }
+        demand
     }
 
     /// Whether bytes wait for room in a socket.
     pub fn is_blocked(&self, master: MasterId) -> bool {
-        self.shared.outbox.is_full(master)
+        self.shared.outbox.is_full(master) || self.securing.is_full(master)
     }
 
     /// A blocked socket has room again. Returns whether it took everything.
     pub fn retry_write(&self, master: MasterId) -> bool {
-        self.shared.outbox.retry(master, &*self.shared)
+        self.securing.retry(master) && self.shared.outbox.retry(master, &*self.shared)
     }
 
     /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a

@@ -11,7 +11,7 @@ use super::figures::Figures;
 use super::host::Host;
 use super::mailbox::{Demand, Mailbox};
 use super::observe::{GrantFields, Notices, Subject, Told};
-use super::outbox::{Outbox, Outputs, Queue};
+use super::outbox::{Outbox, Outputs, Queue, Trouble};
 use super::slot::Slot;
 use super::sync::{Mutex, MutexGuard, Woken, lock};
 use crate::machine::{Machine, Output};
@@ -174,6 +174,17 @@ impl Outputs for Shared {
             };
         });
         rest.has_woken_callers |= rest.woken.len() > woken;
+    }
+
+    fn troubled(&self, troubles: Vec<Trouble>) {
+        self.change(|engine, now| {
+            for Trouble { master, generation, cause } in troubles {
+                match cause {
+                    Some(cause) => engine.machine.closed(master, generation, cause, now),
+                    None => engine.machine.renew_connection(master, generation, now),
+                }
+            }
+        });
     }
 
     fn written(&self, became_full: bool, rest: &mut Rest) {

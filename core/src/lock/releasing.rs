@@ -2,7 +2,7 @@
 
 use super::Next;
 use super::shared::Context;
-use crate::protocol::{Action, Answer, MasterId, ReleaseOutcome, Ttl, Vote, Votes};
+use crate::protocol::{Action, Answer, MasterId, MasterSet, ReleaseOutcome, Ttl, Vote, Votes};
 
 /// A round of releases whose answers the caller waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -16,7 +16,12 @@ impl Releasing {
     pub(super) fn begin(buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
-        cx.order_back(cx.keys.reached, cx.request(Some(round), Action::Release, cx.base.longest_ttl));
+        // The first master last: others that wait hear of it there, and ask the others then.
+        let (reached, life) = (cx.keys.reached, cx.base.longest_ttl);
+        let first = cx.effects.first_master(&cx.base.targets).map_or(MasterSet::EMPTY, MasterSet::only);
+        for part in [reached.bits() & first.bits(), reached.bits() & !first.bits()] {
+            cx.order_back(MasterSet::from_bits(part), cx.request(Some(round), Action::Release, life));
+        }
         Self { round, votes }
     }
 

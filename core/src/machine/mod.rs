@@ -155,6 +155,21 @@ impl<E: Entropy> Machine<E> {
 
     // Inputs.
 
+    /// The connection that [`Output::Connect`] asked for stands, and is being encrypted. It tells
+    /// the causes of a delay apart, and may be left out.
+    pub fn securing(&mut self, master: MasterId, generation: u32) {
+        if let Some(link) = self.connections.get_mut(master.index()) {
+            link.connection.securing(generation);
+        }
+    }
+
+    /// A fresh connection is to take the place of this one as soon as nothing is awaited on it.
+    pub fn renew_connection(&mut self, master: MasterId, generation: u32, now: Instant) {
+        self.with_connection(master, now, |connection, answers| {
+            connection.renew(generation, now, answers);
+        });
+    }
+
     /// The connection that [`Output::Connect`] asked for stands.
     pub fn connected(&mut self, master: MasterId, generation: u32, now: Instant) {
         self.with_connection(master, now, |connection, _| connection.connected(generation, now));

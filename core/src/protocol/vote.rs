@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{EvictionPolicy, Fleet, MasterId, Quorum};
+use super::{EvictionPolicy, Fleet, MasterId, Quorum, TlsFault};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -50,6 +50,13 @@ pub enum Cause {
         /// The time since the connection was requested.
         waited: Duration,
     },
+    /// A connection was opened, but the TLS handshake was not done in time.
+    NoHandshake {
+        /// The time since the connection was requested.
+        waited: Duration,
+    },
+    /// The encrypted connection could not be opened, or failed.
+    Tls(TlsFault),
     /// The system refused the connection or ended it.
     Connect(io::ErrorKind),
     /// The host name has no address.
@@ -110,6 +117,7 @@ impl Cause {
     pub fn is_configuration(self) -> bool {
         match self {
             Self::Server(error) => error.is_configuration(),
+            Self::Tls(fault) => fault.is_configuration(),
             Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) => true,
             _ => false,
         }
@@ -120,6 +128,10 @@ impl Cause {
         match self {
             Self::NoAnswer { waited } => write!(f, "no answer in {}", Span(waited)),
             Self::NoConnection { waited } => write!(f, "no connection in {}", Span(waited)),
+            Self::NoHandshake { waited } => {
+                write!(f, "no TLS handshake in {}: is this a TLS port?", Span(waited))
+            }
+            Self::Tls(fault) => write!(f, "{fault}"),
             Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
             Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
             Self::Connect(kind) => write!(f, "no connection: {kind}"),

@@ -216,7 +216,9 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
-        let first = self.first_to_ask(lock, effects);
+        // The one rival of a process that listens has let go, the first master last: so the others are free, too, and nobody else asks.
+        let follows_rival = self.listens && self.last_votes.is_none();
+        let first = self.first_to_ask(lock, effects).filter(|_| !follows_rival);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
         self.plan = Plan::Asking { first_leads };
         self.asked_at = now;

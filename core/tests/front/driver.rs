@@ -7,8 +7,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
-use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId};
+use quorlock_core::{Cause, Channel, Config, EntropyFailed, Instant, MasterId};
 use quorlock_sim::{Master, Session};
+
+use super::toy_channel::Side;
 
 pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -43,6 +45,26 @@ struct Wire {
     session: Session,
     sent: Vec<u8>,
     generation: u32,
+    /// Where the master's URL asks for TLS.
+    channel: Option<Side>,
+    /// Nothing of what is sent is looked at.
+    is_hushed: bool,
+}
+
+impl Wire {
+    /// What the master does with what was sent, and answers.
+    fn serve(&mut self, sent: &[u8], now: Duration, replies: &mut Vec<u8>) {
+        let Some(channel) = &mut self.channel else {
+            let _ = self.master.serve(&mut self.session, sent, now, replies);
+            return;
+        };
+        let (mut plain, mut answers) = (Vec::new(), Vec::new());
+        channel.open(sent, &mut plain, replies).expect("a toy does not fail");
+        let _ = self.master.serve(&mut self.session, &plain, now, &mut answers);
+        if !answers.is_empty() {
+            channel.seal(&answers, replies).expect("a toy does not fail");
+        }
+    }
 }
 
 /// Everything that a front's driver has, and a waiting thread uses.
@@ -70,7 +92,10 @@ impl Driver {
 
     pub fn over(config: Config, has_entropy: bool) -> (Locker, Arc<Self>) {
         let masters = config.masters().len();
-        let wire = |number| Wire {
+        let is_secured: Vec<_> = config.masters().iter().map(|endpoint| endpoint.tls().is_some()).collect();
+        let wire = |number: u64| Wire {
+            channel: is_secured[number as usize].then(Side::default),
+            is_hushed: false,
             manner: Manner::Whole,
             calls: 0,
             master: Master::new(number),
@@ -125,6 +150,31 @@ impl Driver {
         self.wires.lock().unwrap()[master].calls
     }
 
+    /// The master looks at nothing that is sent to it, or does again.
+    pub fn hush(&self, master: usize, is_hushed: bool) {
+        self.wires.lock().unwrap()[master].is_hushed = is_hushed;
+    }
+
+    /// The other side of a channel says something without anything in it.
+    pub fn ticket(&self, master: usize) {
+        self.channel_says(master, |channel, said| channel.ticket(said));
+    }
+
+    /// The other side of a channel ends it.
+    pub fn end_channel(&self, master: usize) {
+        self.channel_says(master, |channel, said| channel.close(said));
+    }
+
+    fn channel_says(&self, master: usize, say: impl FnOnce(&mut Side, &mut Vec<u8>)) {
+        let mut said = Vec::new();
+        let generation = {
+            let wire = &mut self.wires.lock().unwrap()[master];
+            say(wire.channel.as_mut().expect("a secured master"), &mut said);
+            wire.generation
+        };
+        self.with_port(|port| port.received(self.ids[master], generation, &said));
+    }
+
     /// Changes what stands behind a socket.
     pub fn with_master<R>(&self, master: usize, change: impl FnOnce(&mut Master) -> R) -> R {
         change(&mut self.wires.lock().unwrap()[master].master)
@@ -165,8 +215,8 @@ impl Driver {
             let (generation, mut replies) = (self.wires.lock().unwrap()[place].generation, Vec::new());
             {
                 let wire = &mut self.wires.lock().unwrap()[place];
-                let sent = std::mem::take(&mut wire.sent);
-                let _ = wire.master.serve(&mut wire.session, &sent, now, &mut replies);
+                let sent = if wire.is_hushed { Vec::new() } else { std::mem::take(&mut wire.sent) };
+                wire.serve(&sent, now, &mut replies);
             }
             if !replies.is_empty() {
                 is_busy = true;
@@ -180,6 +230,7 @@ impl Driver {
                 let manner = {
                     let wire = &mut self.wires.lock().unwrap()[master.index()];
                     (wire.session, wire.generation) = (Session::new(), generation);
+                    wire.channel = wire.channel.is_some().then(Side::default);
                     wire.sent.clear();
                     wire.manner
                 };
@@ -190,7 +241,7 @@ impl Driver {
                 }
             }
         }
-        is_busy || self.wires.lock().unwrap().iter().any(|wire| !wire.sent.is_empty())
+        is_busy || self.wires.lock().unwrap().iter().any(|wire| !wire.sent.is_empty() && !wire.is_hushed)
     }
 
     /// Takes turns until nothing more happens without time.

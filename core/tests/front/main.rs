@@ -16,6 +16,8 @@ mod owners_of_several;
 mod panicking;
 mod pauses;
 mod reporting;
+mod secured;
 mod task;
+mod toy_channel;
 mod waiting;
 mod writing;

@@ -50,8 +50,8 @@ fn pace(processes: usize, grants: usize, hold: impl Fn(usize) -> Duration) -> Ve
 fn two_processes_hand_the_lock_to_each_other_without_a_pause() {
     let idle = pace(2, 200, |_| ms(1));
     let mean = idle.iter().sum::<Duration>() / 200;
-    // The message, the first master, the others; and little more.
-    assert!(mean <= Duration::from_micros(400), "{mean:?}");
+    // The message, and all masters at once. The first of them before the others would take 290.
+    assert!(mean <= Duration::from_micros(220), "{mean:?}");
 }
 
 #[test]

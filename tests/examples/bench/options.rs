@@ -16,7 +16,7 @@ bench handoff [ROUNDS [LETTERS]]
 bench kinds [ROUNDS [LETTERS]]
 
 ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs and kinds
-SCENARIO   sequential, inflight, hung, dead or held; all of these unless said
+SCENARIO   sequential, inflight, hung, dead, held or tls; all of these unless said
 LETTERS    of ARBPCD, the scenarios of hand-offs, or of OMBWDP, those of kinds, as tests/README.md
            describes them
 --svg FILE writes a picture of the ratios";

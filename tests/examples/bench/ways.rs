@@ -83,7 +83,11 @@ pub(crate) fn open(name: &str, addresses: &[SocketAddr]) -> Option<Box<dyn Clien
 
 /// One of ours; `None` where there is no such one.
 pub(crate) fn ours(name: &str, addresses: &[SocketAddr]) -> Option<Ours> {
-    let urls = addresses.iter().map(|address| format!("redis://{address}"));
+    ours_at(name, addresses.iter().map(|address| format!("redis://{address}")))
+}
+
+/// One of ours on the masters behind these URLs.
+pub(crate) fn ours_at(name: &str, urls: impl Iterator<Item = String>) -> Option<Ours> {
     let config = Config::new(urls).expect("usable masters");
     let blocking = |config| quorlock_blocking::open(config).expect("a poll and a thread are left");
     Some(match name {

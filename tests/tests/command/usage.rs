@@ -68,7 +68,9 @@ fn masters_that_cannot_be_are_64_and_no_password_is_told() {
         (&["redis://:hunter2%zz@host"], "%25"),
         (&["redis://:hunter2/x@host"], "%2F"),
         (&["redis://:hunter2@host?ttl=1"], "ttl"),
-        (&["rediss://:hunter2@host"], "TLS"),
+        (&["rediss://:hunter2@host#insecure"], "cacert="),
+        (&["rediss://:hunter2@host?cacert=/no/such/file"], "/no/such/file"),
+        (&["redis://:hunter2@host?cacert=/ca.pem"], "rediss://"),
         (&["unix://:hunter2@host"], "unix:///"),
         (&["redis://:hunter2@host:1", "redis://b", "redis://HOST:1"], "twice"),
     ] {

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use quorlock_tests::RawClient;
-
 use crate::kit::*;
 
 pub(crate) fn one_three_and_five_masters_grant_and_release(transport: &Transport) {
@@ -185,7 +183,7 @@ pub(crate) fn every_attempt_has_a_token_of_its_own(transport: &Transport) {
     let masters = std::slice::from_ref(&server);
     let locker = transport.open(patient([server.url()]).wake_ups(false).build().unwrap());
     occupy(masters, "job");
-    let mut monitor = RawClient::connect(server.address());
+    let mut monitor = server.client().expect("the server answers");
     assert!(monitor.command(&["MONITOR"]).is_ok());
 
     locker.lock("job").attempts(3).wait().unwrap_err();

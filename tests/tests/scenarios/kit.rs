@@ -8,7 +8,7 @@ pub(crate) use quorlock_core::{
 };
 pub(crate) use quorlock_tests::{
     Calls, Cut, Direction, FakeMaster, FaultProxy, Fleet, RedisServer, ServerOptions, Transport, behaviour,
-    eventually, eventually_equals, master, masters,
+    eventually, eventually_equals, master, masters, url_of,
 };
 
 /// Far beyond what anything takes that works, on a busy machine too.

@@ -8,7 +8,7 @@ use std::thread::scope;
 
 use quorlock_core::Missing;
 use quorlock_core::front::{HandOverError, Owner};
-use quorlock_tests::{RawClient, Value};
+use quorlock_tests::Value;
 use smol::future::poll_once;
 
 use crate::kit::*;
@@ -63,7 +63,7 @@ pub(crate) fn ten_thousand_nested_locks_cost_each_master_one_request_and_one_rel
 pub(crate) fn the_wire_shows_one_request_and_one_release_of_nested_locks(transport: &Transport) {
     let masters: Vec<_> = (0..3).map(|_| RedisServer::start()).collect();
     let locker = open(transport, &masters);
-    let mut monitors: Vec<_> = masters.iter().map(|master| RawClient::connect(master.address())).collect();
+    let mut monitors: Vec<_> = masters.iter().map(|master| master.client().expect("it answers")).collect();
     assert!(monitors.iter_mut().all(|monitor| monitor.command(&["MONITOR"]).is_ok()));
 
     nest(&locker.owner(), 10_000);

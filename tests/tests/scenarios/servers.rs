@@ -57,7 +57,7 @@ pub(crate) fn passwords_open_masters_and_wrong_ones_are_a_matter_of_configuratio
 
     let addresses = masters.iter().map(RedisServer::address);
     for (login, cause) in [("", ServerError::NoAuth), (":wrong@", ServerError::WrongPass)] {
-        let urls = addresses.clone().map(|address| format!("redis://{login}{address}"));
+        let urls = addresses.clone().map(|address| url_of(format_args!("{login}{address}")));
         let locker = transport.open(patient(urls).build().unwrap());
         let error = locker.lock("job").wait().unwrap_err();
         assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
@@ -75,7 +75,7 @@ pub(crate) fn passwords_open_masters_and_wrong_ones_are_a_matter_of_configuratio
 
 pub(crate) fn one_wrong_password_of_three_costs_nothing(transport: &Transport) {
     let masters = Fleet::start(3, |options, place| if place == 1 { options.password("s") } else { options });
-    let urls = masters.iter().map(|master| format!("redis://{}", master.address()));
+    let urls = masters.iter().map(|master| url_of(master.address()));
     let locker = transport.open(patient(urls).build().unwrap());
 
     let guard = locker.lock("job").wait().unwrap();
@@ -89,7 +89,7 @@ pub(crate) fn one_wrong_password_of_three_costs_nothing(transport: &Transport) {
 
 pub(crate) fn the_database_of_the_url_is_used(transport: &Transport) {
     let masters = masters(3);
-    let locker = transport.open(patient(masters.iter().map(|m| format!("{}/5", m.url()))).build().unwrap());
+    let locker = transport.open(patient(masters.iter().map(|m| m.url_of_database(5))).build().unwrap());
 
     let guard = locker.lock("job").wait().unwrap();
 
@@ -102,7 +102,7 @@ pub(crate) fn the_database_of_the_url_is_used(transport: &Transport) {
     guard.release().wait().unwrap();
     assert!(client.command(&["GET", "job"]).is_nil());
 
-    let beyond = masters.iter().map(|master| format!("{}/99", master.url()));
+    let beyond = masters.iter().map(|master| master.url_of_database(99));
     let error = transport.open(patient(beyond).build().unwrap()).lock("job").wait().unwrap_err();
     assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
     assert!(error.to_string().contains("has no database of this number"), "{error}");
@@ -127,7 +127,8 @@ pub(crate) fn unix_sockets_lead_to_masters(transport: &Transport) {
 
 pub(crate) fn ipv6_and_names_lead_to_masters(transport: &Transport) {
     let named = masters(1);
-    let locker = transport.open(patient([format!("redis://localhost:{}", named[0].port())]).build().unwrap());
+    let locker =
+        transport.open(patient([url_of(format_args!("localhost:{}", named[0].port()))]).build().unwrap());
     held_on(&named, &locker.lock("job").wait().unwrap(), 1);
 
     if std::net::TcpListener::bind("[::1]:0").is_err() {
@@ -135,7 +136,7 @@ pub(crate) fn ipv6_and_names_lead_to_masters(transport: &Transport) {
         return;
     }
     let six = ServerOptions::new().ipv6().start_any();
-    let locker = transport.open(patient([format!("redis://[::1]:{}", six.port())]).build().unwrap());
+    let locker = transport.open(patient([url_of(format_args!("[::1]:{}", six.port()))]).build().unwrap());
     let guard = locker.lock("job").wait().unwrap();
     assert_eq!(six.get("job"), Some(guard.token().expose()));
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
@@ -318,7 +319,7 @@ fn everything_works(
 ) -> Result<(), String> {
     server.command(&["FLUSHALL"]);
     server.command(&["SCRIPT", "FLUSH"]);
-    let url = format!("redis://{user}:secret@{}/1", server.address());
+    let url = url_of(format_args!("{user}:secret@{}/1", server.address()));
     let config = patient([url]).client_name("quorlock").request_timeout(Duration::from_secs(2));
     let config = if guarded { config.restart_guard(4 * TTL) } else { config };
     let locker = transport.open(config.build().map_err(|error| error.to_string())?);
@@ -345,7 +346,7 @@ fn everything_works(
 pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
     let rule = "few on >secret ~* +set +get +del +pttl +pexpire +evalsha +eval";
     let server = ServerOptions::new().acl_user(rule).start();
-    let url = format!("redis://few:secret@{}", server.address());
+    let url = url_of(format_args!("few:secret@{}", server.address()));
     let locker = transport.open(patient([url]).client_name("quorlock").build().unwrap());
 
     let guard = locker.lock("job").wait().unwrap();
@@ -362,7 +363,7 @@ pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
 
 pub(crate) fn a_server_without_hello_is_spoken_to_as_in_redis_5(transport: &Transport) {
     let masters = Fleet::start(3, |options, _| options.without_hello().password("secret"));
-    let urls = masters.iter().map(|master| format!("{}/1", master.url()));
+    let urls = masters.iter().map(|master| master.url_of_database(1));
     let locker = transport.open(patient(urls).client_name("quorlock").build().unwrap());
     all_ready(&locker);
 

@@ -233,7 +233,7 @@ pub(crate) fn a_waiter_without_resp3_polls(transport: &Transport) {
 pub(crate) fn denied_tracking_is_a_warning_and_the_waiter_polls(transport: &Transport) {
     let rule = "few on >secret ~* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info";
     let masters: Vec<_> = (0..3).map(|_| ServerOptions::new().acl_user(rule).start()).collect();
-    let urls = masters.iter().map(|master| format!("redis://few:secret@{}", master.address()));
+    let urls = masters.iter().map(|master| url_of(format_args!("few:secret@{}", master.address())));
     let locker = transport.open(patient(urls).timeout(NEVER).build().unwrap());
     occupy(&masters, "job");
     all_ready(&locker);

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::{
-    AcquireError, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, MasterState, Permit,
-    ReleaseError, Request, Resumption, Semaphore,
+    AcquireError, Config, ConfigBuilder, FencingToken, Guard, Locker, LossCause, MasterState, OpenError,
+    Permit, ReleaseError, Request, Resumption, Semaphore,
 };
 
 use quorlock_core::front::{Granted, Lost, Release};
@@ -55,7 +55,7 @@ pub(crate) fn begin(
     client: &str,
     changed: Notifier<Changed>,
 ) -> Result<Acquisition, Refusal> {
-    let locker = opened(configuration(terms, client))?;
+    let locker = opened(configuration(terms, client)?)?;
     let Seek { claim, conflict_exit_code, .. } = seek;
     let future = match claim.permits() {
         Some(permits) => {
@@ -128,7 +128,7 @@ fn sought<G: Granted + 'static>(
 /// Connects to masters that are asked once. They get more time to answer than where another attempt follows.
 pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     let patience = (terms.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
-    let builder = configuration(terms, client).request_timeout(patience);
+    let builder = configuration(terms, client)?.request_timeout(patience);
     opened(builder.connect_timeout(patience.max(Duration::from_millis(250))))
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
 /// and one for each answer.
 pub(crate) fn ask(terms: Terms<'_>, name: &[u8], client: &str) -> Result<Locker, Refusal> {
     let patience = Duration::from_secs(1);
-    let builder = configuration(terms, client).connect_timeout(patience).request_timeout(patience);
+    let builder = configuration(terms, client)?.connect_timeout(patience).request_timeout(patience);
     let config = built(builder)?;
     config.resource(name).map_err(|error| Refusal::Configuration(error.to_string()))?;
     connected(config)
@@ -144,7 +144,7 @@ pub(crate) fn ask(terms: Terms<'_>, name: &[u8], client: &str) -> Result<Locker,
 
 /// The configuration of a client that is only looked at.
 pub(crate) fn config(terms: Terms<'_>, client: &str) -> Result<Config, Refusal> {
-    built(configuration(terms, client))
+    built(configuration(terms, client)?)
 }
 
 fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
@@ -156,11 +156,13 @@ fn opened(builder: ConfigBuilder) -> Result<Locker, Refusal> {
 }
 
 fn connected(config: Config) -> Result<Locker, Refusal> {
-    quorlock_blocking::open(config)
-        .map_err(|error| Refusal::NoQuorum(format!("no I/O loop could be started: {error}")))
+    quorlock_blocking::open(config).map_err(|error| match error {
+        OpenError::Tls(error) => Refusal::Configuration(error.to_string()),
+        error => Refusal::NoQuorum(format!("no I/O loop could be started: {error}")),
+    })
 }
 
-fn configuration(terms: Terms<'_>, client: &str) -> ConfigBuilder {
+fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusal> {
     // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
     let shortest = Duration::from_millis(10);
     let longest = (terms.ttl / 8).clamp(shortest, Duration::from_secs(2));
@@ -172,7 +174,11 @@ fn configuration(terms: Terms<'_>, client: &str) -> ConfigBuilder {
     if let Some(longest_ttl) = terms.restart_guard {
         builder = builder.restart_guard(longest_ttl);
     }
-    terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy))
+    let tls = terms.masters.tls.security();
+    if let Some(tls) = tls.map_err(|error| Refusal::Configuration(error.to_string()))? {
+        builder = builder.tls(tls);
+    }
+    Ok(terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy)))
 }
 
 /// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.

@@ -37,10 +37,18 @@ use crate::output::{Level, Output, Verbosity};
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
+const UNVERIFIED: &str = "--tls-insecure: the masters' certificates are not verified; \
+                          name their issuer with --cacert instead";
+
 fn main() -> ExitCode {
     let environment = Environment::of_process();
     let done = match arguments::parse(std::env::args_os(), &environment) {
-        Ok(subcommand) => carry_out(&subcommand, &environment),
+        Ok(mut subcommand) => {
+            if subcommand.trusts_anybody() {
+                Output::new(Verbosity::Normal(0), false).message(Level::Warning, UNVERIFIED);
+            }
+            carry_out(&subcommand, &environment)
+        }
         Err(Instead::Print(text)) => Ok(Finish::Code(output::print(&text, 0))),
         Err(Instead::Refuse(sentence)) => Ok(refuse(&sentence)),
     };

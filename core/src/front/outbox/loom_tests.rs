@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::thread;
 
-use super::{Outbox, Outputs, Queue};
+use super::{Outbox, Outputs, Queue, Trouble};
 use crate::front::loom_tests::explore;
 use crate::front::sync::lock;
 use crate::protocol::MasterId;
@@ -24,6 +24,8 @@ impl Outputs for Counter {
     fn collect(&self, _: &mut Queue, rest: &mut u32) {
         *rest += std::mem::take(&mut *lock(&self.outputs));
     }
+
+    fn troubled(&self, _: Vec<Trouble>) {}
 
     fn written(&self, _: bool, _: &mut u32) {}
 

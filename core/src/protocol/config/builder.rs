@@ -1,11 +1,12 @@
 //! Collects the settings one by one, and checks them all.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, ConfigError};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::protocol::{EvictionPolicy, Fleet, Quorum, Resource, Ttl};
+use crate::protocol::{EvictionPolicy, Fleet, Quorum, Resource, Security, Ttl};
 
 /// Collects settings; [`ConfigBuilder::build`] checks them.
 #[derive(Clone, Debug)]
@@ -29,6 +30,7 @@ pub struct ConfigBuilder {
     wake_ups: bool,
     first_alone: bool,
     settles_splits: bool,
+    security: Option<Arc<dyn Security>>,
 }
 
 impl ConfigBuilder {
@@ -52,6 +54,7 @@ impl ConfigBuilder {
             wake_ups: true,
             first_alone: true,
             settles_splits: true,
+            security: None,
         }
     }
 
@@ -245,6 +248,14 @@ impl ConfigBuilder {
         self
     }
 
+    /// Sets how connections are encrypted to masters whose URLs ask for TLS (`rediss://`): mostly a
+    /// `Tls` of `quorlock-tls`, which transports show with their feature `tls`. Default: as the
+    /// URL's parameters say, and as the system does.
+    pub fn tls(mut self, security: impl Security) -> Self {
+        self.security = Some(Arc::new(security));
+        self
+    }
+
     /// Checks all settings.
     ///
     /// # Errors
@@ -357,6 +368,7 @@ impl ConfigBuilder {
             wake_ups: self.wake_ups,
             first_alone: self.first_alone,
             settles_splits: self.settles_splits,
+            security: self.security,
         };
         config.check_ttl(ttl)?;
         Ok(config)

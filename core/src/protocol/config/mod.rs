@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use builder::ConfigBuilder;
 pub use error::ConfigError;
 
-use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Target, Targets, Ttl};
+use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Security, Target, Targets, Ttl};
 use crate::endpoint::Endpoint;
 
 /// A checked configuration: every value of this type can be used.
@@ -39,6 +39,7 @@ pub struct Config {
     pub(crate) wake_ups: bool,
     pub(crate) first_alone: bool,
     pub(crate) settles_splits: bool,
+    pub(crate) security: Option<Arc<dyn Security>>,
 }
 
 impl Config {
@@ -189,6 +190,21 @@ impl Config {
     /// Returns whether masters notify this client when a lock that it waits for becomes free.
     pub fn wake_ups(&self) -> bool {
         self.wake_ups
+    }
+
+    /// Returns what encrypts the connections to masters whose URLs ask for TLS.
+    pub fn security(&self) -> Option<&Arc<dyn Security>> {
+        self.security.as_ref()
+    }
+
+    /// Returns the same with what a transport has for TLS, unless a master's URL does not ask for
+    /// it or the configuration has its own.
+    #[must_use]
+    pub fn or_security(mut self, make: impl FnOnce() -> Arc<dyn Security>) -> Self {
+        if self.security.is_none() && self.masters.iter().any(|master| master.tls().is_some()) {
+            self.security = Some(make());
+        }
+        self
     }
 
     /// Returns what all clients must agree on, if the restart guard is on.

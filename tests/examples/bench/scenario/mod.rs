@@ -4,6 +4,7 @@ pub(crate) mod faults;
 pub(crate) mod held;
 pub(crate) mod in_flight;
 pub(crate) mod sequential;
+pub(crate) mod tls;
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,7 +19,7 @@ use crate::ways::PEERS;
 
 /// All of them.
 pub(crate) const NAMES: &[&str] =
-    &[sequential::NAME, in_flight::NAME, faults::HUNG, faults::DEAD, held::NAME];
+    &[sequential::NAME, in_flight::NAME, faults::HUNG, faults::DEAD, held::NAME, tls::NAME];
 
 /// What a scenario has to show.
 #[derive(Default, Debug)]
@@ -35,6 +36,7 @@ pub(crate) fn show(name: &str, rounds: usize) -> Shown {
         faults::HUNG => faults::show(faults::HUNG, rounds),
         faults::DEAD => faults::show(faults::DEAD, rounds),
         held::NAME => held::show(rounds),
+        tls::NAME => tls::show(rounds),
         other => panic!("no scenario: {other}"),
     }
 }
@@ -46,6 +48,7 @@ pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
         in_flight::NAME => in_flight::measure(way, words),
         faults::HUNG | faults::DEAD => faults::measure(name, way, words),
         held::NAME => held::measure(way),
+        tls::NAME => tls::measure(way, words),
         other => panic!("no scenario: {other}"),
     }
 }

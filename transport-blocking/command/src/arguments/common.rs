@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use quorlock_blocking::Tls;
+use quorlock_blocking::quorlock_tls::TlsError;
 use quorlock_core::{EvictionPolicy, Ttl};
 
 use super::{Claim, Environment};
@@ -29,6 +32,72 @@ pub(crate) struct Masters {
     /// A master, such as redis://user:password@host:6379/0; repeat the option for each master
     #[arg(short = 'm', long = "master", value_name = "URL", value_parser = OsStringValueParser::new().try_map(url))]
     urls: Vec<Hidden<String>>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
+}
+
+/// How masters are reached whose URLs begin with rediss://.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct TlsArguments {
+    /// With rediss:// URLs, a PEM file of the issuers to trust instead of the system's
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// With rediss:// URLs, a PEM file of this client's certificate
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
+    /// With rediss:// URLs, a PEM file of the private key of --cert
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// With rediss:// URLs, the name that the masters' certificates must have, where it is not the
+    /// host
+    #[arg(long, value_name = "NAME")]
+    sni: Option<String>,
+    /// Accept any certificate: anybody on the way can then read passwords and change locks
+    #[arg(long)]
+    pub(crate) tls_insecure: bool,
+}
+
+impl TlsArguments {
+    /// Takes the files of the environment that no option names. A certificate and its key come from
+    /// the same place.
+    fn complete(&mut self, environment: &Environment) -> Result<(), String> {
+        let [cacert, cert, key] = environment.tls_files();
+        self.cacert = self.cacert.take().or(cacert);
+        if self.cert.is_none() && self.key.is_none() {
+            (self.cert, self.key) = (cert, key);
+        }
+        match (&self.cert, &self.key) {
+            (Some(_), None) => {
+                Err("The certificate of this client needs its private key: name that with --key FILE.".into())
+            }
+            (None, Some(_)) => {
+                Err("The private key of this client needs its certificate: name that with --cert FILE."
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is said here; `None` if that is nothing.
+    pub(crate) fn security(&self) -> Result<Option<Tls>, TlsError> {
+        if *self == Self::default() {
+            return Ok(None);
+        }
+        let mut builder = Tls::builder();
+        if let Some(file) = &self.cacert {
+            builder = builder.root_file(file);
+        }
+        if let Some((certificate, key)) = self.cert.as_ref().zip(self.key.as_ref()) {
+            builder = builder.client_files(certificate, key);
+        }
+        if let Some(name) = &self.sni {
+            builder = builder.server_name(name);
+        }
+        if self.tls_insecure {
+            builder = builder.dangerous().accept_any_certificate();
+        }
+        builder.build().map(Some)
+    }
 }
 
 impl Masters {
@@ -47,7 +116,7 @@ impl Masters {
         if self.urls.is_empty() {
             self.urls = environment.masters()?.into_iter().map(Hidden).collect();
         }
-        Ok(())
+        self.tls.complete(environment)
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use quorlock_blocking::{Config, FencingToken, Resumption, Token};
 
@@ -18,6 +19,8 @@ pub(crate) struct Environment {
     pub(crate) masters: Option<OsString>,
     /// What keys begin with when no `--prefix` says it.
     pub(crate) prefix: Option<OsString>,
+    /// The files for TLS that no option names: issuers, certificate and key.
+    pub(crate) tls: [Option<OsString>; 3],
     /// The tokens and numbers of locks that are held, by variable.
     pub(crate) proofs: BTreeMap<String, OsString>,
 }
@@ -44,6 +47,9 @@ impl Environment {
     /// The variable that tells which one of the permits it is.
     pub(crate) const PERMIT: &str = "QUORLOCK_PERMIT";
 
+    /// The variables of `--cacert`, `--cert` and `--key`.
+    const TLS: [&str; 3] = ["QUORLOCK_CACERT", "QUORLOCK_CERT", "QUORLOCK_KEY"];
+
     /// That of this process.
     pub(crate) fn of_process() -> Self {
         let mut proofs = BTreeMap::new();
@@ -54,7 +60,7 @@ impl Environment {
             }
         }
         let [masters, prefix] = [Config::MASTERS_VARIABLE, Config::PREFIX_VARIABLE].map(std::env::var_os);
-        Self { masters, prefix, proofs }
+        Self { masters, prefix, tls: Self::TLS.map(std::env::var_os), proofs }
     }
 
     /// The variables that tell of a lock, each with its value. Where there is none, the variable is
@@ -105,6 +111,11 @@ impl Environment {
             ));
         }
         Ok(urls)
+    }
+
+    /// The files for TLS that the environment names.
+    pub(super) fn tls_files(&self) -> [Option<PathBuf>; 3] {
+        self.tls.clone().map(|file| file.filter(|file| !file.is_empty()).map(PathBuf::from))
     }
 
     /// The prefix that the environment names.

@@ -16,6 +16,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use self::claim::Claim;
+use self::common::{Masters, Prefix};
 pub(crate) use self::common::{Seek, Terms, Wait};
 pub(crate) use self::doctor::DoctorArguments;
 pub(crate) use self::environment::Environment;
@@ -67,7 +68,25 @@ pub(crate) enum Subcommand {
 impl Subcommand {
     /// Fills in what comes from the environment, and checks what depends on several options.
     fn checked(mut self, environment: &Environment) -> Result<Self, String> {
-        let (masters, prefix) = match &mut self {
+        let (masters, prefix) = self.places();
+        masters.map_or(Ok(()), |masters| masters.complete(environment))?;
+        prefix.map_or(Ok(()), |prefix| prefix.complete(environment))?;
+        match &self {
+            Self::Run(run) => run.check()?,
+            Self::Release(release) => release.check()?,
+            Self::Simulate(simulate) => simulate.check()?,
+            _ => {}
+        }
+        Ok(self)
+    }
+
+    /// Whether masters are trusted whatever certificates they show.
+    pub(crate) fn trusts_anybody(&mut self) -> bool {
+        self.places().0.is_some_and(|masters| masters.tls.tls_insecure)
+    }
+
+    fn places(&mut self) -> (Option<&mut Masters>, Option<&mut Prefix>) {
+        match self {
             Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource.prefix)),
             Self::Acquire(acquire) => {
                 (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource.prefix))
@@ -84,16 +103,7 @@ impl Subcommand {
             Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
                 (None, None)
             }
-        };
-        masters.map_or(Ok(()), |masters| masters.complete(environment))?;
-        prefix.map_or(Ok(()), |prefix| prefix.complete(environment))?;
-        match &self {
-            Self::Run(run) => run.check()?,
-            Self::Release(release) => release.check()?,
-            Self::Simulate(simulate) => simulate.check()?,
-            _ => {}
         }
-        Ok(self)
     }
 }
 

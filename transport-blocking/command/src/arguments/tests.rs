@@ -35,7 +35,7 @@ pub(super) fn refused(read: Result<Subcommand, Instead>) -> String {
     error
 }
 
-fn masters(masters: &common::Masters) -> Vec<&str> {
+fn masters(masters: &Masters) -> Vec<&str> {
     masters.urls().collect()
 }
 
@@ -249,6 +249,25 @@ fn clap_finds_nothing_wrong_with_the_declarations() {
     described().debug_assert();
 }
 
+#[test]
+fn a_certificate_comes_with_its_key() {
+    let with = |words: &[&str], tls: [Option<OsString>; 3]| {
+        let environment = Environment { tls, ..Environment::default() };
+        let all = ["quorlock", "run", "-m", "rediss://a"].iter().chain(words).chain(&["job", "--", "true"]);
+        parse(all.map(OsString::from), &environment)
+    };
+    let file = |name: &str| Some(OsString::from(name));
+    for half in ["--cert", "--key"] {
+        let Err(Instead::Refuse(sentence)) = with(&[half, "/a.pem"], [None, None, None]) else {
+            panic!("{half} alone is enough")
+        };
+        assert!(sentence.contains(if half == "--cert" { "--key" } else { "--cert" }), "{sentence}");
+    }
+    assert!(with(&["--cert", "/a.pem", "--key", "/a.key"], [None, file("/other.pem"), None]).is_ok());
+    assert!(with(&[], [file("/ca.pem"), file("/a.pem"), file("/a.key")]).is_ok());
+    assert!(with(&[], [None, file("/a.pem"), None]).is_err());
+}
+
 proptest! {
     #[test]
     fn nothing_panics(words in prop::collection::vec("(--?)?[a-zA-Z0-9=:/-]{0,12}|\\PC{0,6}", 0..8)) {
@@ -258,6 +277,7 @@ proptest! {
             let environment = Environment {
                 masters: Some("redis://a".into()),
                 prefix: Some("app:".into()),
+                tls: [const { None }; 3],
                 proofs: [("QUORLOCK_TOKEN".to_owned(), "ab".repeat(20).into())].into(),
             };
             let _ = parse(all, &environment);

@@ -9,7 +9,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Address, Cause, Endpoint, ServerError, WireFault};
+use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, ServerError, WireFault};
 
 /// How long opening a connection may take.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
@@ -67,10 +67,20 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Connects, and logs in as the URL says. Everything is over at `ends`.
-    pub(super) fn open(endpoint: &Endpoint, name: &str, ends: Instant) -> Result<Self, Cause> {
-        let socket = connect(endpoint.address(), Instant::now() + CONNECT_WITHIN)?;
-        let timed = Timed { socket, until: Instant::now() };
+    /// Connects, and logs in as the URL says. Everything is over at `ends`. With a channel the
+    /// connection is encrypted.
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        channel: Option<Box<dyn Channel>>,
+        name: &str,
+        ends: Instant,
+    ) -> Result<Self, Cause> {
+        let until = Instant::now() + CONNECT_WITHIN;
+        let socket = connect(endpoint.address(), until)?;
+        let mut timed = Timed { socket, until, channel: None, plain: Vec::new(), failed: None };
+        if let Some(channel) = channel {
+            timed.encrypt(channel)?;
+        }
         let mut conversation = Self { stream: BufReader::new(timed), ends };
         conversation.log_in(endpoint, name)?;
         if endpoint.database() != 0 {
@@ -90,7 +100,8 @@ impl Conversation {
         hello.extend(["SETNAME", name]);
         // Whoever ends the connection now has not said a word on it.
         let answer = self.ask(words(&hello));
-        match answer.map_err(|cause| if cause == Cause::Closed { Cause::HungUp } else { cause })? {
+        let hung_up = |cause| cause == Cause::Closed && self.stream.get_ref().channel.is_none();
+        match answer.map_err(|cause| if hung_up(cause) { Cause::HungUp } else { cause })? {
             Reply::Error(
                 ServerError::UnknownCommand
                 | ServerError::NoPerm
@@ -125,7 +136,8 @@ impl Conversation {
                 bytes.extend_from_slice(b"\r\n");
             }
         }
-        self.stream.get_mut().write_all(&bytes).map_err(|error| unanswered(&error))?;
+        let written = self.stream.get_mut().write_all(&bytes);
+        written.map_err(|error| self.unanswered(&error))?;
         commands.iter().map(|_| self.value(&mut { MAX_REPLY_BYTES }, MAX_DEPTH)).collect()
     }
 
@@ -166,7 +178,8 @@ impl Conversation {
     fn line(&mut self, budget: &mut usize) -> Result<Vec<u8>, Cause> {
         let mut line = Vec::new();
         let most = u64::try_from(*budget).unwrap_or(u64::MAX);
-        (&mut self.stream).take(most).read_until(b'\n', &mut line).map_err(|error| unanswered(&error))?;
+        let read = (&mut self.stream).take(most).read_until(b'\n', &mut line);
+        read.map_err(|error| self.unanswered(&error))?;
         *budget -= line.len();
         match line.as_slice() {
             [text @ .., b'\r', b'\n'] => Ok(text.to_vec()),
@@ -179,12 +192,21 @@ impl Conversation {
     fn bytes(&mut self, length: usize, budget: &mut usize) -> Result<Vec<u8>, Cause> {
         *budget = budget.checked_sub(length + 2).ok_or(Cause::Garbage(WireFault::TooLong))?;
         let mut bytes = vec![0; length + 2];
-        self.stream.read_exact(&mut bytes).map_err(|error| unanswered(&error))?;
+        let read = self.stream.read_exact(&mut bytes);
+        read.map_err(|error| self.unanswered(&error))?;
         if !bytes.ends_with(b"\r\n") {
             return Err(Cause::Garbage(WireFault::Terminator));
         }
         bytes.truncate(length);
         Ok(bytes)
+    }
+}
+
+impl Conversation {
+    /// Why no answer comes.
+    fn unanswered(&self, error: &io::Error) -> Cause {
+        let late = is_late(error).then_some(Cause::NoAnswer { waited: ANSWER_WITHIN });
+        self.stream.get_ref().failed.or(late).unwrap_or_else(|| Cause::from(error))
     }
 }
 
@@ -207,10 +229,6 @@ fn length(digits: &[u8]) -> Result<Option<usize>, Cause> {
 
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-fn unanswered(error: &io::Error) -> Cause {
-    if is_late(error) { Cause::NoAnswer { waited: ANSWER_WITHIN } } else { Cause::from(error) }
 }
 
 enum Socket {
@@ -253,6 +271,12 @@ fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
 struct Timed {
     socket: Socket,
     until: Instant,
+    /// What encrypts, once the handshake is done.
+    channel: Option<Box<dyn Channel>>,
+    /// What has come and was decrypted, and is not read yet.
+    plain: Vec<u8>,
+    /// Why the channel cannot be used any more.
+    failed: Option<Cause>,
 }
 
 impl Timed {
@@ -260,25 +284,104 @@ impl Timed {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
-}
 
-impl Read for Timed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Does the handshake of a channel, and sends and receives through it from then on.
+    fn encrypt(&mut self, mut channel: Box<dyn Channel>) -> Result<(), Cause> {
+        let late = |error: &io::Error| match is_late(error) {
+            true => Cause::NoHandshake { waited: CONNECT_WITHIN },
+            false => Cause::from(error),
+        };
+        let (mut wire, mut came) = ([0; 4096], 0);
+        loop {
+            let mut reply = Vec::new();
+            let received = wire.get(..came).unwrap_or_default();
+            let state = channel.open(received, &mut self.plain, &mut reply);
+            self.send_all(&reply).map_err(|error| late(&error))?;
+            match state? {
+                ChannelState::Established => break,
+                ChannelState::Ended => return Err(Cause::Closed),
+                ChannelState::Opening => {}
+            }
+            came = self.receive(&mut wire).map_err(|error| late(&error))?;
+            if came == 0 {
+                return Err(Cause::Closed);
+            }
+        }
+        self.channel = Some(channel);
+        Ok(())
+    }
+
+    /// Decrypts what comes next. False where nothing comes any more.
+    fn decrypt(&mut self) -> io::Result<bool> {
+        let mut wire = [0; 4096];
+        let came = self.receive(&mut wire)?;
+        let Some(channel) = self.channel.as_mut().filter(|_| came > 0) else { return Ok(false) };
+        let mut reply = Vec::new();
+        let state = channel.open(wire.get(..came).unwrap_or_default(), &mut self.plain, &mut reply);
+        self.send_all(&reply)?;
+        match state {
+            Ok(state) => Ok(state != ChannelState::Ended || !self.plain.is_empty()),
+            Err(cause) => Err(self.fail(cause)),
+        }
+    }
+
+    fn fail(&mut self, cause: Cause) -> io::Error {
+        self.failed = Some(cause);
+        io::ErrorKind::InvalidData.into()
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = Some(self.left()?);
         match &mut self.socket {
             Socket::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
             Socket::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
         }
     }
-}
 
-impl Write for Timed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = Some(self.left()?);
         match &mut self.socket {
             Socket::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
             Socket::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
         }
+    }
+
+    fn send_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let sent = self.send(bytes)?;
+            bytes = bytes.get(sent..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.channel.is_none() {
+            return self.receive(buffer);
+        }
+        while self.plain.is_empty() {
+            if !self.decrypt()? {
+                return Ok(0);
+            }
+        }
+        let count = buffer.len().min(self.plain.len());
+        for (place, byte) in buffer.iter_mut().zip(self.plain.drain(..count)) {
+            *place = byte;
+        }
+        Ok(count)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(channel) = &mut self.channel else { return self.send(bytes) };
+        let mut wire = Vec::new();
+        if let Err(cause) = channel.seal(bytes, &mut wire) {
+            return Err(self.fail(cause));
+        }
+        self.send_all(&wire)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, ServerError};
+use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError};
 
 use super::clock::{self, Reading};
 use super::conversation::{Conversation, Reply, words};
@@ -106,11 +106,14 @@ impl Facts {
 /// everything is over at `ends`.
 pub(super) fn ask(
     master: &Endpoint,
+    security: Option<&dyn Security>,
     resource: &Resource,
     origin: Instant,
     ends: Instant,
 ) -> Result<Facts, Cause> {
-    let mut master = Conversation::open(master, "quorlock-doctor", ends)?;
+    let secured = security.filter(|_| master.tls().is_some());
+    let channel = secured.map(|security| security.channel(master)).transpose()?;
+    let mut master = Conversation::open(master, channel, "quorlock-doctor", ends)?;
     let answers = master.ask_all(&[
         words(&["INFO"]),
         words(&["CONFIG", "GET", "appendfsync"]),

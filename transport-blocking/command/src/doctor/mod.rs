@@ -12,7 +12,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Cause, Endpoint, EvictionPolicy, Quorum, Resource};
+use quorlock_blocking::Tls;
+use quorlock_core::{Cause, Endpoint, EvictionPolicy, Quorum, Resource, Security};
 
 use self::facts::Facts;
 use crate::arguments::DoctorArguments;
@@ -61,10 +62,15 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> u8 {
 
 fn survey(arguments: &DoctorArguments) -> Result<Survey, Refusal> {
     let config = lock::config(arguments.terms(), "quorlock-doctor")?;
+    let config = config.or_security(|| Arc::new(Tls::system()));
+    if let Some(security) = config.security() {
+        let prepared = security.prepare(config.masters());
+        prepared.map_err(|error| Refusal::Configuration(error.to_string()))?;
+    }
     let resource =
         config.resource(arguments.resource()).map_err(|error| Refusal::Configuration(error.to_string()))?;
     let masters = config.masters().to_vec();
-    let answers = each(&masters, &resource);
+    let answers = each(&masters, config.security(), &resource);
     let readings: Vec<_> =
         answers.iter().map(|answer| answer.as_ref().ok().and_then(|facts| facts.reading.clock)).collect();
     Ok(Survey {
@@ -80,18 +86,23 @@ fn survey(arguments: &DoctorArguments) -> Result<Survey, Refusal> {
 /// Asks all masters at once, each in a thread of its own, and gives their answers in the masters'
 /// order. What the system keeps for longer than it may take, such as the resolver of names, is left
 /// behind.
-fn each(masters: &[Endpoint], resource: &Resource) -> Vec<Result<Facts, Cause>> {
+fn each(
+    masters: &[Endpoint],
+    security: Option<&Arc<dyn Security>>,
+    resource: &Resource,
+) -> Vec<Result<Facts, Cause>> {
     let origin = Instant::now();
     let ends = origin + WITHIN;
     let resource = Arc::new(resource.clone());
     let (tell, told) = mpsc::channel();
     for (place, master) in masters.iter().enumerate() {
         let (resource, tell, master) = (Arc::clone(&resource), tell.clone(), master.clone());
+        let security = security.cloned();
         let asking = thread::Builder::new().name("quorlock-ask".into());
         // Where the system has no thread left, this master says nothing.
         let _ = asking.spawn(move || {
             // Nobody hears an answer that comes too late.
-            let _ = tell.send((place, facts::ask(&master, &resource, origin, ends)));
+            let _ = tell.send((place, facts::ask(&master, security.as_deref(), &resource, origin, ends)));
         });
     }
     drop(tell);

@@ -1,0 +1,150 @@
+//! Encryption as the front uses it, and what can go wrong with it.
+
+use std::error::Error;
+use std::fmt;
+
+use super::Cause;
+use crate::endpoint::Endpoint;
+
+/// Makes the encrypted channels to masters whose URLs ask for them (`rediss://`).
+///
+/// The implementation over rustls is in `quorlock-tls`; the transports have it with their feature
+/// `tls`.
+pub trait Security: fmt::Debug + Send + Sync + 'static {
+    /// Reads what the channels to these masters will need, on the calling thread, which may block.
+    /// A transport calls it when a locker is opened.
+    ///
+    /// # Errors
+    /// What is missing or cannot be used, in words for those who have configured it.
+    fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// Returns a channel to this master, for one connection. It is called when the connection
+    /// stands, on the thread that drives the sockets.
+    ///
+    /// # Errors
+    /// Why there is none, mostly a [`Cause::Tls`].
+    fn channel(&self, master: &Endpoint) -> Result<Box<dyn Channel>, Cause>;
+}
+
+/// One encrypted connection, without its socket: bytes in, bytes out.
+///
+/// At first [`open`](Self::open) is called with no bytes, and what it puts into `reply` opens the
+/// handshake.
+pub trait Channel: Send {
+    /// Takes what has come from the socket. Appends what was in it to `plain`, and what is to be
+    /// sent because of it to `reply`.
+    ///
+    /// # Errors
+    /// The connection cannot be used any more. `reply` may have an alert that is to be sent yet.
+    fn open(&mut self, wire: &[u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<ChannelState, Cause>;
+
+    /// Encrypts `plain`, and appends what is to be sent to `wire`. It is called only once the
+    /// channel is established.
+    ///
+    /// # Errors
+    /// The connection cannot be used any more, and nothing of `plain` was encrypted.
+    fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), Cause>;
+
+    /// Ends the channel: appends the last thing to be sent to `wire`.
+    fn close(&mut self, wire: &mut Vec<u8>);
+
+    /// Whether a fresh connection should take the place of this one soon, since its keys have been
+    /// used for much.
+    fn is_worn(&self) -> bool {
+        false
+    }
+}
+
+/// How far a [`Channel`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChannelState {
+    /// The handshake goes on.
+    Opening,
+    /// The handshake is done: the channel carries bytes.
+    Established,
+    /// The master has said that it sends no more.
+    Ended,
+}
+
+/// What is wrong with an encrypted connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum TlsFault {
+    /// The URL asks for TLS, and this program was built without it.
+    NotBuiltIn,
+    /// The master's certificate was issued by none of those that are trusted.
+    UnknownIssuer,
+    /// The master's certificate is for other names.
+    WrongName,
+    /// The master's certificate has ended.
+    Expired,
+    /// The master's certificate is not valid yet.
+    NotYetValid,
+    /// The master's certificate cannot be used for another reason.
+    BadCertificate,
+    /// The system has no certificates of issuers.
+    NoRoots,
+    /// The file that `cacert=` names cannot be read, or has no certificates.
+    RootFile,
+    /// One of the files that `cert=` and `key=` name cannot be read, they lack a certificate or a
+    /// key, or the two do not belong together.
+    ClientFiles,
+    /// The master wants a certificate of its clients, and none is given.
+    ClientCertificateRequired,
+    /// The master does not accept the certificate that is given.
+    ClientCertificateRefused,
+    /// There is no version of TLS, or no cipher, that both sides have.
+    NoCommonVersion,
+    /// The other side does not speak TLS.
+    NotTls,
+    /// The host's name cannot stand in a certificate.
+    UnusableName,
+    /// Anything else.
+    Other,
+}
+
+impl TlsFault {
+    /// Whether only a change of configuration can solve it, here or on the server.
+    pub(super) fn is_configuration(self) -> bool {
+        self != Self::Other
+    }
+}
+
+/// What is wrong, and what to do about it.
+impl fmt::Display for TlsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotBuiltIn => {
+                "needs TLS, which is not built in: enable the feature `tls` of quorlock-tokio, quorlock-smol or quorlock-blocking"
+            }
+            Self::UnknownIssuer => {
+                "its certificate is from an issuer that is not trusted here: name that issuer's certificate with cacert="
+            }
+            Self::WrongName => {
+                "its certificate is for another name: use that name in the URL, or give it with sni="
+            }
+            Self::Expired => "its certificate has expired: renew it on the server, and compare the clocks",
+            Self::NotYetValid => "its certificate is not valid yet: compare the clocks",
+            Self::BadCertificate => {
+                "its certificate cannot be used: it must be a server's certificate, signed by the issuer that cacert= names"
+            }
+            Self::NoRoots => {
+                "this system has no certificates of issuers: install them (ca-certificates), or name one with cacert="
+            }
+            Self::RootFile => "the file of cacert= cannot be read, or has no PEM certificate in it",
+            Self::ClientFiles => {
+                "the files of cert= and key= cannot be read, are not PEM, or do not belong together: give both, of one pair"
+            }
+            Self::ClientCertificateRequired => {
+                "wants a certificate of its clients: give one with cert= and key=, or set tls-auth-clients no on the server"
+            }
+            Self::ClientCertificateRefused => {
+                "does not accept this client's certificate: it must be valid, and from an issuer that the server trusts"
+            }
+            Self::NoCommonVersion => "has no version of TLS or no cipher in common with this client: TLS 1.2 and 1.3 are spoken here",
+            Self::NotTls => "does not speak TLS: is this a plain port? Then use redis://",
+            Self::UnusableName => "its host name cannot stand in a certificate: give the certificate's name with sni=",
+            Self::Other => "the TLS connection failed",
+        })
+    }
+}

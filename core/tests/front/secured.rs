@@ -1,0 +1,174 @@
+//! Masters that are reached over encrypted channels.
+
+use std::future::IntoFuture;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use quorlock_core::front::{Acquiring, Guard, Locker};
+use quorlock_core::{Cause, Config, MasterState, TlsFault};
+
+use super::driver::{Driver, Manner, ms};
+use super::toy_channel::{Toy, Toys};
+
+fn start(urls: &[&str]) -> (Locker, Arc<Driver>, Arc<Toy>) {
+    let toy = Arc::new(Toy::default());
+    let config = Config::builder(urls).tls(Toys(Arc::clone(&toy))).build().unwrap();
+    let (locker, driver) = Driver::over(config, true);
+    (locker, driver, toy)
+}
+
+fn poll(seeking: &mut std::pin::Pin<&mut Acquiring>) -> Option<Guard> {
+    match seeking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => Some(outcome.unwrap()),
+        Poll::Pending => None,
+    }
+}
+
+fn lock(locker: &Locker, driver: &Arc<Driver>, name: &str) -> Guard {
+    let mut seeking = pin!(locker.lock(name).into_future());
+    assert!(poll(&mut seeking).is_none());
+    driver.settle();
+    poll(&mut seeking).expect("the lock is free")
+}
+
+#[test]
+fn locks_work_over_channels_beside_plain_ones() {
+    let (locker, driver, toy) = start(&["rediss://a", "redis://b", "valkeys://c"]);
+    driver.settle();
+    let guard = lock(&locker, &driver, "job");
+    assert_eq!([0, 1, 2].map(|master| driver.keys(master)), [1, 1, 1]);
+    drop(guard);
+    driver.settle();
+    assert_eq!([0, 1, 2].map(|master| driver.keys(master)), [0, 0, 0]);
+    assert_eq!(toy.made.load(Ordering::SeqCst), 2);
+    driver.end();
+}
+
+#[test]
+fn nothing_is_lost_or_sent_twice_where_sockets_take_a_few_bytes() {
+    for few in [1, 3, 50] {
+        let (locker, driver, _) = start(&["rediss://a"]);
+        driver.takes(0, Manner::Few(few));
+        let mut seeking = pin!(locker.lock("job").into_future());
+        let guard = loop {
+            if let Some(guard) = poll(&mut seeking) {
+                break guard;
+            }
+            driver.settle();
+            while driver.is_blocked(0) {
+                driver.retry(0);
+                driver.settle();
+            }
+        };
+        assert_eq!(driver.keys(0), 1);
+        drop(guard);
+        while !driver.retry(0) {}
+        driver.settle();
+        assert_eq!(driver.keys(0), 0);
+        driver.end();
+    }
+}
+
+#[test]
+fn a_channel_that_cannot_be_made_is_a_fault_of_its_master_alone() {
+    let (locker, driver, _) = start(&["rediss://a", "rediss://untrusted", "rediss://c"]);
+    driver.settle();
+    drop(lock(&locker, &driver, "job"));
+    assert_eq!(locker.masters()[1].1, MasterState::Down(Cause::Tls(TlsFault::UnknownIssuer)));
+    driver.end();
+}
+
+#[test]
+fn without_a_security_a_master_says_what_it_needs() {
+    let config = Config::new(["rediss://a"]).unwrap();
+    let (locker, driver) = Driver::over(config, true);
+    driver.settle();
+    assert_eq!(locker.masters()[0].1, MasterState::Down(Cause::Tls(TlsFault::NotBuiltIn)));
+    driver.end();
+}
+
+#[test]
+fn a_handshake_that_is_not_answered_is_told_apart_from_a_connection_that_does_not_come() {
+    let (locker, driver, _) = start(&["rediss://a"]);
+    driver.hush(0, true);
+    driver.settle();
+    driver.pass(ms(250));
+    driver.settle();
+    let waited = ms(250);
+    assert_eq!(locker.masters()[0].1, MasterState::Down(Cause::NoHandshake { waited }));
+    driver.hush(0, false);
+    driver.pass(ms(2_500));
+    driver.settle();
+    assert!(matches!(locker.masters()[0].1, MasterState::Ready { .. }));
+    driver.end();
+}
+
+#[test]
+fn what_a_channel_says_of_itself_does_not_keep_a_silent_master() {
+    let (locker, driver, toy) = start(&["rediss://a"]);
+    driver.settle();
+    drop(lock(&locker, &driver, "job"));
+    driver.settle();
+    let mut seeking = pin!(locker.lock("other").into_future());
+    driver.hush(0, true);
+    assert!(poll(&mut seeking).is_none());
+    // Longer than the request's time, with a message of the channel in each tenth of it.
+    for _ in 0..30 {
+        driver.pass(ms(20));
+        driver.ticket(0);
+        driver.turn();
+    }
+    assert_eq!(toy.made.load(Ordering::SeqCst), 2, "the silent connection is given up");
+    driver.end();
+}
+
+#[test]
+fn a_peer_that_ends_its_channel_is_connected_to_anew() {
+    let (locker, driver, toy) = start(&["rediss://a"]);
+    driver.settle();
+    drop(lock(&locker, &driver, "job"));
+    driver.settle();
+    driver.end_channel(0);
+    driver.settle();
+    drop(lock(&locker, &driver, "job"));
+    assert_eq!(toy.made.load(Ordering::SeqCst), 2);
+    driver.end();
+}
+
+#[test]
+fn a_channel_that_is_worn_is_replaced_without_a_loss() {
+    let (locker, driver, toy) = start(&["rediss://a", "rediss://b", "rediss://c"]);
+    toy.worn_at.store(8, Ordering::SeqCst);
+    toy.most.store(12, Ordering::SeqCst);
+    driver.settle();
+    let guard = lock(&locker, &driver, "held");
+    for number in 0..100 {
+        drop(lock(&locker, &driver, &format!("job {number}")));
+        driver.settle();
+    }
+    assert!(guard.is_valid());
+    assert!(toy.made.load(Ordering::SeqCst) >= 3 * 200 / 12, "{toy:?}");
+    driver.end();
+}
+
+#[test]
+fn a_channel_that_encrypts_no_more_is_an_end_of_its_connection() {
+    let (locker, driver, toy) = start(&["rediss://a"]);
+    toy.most.store(4, Ordering::SeqCst);
+    driver.settle();
+    for _ in 0..10 {
+        let mut seeking = pin!(locker.lock("job").into_future());
+        let guard = (0..1_000).find_map(|_| {
+            driver.settle();
+            driver.pass(ms(5));
+            poll(&mut seeking)
+        });
+        drop(guard.expect("the next connection has keys of its own"));
+        driver.settle();
+        driver.pass(ms(11_000));
+    }
+    assert!(toy.made.load(Ordering::SeqCst) > 3, "{toy:?}");
+    driver.end();
+}

@@ -1,0 +1,61 @@
+//! What rustls' errors mean to somebody who wants to connect to a Redis server.
+
+use quorlock_core::{Cause, TlsFault};
+use rustls::{AlertDescription, CertificateError, Error};
+
+/// How far a handshake was when it failed.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage {
+    /// Both sides have agreed on a cipher.
+    pub(crate) has_cipher: bool,
+    /// This client has a certificate to show.
+    pub(crate) has_certificate: bool,
+    /// Whether something of the other side was a message of TLS.
+    pub(crate) has_heard_tls: bool,
+}
+
+pub(crate) fn cause(error: &Error, stage: Stage) -> Cause {
+    Cause::Tls(match error {
+        Error::InvalidCertificate(error) => certificate(error),
+        Error::AlertReceived(alert) => alerted(*alert, stage),
+        Error::PeerIncompatible(_) => TlsFault::NoCommonVersion,
+        Error::InvalidMessage(_) if !stage.has_heard_tls => TlsFault::NotTls,
+        _ => TlsFault::Other,
+    })
+}
+
+fn certificate(error: &CertificateError) -> TlsFault {
+    match error {
+        // The second is what an issuer of the same name with another key looks like.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            TlsFault::WrongName
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFault::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => TlsFault::NotYetValid,
+        _ => TlsFault::BadCertificate,
+    }
+}
+
+fn alerted(alert: AlertDescription, stage: Stage) -> TlsFault {
+    match alert {
+        AlertDescription::CertificateRequired => TlsFault::ClientCertificateRequired,
+        // How TLS 1.2 says the same: there is a cipher by then.
+        AlertDescription::HandshakeFailure if stage.has_cipher && !stage.has_certificate => {
+            TlsFault::ClientCertificateRequired
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied
+        | AlertDescription::DecryptError => TlsFault::ClientCertificateRefused,
+        AlertDescription::ProtocolVersion
+        | AlertDescription::InsufficientSecurity
+        | AlertDescription::HandshakeFailure => TlsFault::NoCommonVersion,
+        AlertDescription::UnrecognisedName => TlsFault::WrongName,
+        _ => TlsFault::Other,
+    }
+}

@@ -1,0 +1,69 @@
+//! The files that a URL names, read again when they have changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use quorlock_core::TlsOptions;
+use rustls::ClientConfig;
+
+use crate::builder::{Settings, certificates, identity};
+use crate::error::{Pem, TlsError};
+
+/// What was made of some files, and how they looked then.
+pub(crate) struct Files {
+    config: Arc<ClientConfig>,
+    stamps: Vec<Stamp>,
+}
+
+/// How a file looks without being read. Kubernetes changes a link to another folder: then length or
+/// time differ, too.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+}
+
+impl Files {
+    pub(crate) fn read(options: &TlsOptions, settings: &Settings) -> Result<Self, TlsError> {
+        // Before reading: what changes in between is read again.
+        let stamps = stamps(options);
+        let roots = options
+            .root_file()
+            .map(|file| certificates(&contents(file, Pem::Roots)?, Pem::Roots, Some(file)));
+        let own = options.client_files().map(|(certificate, key)| {
+            let chain = contents(certificate, Pem::Certificate)?;
+            identity(&chain, &contents(key, Pem::Key)?, Some((certificate, key)))
+        });
+        let config = settings.client_config(roots.transpose()?, own.transpose()?)?;
+        Ok(Self { config, stamps })
+    }
+
+    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+
+    /// Reads them anew if one has changed. What was read stays as it is while the new files cannot
+    /// be used: they may be written one after the other.
+    pub(crate) fn refresh(&mut self, options: &TlsOptions, settings: &Settings) {
+        if stamps(options) != self.stamps {
+            if let Ok(read) = Self::read(options, settings) {
+                *self = read;
+            }
+        }
+    }
+}
+
+fn stamps(options: &TlsOptions) -> Vec<Stamp> {
+    let client = options.client_files().into_iter().flat_map(|(certificate, key)| [certificate, key]);
+    let stamp = |file: &Path| match fs::metadata(file) {
+        Ok(metadata) => Stamp { modified: metadata.modified().ok(), bytes: metadata.len() },
+        Err(_) => Stamp { modified: None, bytes: 0 },
+    };
+    options.root_file().into_iter().chain(client).map(stamp).collect()
+}
+
+fn contents(file: &Path, what: Pem) -> Result<Vec<u8>, TlsError> {
+    fs::read(file).map_err(|error| TlsError::Unreadable { what, file: PathBuf::from(file), error })
+}

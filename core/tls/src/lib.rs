@@ -1,0 +1,161 @@
+//! TLS for the transports of Quorlock: the encrypted channels of `rediss://` masters, on rustls.
+//!
+//! You need this crate only for what a URL cannot say: certificates that are not files, or a
+//! [`rustls::ClientConfig`] of your own. The transports bring it with their feature `tls`, and show
+//! [`Tls`] at their roots.
+//!
+//! - TLS 1.2 and 1.3, with sessions resumed. Early data is never sent: it can be replayed, and a
+//!   password or a lock must not be.
+//! - The provider of ciphers is the one that this process has installed as rustls' default, or ring.
+//!   None is installed here, and two in one program are no trouble.
+//! - The server's certificate is always verified, by the system's issuers or by your own, unless
+//!   code says otherwise ([`TlsBuilder::dangerous`]).
+//! - The files that a URL names are read again when they have changed, at the next connection. Where
+//!   they cannot be used then (one of a pair is written before the other), the last good ones are.
+//! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
+
+mod builder;
+mod channel;
+mod error;
+mod fault;
+mod files;
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use builder::{Dangerous, TlsBuilder};
+pub use error::TlsError;
+use quorlock_core::{Address, Cause, Channel, Config, Endpoint, Security, TlsFault, TlsOptions};
+pub use rustls;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use crate::builder::Settings;
+use crate::channel::TlsChannel;
+use crate::files::Files;
+
+/// How connections to masters are encrypted. Clones share their sessions and what they have read of
+/// files.
+///
+/// It counts for the masters whose URLs begin with `rediss://` or `valkeys://`. What such a URL says
+/// itself (`cacert=`, `cert=`, `key=`, `sni=`) goes before what is said here.
+///
+/// ```
+/// # fn certificates() -> &'static [u8] { b"" }
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use quorlock_core::Config;
+/// use quorlock_tls::Tls;
+///
+/// let tls = Tls::builder().root_pem(certificates())?.build()?;
+/// let config = Config::builder(["rediss://a", "rediss://b", "rediss://c"]).tls(tls).build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tls(Arc<Shared>);
+
+struct Shared {
+    settings: Settings,
+    /// Made of the settings alone, for masters whose URLs name no files.
+    plain: Mutex<Option<Arc<ClientConfig>>>,
+    /// By what the URLs say.
+    files: Mutex<HashMap<TlsOptions, Files>>,
+}
+
+impl Tls {
+    /// Starts with the system's issuers, and no certificate of this client.
+    pub fn builder() -> TlsBuilder {
+        TlsBuilder::new()
+    }
+
+    /// As the URLs of the masters and the system say.
+    pub fn system() -> Self {
+        Self::of(Settings::default(), None)
+    }
+
+    fn of(settings: Settings, ready: Option<Arc<ClientConfig>>) -> Self {
+        Self(Arc::new(Shared { settings, plain: Mutex::new(ready), files: Mutex::default() }))
+    }
+
+    /// The same one as long as nothing has changed: sessions are resumed within one.
+    fn client_config(&self, url: &TlsOptions) -> Result<Arc<ClientConfig>, TlsError> {
+        let shared = &*self.0;
+        let options = shared.settings.options(url);
+        if options.root_file().is_none() && options.client_files().is_none() {
+            let mut plain = shared.plain.lock().unwrap_or_else(PoisonError::into_inner);
+            return match &*plain {
+                Some(ready) => Ok(Arc::clone(ready)),
+                None => {
+                    let made = shared.settings.client_config(None, None)?;
+                    Ok(Arc::clone(plain.insert(made)))
+                }
+            };
+        }
+        let mut files = shared.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = files.get_mut(&options) {
+            known.refresh(&options, &shared.settings);
+            return Ok(known.config());
+        }
+        let read = Files::read(&options, &shared.settings)?;
+        let config = read.config();
+        files.insert(options, read);
+        Ok(config)
+    }
+}
+
+/// The same configuration with TLS as the URLs of its masters and the system say, if one of them
+/// asks for TLS and nothing else was said of it.
+#[must_use]
+pub fn secured(config: Config) -> Config {
+    config.or_security(|| Arc::new(Tls::system()))
+}
+
+/// A configuration of your own, with whatever provider, issuers and certificates it has. It is used
+/// for masters whose URLs name no files.
+impl From<Arc<ClientConfig>> for Tls {
+    fn from(config: Arc<ClientConfig>) -> Self {
+        Self::of(Settings::default(), Some(config))
+    }
+}
+
+impl Security for Tls {
+    /// The system's issuers may take a tenth of a second.
+    fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>> {
+        for endpoint in masters {
+            if let Some(options) = endpoint.tls() {
+                self.client_config(options)?;
+                server_name(endpoint, options, &self.0.settings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn channel(&self, master: &Endpoint) -> Result<Box<dyn Channel>, Cause> {
+        let options = master.tls().ok_or(Cause::Tls(TlsFault::Other))?;
+        let config = self.client_config(options).map_err(|error| Cause::Tls(error.fault()))?;
+        let name = server_name(master, options, &self.0.settings);
+        let name = name.map_err(|error| Cause::Tls(error.fault()))?;
+        Ok(Box::new(TlsChannel::new(config, name)?))
+    }
+}
+
+fn server_name(
+    endpoint: &Endpoint,
+    options: &TlsOptions,
+    settings: &Settings,
+) -> Result<ServerName<'static>, TlsError> {
+    let host = match endpoint.address() {
+        Address::Tcp { host, .. } => Some(host.as_str()),
+        Address::Unix(_) => None,
+    };
+    let name = options.server_name().or(settings.files.server_name()).or(host).unwrap_or_default();
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::UnusableName { name: name.to_owned() })
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}

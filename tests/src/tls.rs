@@ -1,0 +1,109 @@
+//! Certificates for servers that speak TLS, and the URLs that lead to them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// `1` has real servers speak TLS, and nothing else.
+const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
+
+/// PEM files: an issuer's certificate, and a certificate of a server (`localhost`, `127.0.0.1`, `::1`) with its key,
+/// of clients as well.
+#[derive(Debug)]
+pub struct Certificates {
+    directory: PathBuf,
+    /// Where they are one test's own.
+    _own: Option<TempDir>,
+}
+
+/// Whether the real servers of this process speak TLS.
+pub(crate) fn is_chosen() -> bool {
+    static CHOSEN: OnceLock<bool> = OnceLock::new();
+
+    *CHOSEN.get_or_init(|| std::env::var_os(TLS_VARIABLE).is_some_and(|value| value == "1"))
+}
+
+/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that.
+pub fn url_of(place: impl std::fmt::Display) -> String {
+    if is_chosen() {
+        format!("rediss://{place}?cacert={}", Certificates::shared().root().display())
+    } else {
+        format!("redis://{place}")
+    }
+}
+
+impl Certificates {
+    /// Those of all tests on this machine: they are made once and kept in the directory for temporary files, so that no process leaves
+    /// some of its own behind.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Certificates> = OnceLock::new();
+
+        SHARED.get_or_init(|| {
+            let directory = std::env::temp_dir().join("quorlock-tests-certificates-1");
+            if !directory.is_dir() {
+                let made = tempfile::Builder::new().prefix("quorlock-").tempdir();
+                let made = made.expect("a temporary directory");
+                write(made.path(), NAMES, |_| {});
+                // Another process may have been first.
+                if fs::rename(made.path(), &directory).is_ok() {
+                    let _ = made.keep();
+                }
+            }
+            Self { directory, _own: None }
+        })
+    }
+
+    /// Those of one test, with an issuer of their own, for a server of these names. `change` is for what is wrong with the certificate.
+    pub fn own(names: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
+        let own = tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
+        write(own.path(), names, change);
+        Self { directory: own.path().to_owned(), _own: Some(own) }
+    }
+
+    /// Puts other ones of the same kind in their place, one file after the other.
+    pub fn replace(&self) {
+        write(&self.directory, NAMES, |_| {});
+    }
+
+    /// The issuer's certificate.
+    pub fn root(&self) -> PathBuf {
+        self.directory.join("ca.pem")
+    }
+
+    /// A certificate that the issuer has signed.
+    pub fn certificate(&self) -> PathBuf {
+        self.directory.join("localhost.pem")
+    }
+
+    /// Its private key.
+    pub fn key(&self) -> PathBuf {
+        self.directory.join("localhost.key")
+    }
+}
+
+/// The names of a server on this machine.
+pub const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1"];
+
+fn write(directory: &Path, names: &[&str], change: impl Fn(&mut CertificateParams)) {
+    let mut issuer = CertificateParams::default();
+    issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // OpenSSL takes a certificate for its own issuer's if both have one name.
+    issuer.distinguished_name.push(DnType::CommonName, "The issuer of Quorlock's tests");
+    let key = || KeyPair::generate().expect("a key can be made");
+    let issuer = CertifiedIssuer::self_signed(issuer, key()).expect("an issuer's certificate");
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).expect("usable names");
+    change(&mut params);
+    let own = key();
+    let certificate = params.signed_by(&own, &issuer).expect("a certificate");
+    for (name, pem) in [
+        ("ca.pem", issuer.pem()),
+        ("localhost.pem", certificate.pem()),
+        ("localhost.key", own.serialize_pem()),
+    ] {
+        fs::write(directory.join(name), pem).expect("the directory is writable");
+    }
+}

@@ -1,0 +1,81 @@
+//! Certificates that change, and secrets that are told nowhere.
+
+use std::time::Duration;
+
+use quorlock_blocking::{Config, Tls};
+use quorlock_tests::{Certificates, NAMES, RedisServer, ServerOptions, eventually};
+
+use super::faults::{cacert, pair, url};
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn files_that_have_changed_are_read_at_the_next_connection() {
+    let own = Certificates::own(NAMES, |_| {});
+    let server = ServerOptions::new().tls(&own, "yes").start();
+    let config = Config::new([url(&server, &format!("{}&{}", cacert(&own), pair(&own)))]).unwrap();
+    let locker = quorlock_blocking::open(config).unwrap();
+    locker.lock("job").wait().unwrap().release().wait().unwrap();
+
+    // Server and client have the same files here. The old ones are worth nothing to the server once it has read the new ones.
+    own.replace();
+    server.restart();
+    eventually(SOON, "the new certificate is shown, and the new issuer trusted", || {
+        locker.try_lock("job").wait().is_ok()
+    });
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn files_that_cannot_be_used_any_more_leave_what_was_read() {
+    let own = Certificates::own(NAMES, |_| {});
+    let server = ServerOptions::new().tls(&own, "yes").start();
+    let config = Config::new([url(&server, &format!("{}&{}", cacert(&own), pair(&own)))]).unwrap();
+    let locker = quorlock_blocking::open(config).unwrap();
+    locker.lock("job").wait().unwrap().release().wait().unwrap();
+
+    std::fs::write(own.key(), "half of a key").unwrap();
+    end_connections(&server);
+    locker.lock("job").wait().unwrap().release().wait().unwrap();
+}
+
+pub(crate) fn end_connections(server: &RedisServer) {
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn values_in_code_do_what_files_do() {
+    let own = Certificates::own(NAMES, |_| {});
+    let server = ServerOptions::new().tls(&own, "yes").start();
+    let read = |file| std::fs::read(file).unwrap();
+    let tls = Tls::builder().root_pem(&read(own.root())).unwrap();
+    let tls = tls.client_pem(&read(own.certificate()), &read(own.key())).unwrap().build().unwrap();
+    let config = Config::builder([format!("rediss://{}", server.address())]).tls(tls).build().unwrap();
+    let shown = format!("{config:?}");
+    let locker = quorlock_blocking::open(config).unwrap();
+    assert!(locker.lock("job").wait().is_ok());
+    no_secret_in(
+        &own,
+        &format!("{shown} {locker:?} {:?}", Tls::builder().client_files(own.certificate(), own.key())),
+    );
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn what_is_dangerous_is_said_and_works() {
+    let other = Certificates::own(NAMES, |_| {});
+    let server = ServerOptions::new().tls(&other, "no").start();
+    let tls = Tls::builder().dangerous().accept_any_certificate().build().unwrap();
+    let config = Config::builder([format!("rediss://{}", server.address())]).tls(tls).build().unwrap();
+    assert!(quorlock_blocking::open(config).unwrap().lock("job").wait().is_ok());
+}
+
+fn no_secret_in(certificates: &Certificates, text: &str) {
+    for line in
+        std::fs::read_to_string(certificates.key()).unwrap().lines().filter(|line| !line.starts_with('-'))
+    {
+        assert!(!text.contains(&line[..line.len().min(16)]), "{text}");
+    }
+}
