@@ -49,6 +49,7 @@ pub mod driving {}
 pub mod kinds {}
 
 /// [doctor]: doctor
+/// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls
 #[doc = include_str!("../docs/masters.md")]

@@ -7,14 +7,13 @@ use quorlock_embedded::{CommandKind, Keep, Master, now};
 use quorlock_sim::Command;
 
 use crate::client::Value;
-use crate::options::ServerOptions;
+use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions};
 use crate::ports::PortLease;
 
 #[derive(Debug)]
 pub(crate) struct Embedded {
     master: Master,
     keep: Keep,
-    password: Option<String>,
 }
 
 impl Embedded {
@@ -24,7 +23,8 @@ impl Embedded {
             address.set_ip(Ipv6Addr::LOCALHOST.into());
         }
         let keep = if options.append_only { Keep::Everything } else { Keep::Nothing };
-        let embedded = Self { master: Master::bind(address)?, keep, password: options.password.clone() };
+        let embedded = Self { master: Master::bind(address)?, keep };
+        embedded.master.model(|model| model.add_user(HARNESS_USER, HARNESS_PASSWORD));
         if let Some(amount) = &options.max_memory {
             embedded.execute(&["CONFIG", "SET", "maxmemory", amount])?;
         }
@@ -68,8 +68,8 @@ impl Embedded {
         let mut replies = Vec::new();
         self.master.model(|model| {
             let mut session = model.accept();
-            let login = self.password.as_deref().map(|password| Command::new(["AUTH", password]));
-            for command in login.into_iter().chain([Command::new(args.iter().copied())]) {
+            let login = ["AUTH", HARNESS_USER, HARNESS_PASSWORD];
+            for command in [Command::new(login), Command::new(args.iter().copied())] {
                 replies.clear();
                 // There is no connection to close.
                 let _ = model.execute(&mut session, &command, now(), &mut replies);

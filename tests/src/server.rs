@@ -198,14 +198,7 @@ impl RedisServer {
             Outside(process) => process.client(&self.options, &self.lease)?,
             Inside(_) => RawClient::try_connect(self.address())?,
         };
-        let login = match &self.backend {
-            Outside(_) => vec!["AUTH", HARNESS_USER, HARNESS_PASSWORD],
-            Inside(_) => match &self.options.password {
-                Some(password) => vec!["AUTH", password],
-                None => return Ok(client),
-            },
-        };
-        match client.try_command(&login)? {
+        match client.try_command(&["AUTH", HARNESS_USER, HARNESS_PASSWORD])? {
             reply if reply.is_ok() => Ok(client),
             reply => Err(io::Error::other(format!("the harness may not log in: {reply:?}"))),
         }

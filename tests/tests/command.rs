@@ -43,6 +43,8 @@ mod master;
 mod one_try;
 #[path = "command/output.rs"]
 mod output;
+#[path = "command/password_file.rs"]
+mod password_file;
 #[path = "command/prefix.rs"]
 mod prefix;
 #[path = "command/promptness.rs"]

@@ -31,6 +31,8 @@ mod kit;
 mod lasting;
 #[path = "scenarios/lines.rs"]
 mod lines;
+#[path = "scenarios/logins.rs"]
+mod logins;
 #[path = "scenarios/network.rs"]
 mod network;
 #[path = "scenarios/owners.rs"]
@@ -41,6 +43,8 @@ mod owners_of_several;
 mod servers;
 #[path = "scenarios/silence.rs"]
 mod silence;
+#[path = "scenarios/staying.rs"]
+mod staying;
 #[path = "scenarios/waiting.rs"]
 mod waiting;
 
@@ -238,6 +242,16 @@ macro_rules! all_scenarios_on {
                 a_master_kept_busy_by_a_script_has_no_vote,
                 a_server_without_hello_is_spoken_to_as_in_redis_5,
             }
+            logins {
+                a_password_file_is_read_at_each_login,
+                connections_in_use_log_in_anew,
+                without_a_token_a_master_has_no_vote_and_the_others_decide,
+            }
+            staying {
+                quiet_connections_are_pinged_and_dead_ones_found,
+                the_system_probes_connections_that_are_quiet,
+                another_server_behind_an_address_is_told_from_a_restart,
+            }
             garbage {
                 a_minority_that_talks_garbage_costs_nothing,
                 a_majority_that_talks_garbage_is_a_clear_error,
@@ -256,6 +270,12 @@ macro_rules! all_scenarios_on {
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
+            }
+            logins {
+                a_password_file_that_changes_under_load_fails_no_lock,
+            }
+            staying {
+                a_name_that_leads_to_another_address_is_followed,
             }
             owners {
                 the_wire_shows_one_request_and_one_release_of_nested_locks,

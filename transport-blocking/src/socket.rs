@@ -40,6 +40,7 @@ impl Socket {
         let halves = match self {
             Self::Tcp(stream) => {
                 let stream = std::net::TcpStream::from(stream);
+                quorlock_host::keep_alive(&stream);
                 // Requests are small and wait for nothing that would fill a segment.
                 let sink = stream.set_nodelay(true).and_then(|()| stream.try_clone());
                 sink.map(|sink| (Self::Tcp(TcpStream::from_std(stream)), Box::new(sink) as Sink))

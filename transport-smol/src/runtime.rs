@@ -32,6 +32,7 @@ impl front::Runtime for Runtime {
     async fn connect(self, to: SocketAddr) -> io::Result<Socket> {
         let stream = Async::<TcpStream>::connect(to).await?;
         stream.get_ref().set_nodelay(true)?;
+        quorlock_host::keep_alive(stream.get_ref());
         let direct = Sink::new(stream.get_ref().try_clone()?);
         Ok(Socket { events: Box::new(stream), direct })
     }

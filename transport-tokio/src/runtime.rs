@@ -36,6 +36,7 @@ impl front::Runtime for Runtime {
     async fn connect(self, to: SocketAddr) -> io::Result<Socket> {
         let stream = TcpStream::connect(to).await?.into_std()?;
         stream.set_nodelay(true)?;
+        quorlock_host::keep_alive(&stream);
         let direct = Sink::new(stream.try_clone()?);
         Ok(Socket { stream: Box::new(TcpStream::from_std(stream)?), direct })
     }

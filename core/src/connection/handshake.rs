@@ -1,7 +1,7 @@
 //! The opening of a connection: who we are, which database, what server this is, and our scripts. One write.
 //!
-//! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`, `SCRIPT LOAD` for each
-//! script, all pipelined. With the restart guard also `INFO memory`, and behind all of them a look at the marker, which begins a quarantine as
+//! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`, `CLIENT SETINFO` with our
+//! name and version, `SCRIPT LOAD` for each script, all pipelined. With the restart guard also `INFO memory`, and behind all of them a look at the marker, which begins a quarantine as
 //! soon as the master is back. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
 //! gets a second flight with `AUTH` and `CLIENT SETNAME`, and RESP2 from then on.
 
@@ -12,7 +12,7 @@ use bytes::BytesMut;
 
 use super::replies::read_quarantine;
 use super::requests::NativeRelease;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Login};
 use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
 use crate::wire::{
     self, ACQUIRE_GUARDED, ATTEND, Decimal, Dialect, EXTEND, RELEASE, Reply, Script, ScriptSet, ServerError,
@@ -40,6 +40,13 @@ pub enum Warning {
     /// during which this master goes on (a split brain): both servers vote then, and two clients may hold one lock. Detach the
     /// replicas, or make sure that none is ever promoted.
     UndeclaredReplicas,
+    /// Another server answers than before, which was not restarted: both were up at the same time. Several servers behind one
+    /// name are several masters, and clients that reach different ones exclude nobody. Give each server a name of its own.
+    /// After a failover, the new server may lack locks that the old one has granted.
+    ///
+    /// The master does not vote until those locks have expired: for the longest TTL of the restart guard, or without it for the
+    /// longest TTL that this client has used.
+    OtherServer,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,6 +58,7 @@ enum Step {
     InfoServer,
     InfoReplication,
     InfoMemory,
+    SetInfo,
     Load(&'static Script),
     /// A script that does nothing.
     Try,
@@ -67,6 +75,8 @@ pub(crate) struct Handshake {
     without_hello: bool,
     /// The server's identity, where it told it.
     pub(super) run_id: Option<RunId>,
+    /// For how long it has been up, where it told it.
+    pub(super) uptime: Option<Duration>,
     /// The command of its own with which the server releases, by its version.
     pub(super) native_release: Option<NativeRelease>,
     /// What the operator should know about the server.
@@ -79,6 +89,10 @@ pub(crate) struct Handshake {
     to_try: bool,
     /// The marker is yet to be looked at.
     to_attend: Option<Fleet>,
+    /// Who logs in.
+    login: Option<Login>,
+    /// Who is to log in once that is done.
+    pub(super) newer_login: Option<Login>,
 }
 
 /// What a reply brought about.
@@ -92,11 +106,16 @@ pub(crate) enum Progress {
 
 impl Handshake {
     /// Writes the first flight.
-    pub(crate) fn begin(config: &Config, endpoint: &Endpoint, out: &mut BytesMut) -> Self {
+    pub(crate) fn begin(
+        config: &Config,
+        endpoint: &Endpoint,
+        login: Option<Login>,
+        out: &mut BytesMut,
+    ) -> Self {
         let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
-        if let Some(password) = endpoint.password() {
-            let user = endpoint.user().unwrap_or("default");
-            hello.extend([b"AUTH".as_slice(), user.as_bytes(), password.as_bytes()]);
+        if let Some(login) = &login {
+            let user = login.user().unwrap_or("default");
+            hello.extend([b"AUTH".as_slice(), user.as_bytes(), login.password().as_bytes()]);
         }
         if let Some(name) = &config.client_name {
             hello.extend([b"SETNAME".as_slice(), name.as_bytes()]);
@@ -107,12 +126,15 @@ impl Handshake {
             dialect: Dialect::Resp3,
             without_hello: false,
             run_id: None,
+            uptime: None,
             native_release: None,
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
             quarantine: None,
             to_try: false,
             to_attend: None,
+            login,
+            newer_login: None,
         };
         handshake.ask_the_rest(config, endpoint, out);
         handshake
@@ -129,16 +151,19 @@ impl Handshake {
         let step = self.awaited.pop_front().ok_or(Cause::UnexpectedReply)?;
         match (step, reply) {
             (_, _) if self.without_hello && self.dialect == Dialect::Resp3 => {}
-            (Step::Hello, Reply::Error(text)) => self.refused_hello(ServerError::classify(text), endpoint)?,
+            (Step::Hello, Reply::Error(text)) => {
+                self.refused_hello(ServerError::classify(text), config, endpoint)?;
+            }
             (Step::Hello, hello) => read_hello(hello)?,
             (Step::Auth, Reply::Error(text)) => {
-                return Err(Cause::Server(match ServerError::classify(text) {
-                    // Redis 5 answers a wrong password with a plain ERR.
-                    ServerError::Other(_) => ServerError::WrongPass,
-                    error => error,
-                }));
+                // Redis 5 answers a wrong password with a plain ERR.
+                return Err(match ServerError::classify(text) {
+                    ServerError::Other(_) => config.refused_login(endpoint, ServerError::WrongPass),
+                    error => refused(error, config, endpoint),
+                });
             }
-            (Step::Auth, _) => {}
+            // Servers before 7.2 do not know it, and nothing depends on it.
+            (Step::Auth | Step::SetInfo, _) => {}
             (Step::SetName, Reply::Error(_)) => self.warnings.push(Warning::ClientDenied),
             (Step::SetName, _) => {}
             (Step::Select, Reply::Error(text)) => {
@@ -150,6 +175,8 @@ impl Handshake {
             }
             (Step::InfoServer, Reply::Bulk(info)) => {
                 self.run_id = field(info, b"run_id").and_then(|id| id.try_into().ok());
+                let uptime = field(info, b"uptime_in_seconds").map(std::str::from_utf8);
+                self.uptime = uptime.and_then(|uptime| uptime.ok()?.parse().ok()).map(Duration::from_secs);
                 let [redis, valkey] =
                     [b"redis_version".as_slice(), b"valkey_version"].map(|name| field(info, name));
                 self.native_release = NativeRelease::of(redis, valkey);
@@ -215,11 +242,8 @@ impl Handshake {
     }
 
     fn second_flight(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
-        if let Some(password) = endpoint.password() {
-            match endpoint.user() {
-                Some(user) => wire::encode(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
-                None => wire::encode(out, &[b"AUTH", password.as_bytes()]),
-            }
+        if let Some(login) = &self.login {
+            encode_auth(login, self.dialect, out);
             self.awaited.push_back(Step::Auth);
         }
         if let Some(name) = &config.client_name {
@@ -236,7 +260,9 @@ impl Handshake {
         }
         wire::encode(out, &[b"INFO", b"server"]);
         wire::encode(out, &[b"INFO", b"replication"]);
-        self.awaited.extend([Step::InfoServer, Step::InfoReplication]);
+        wire::encode(out, &[b"CLIENT", b"SETINFO", b"LIB-NAME", b"quorlock"]);
+        wire::encode(out, &[b"CLIENT", b"SETINFO", b"LIB-VER", env!("CARGO_PKG_VERSION").as_bytes()]);
+        self.awaited.extend([Step::InfoServer, Step::InfoReplication, Step::SetInfo, Step::SetInfo]);
         for script in [&RELEASE, &EXTEND, &UNDO] {
             self.load(script, out);
         }
@@ -261,14 +287,19 @@ impl Handshake {
         self.awaited.push_back(Step::Load(script));
     }
 
-    fn refused_hello(&mut self, error: ServerError, endpoint: &Endpoint) -> Result<(), Cause> {
+    fn refused_hello(
+        &mut self,
+        error: ServerError,
+        config: &Config,
+        endpoint: &Endpoint,
+    ) -> Result<(), Cause> {
         match error {
             // NOPROTO, and whatever else a proxy makes of a command that it does not know.
             ServerError::UnknownCommand | ServerError::Other(_) => {}
             // A server that asks for the password before it looks whether it knows the command at all.
-            ServerError::NoAuth if endpoint.password().is_some() => {}
+            ServerError::NoAuth if self.login.is_some() => {}
             ServerError::NoPerm => self.warnings.push(Warning::HelloDenied),
-            error => return Err(Cause::Server(error)),
+            error => return Err(refused(error, config, endpoint)),
         }
         self.without_hello = true;
         Ok(())
@@ -285,6 +316,26 @@ impl Handshake {
             }
             error => Err(Cause::Server(error)),
         }
+    }
+}
+
+/// `AUTH` on a connection that speaks this. Redis 5 knows no users, and takes no second argument.
+pub(super) fn encode_auth(login: &Login, dialect: Dialect, out: &mut BytesMut) {
+    let password = login.password().as_bytes();
+    match (login.user(), dialect) {
+        (Some(user), _) => wire::encode(out, &[b"AUTH", user.as_bytes(), password]),
+        (None, Dialect::Resp3) => wire::encode(out, &[b"AUTH", b"default", password]),
+        (None, Dialect::Resp2) => wire::encode(out, &[b"AUTH", password]),
+    }
+}
+
+/// Why the greeting failed: for its login, or for something else.
+fn refused(error: ServerError, config: &Config, endpoint: &Endpoint) -> Cause {
+    match error {
+        ServerError::WrongPass | ServerError::NoAuth | ServerError::PasswordNotSet => {
+            config.refused_login(endpoint, error)
+        }
+        error => Cause::Server(error),
     }
 }
 

@@ -125,7 +125,7 @@ impl Connection {
         self.inbound = BytesMut::new();
         self.scanner = Scanner::default();
         self.outbound.clear();
-        self.identity = None;
+        self.leave_server();
         self.warnings.clear();
     }
 

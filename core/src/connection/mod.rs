@@ -15,6 +15,7 @@ mod telling;
 #[cfg(test)]
 mod tests;
 mod tracking;
+mod upkeep;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,8 +34,10 @@ use self::handshake::Handshake;
 use self::life::Backoff;
 use self::requests::NativeRelease;
 use self::tracking::Tracking;
+use self::upkeep::Former;
+use crate::endpoint::Login;
 use crate::jitter::Jitter;
-use crate::protocol::{Cause, Config, MasterId, Request};
+use crate::protocol::{Cause, Config, MasterId, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
 
@@ -56,7 +59,7 @@ enum State {
     /// The driver has been asked for one. `securing` once it stands, and is being encrypted.
     Opening { since: Instant, securing: bool },
     /// It stands, and the handshake is under way.
-    Greeting { since: Instant, handshake: Handshake },
+    Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
     Ready,
     /// A fresh connection is to take its place as soon as all answers are here. What is requested
@@ -99,6 +102,12 @@ pub(crate) struct Connection {
     warnings: Vec<Warning>,
     /// Until when the master does not vote, by what it said last.
     quarantined_until: Option<Instant>,
+    /// The server of the last connection that was ready.
+    former: Option<Former>,
+    /// Until when the master does not vote, because another server had its address before.
+    other_server_until: Option<Instant>,
+    /// The longest TTL that a request here has had, at least the configuration's.
+    longest_asked: Ttl,
     flight: Flight,
     queued: VecDeque<Queued>,
     debts: VecDeque<Debt>,
@@ -109,6 +118,8 @@ pub(crate) struct Connection {
     /// Whether the last connection that stood was ready for requests at some time.
     served: bool,
     last_received: Instant,
+    /// When the last request was sent that has been answered: the server was there after that.
+    heard_at: Instant,
     inbound: BytesMut,
     scanner: Scanner,
     outbound: BytesMut,
@@ -129,6 +140,9 @@ impl Connection {
             native_release: None,
             warnings: Vec::new(),
             quarantined_until: None,
+            former: None,
+            other_server_until: None,
+            longest_asked: config.ttl,
             flight: Flight::default(),
             queued: VecDeque::new(),
             debts: VecDeque::new(),
@@ -137,6 +151,7 @@ impl Connection {
             proven: false,
             served: false,
             last_received: now,
+            heard_at: now,
             inbound: BytesMut::new(),
             scanner: Scanner::default(),
             outbound: BytesMut::new(),
@@ -176,7 +191,7 @@ impl Connection {
 
     /// Until when the master does not vote, because locks may be held that it has forgotten.
     pub(crate) fn quarantined_until(&self) -> Option<Instant> {
-        self.quarantined_until.filter(|_| self.is_ready())
+        self.quarantined_until.max(self.other_server_until).filter(|_| self.is_ready())
     }
 
     /// Whether replies are awaited, or requests wait for a connection that there is hope for.
@@ -194,7 +209,7 @@ impl Connection {
             }
             State::Ready | State::Draining => {
                 let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
-                Instant::first_of(answer, self.next_payment())
+                Instant::first_of(Instant::first_of(answer, self.next_payment()), self.next_ping())
             }
         }
     }
@@ -210,6 +225,10 @@ impl Connection {
         answers: &mut Answers,
     ) {
         match (&self.state, self.fault) {
+            (State::Ready, _) if self.withholds_vote(request, now) => {
+                let remaining = self.other_server_for(now).unwrap_or_default();
+                self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+            }
             (State::Ready, _) if self.has_room_for(request) => self.send(request, wording, now, answers),
             (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
             (_, Some(fault)) => self.refuse(request, fault, now, answers),
@@ -234,18 +253,19 @@ impl Connection {
         }
     }
 
-    /// The connection that was asked for stands.
-    pub(crate) fn connected(&mut self, generation: u32, now: Instant) {
+    /// The connection that was asked for stands. This is who logs in there.
+    pub(crate) fn connected(&mut self, generation: u32, login: Option<Login>, now: Instant) {
         let State::Opening { since, .. } = self.state else { return };
         if generation != self.generation {
             return;
         }
         self.last_received = now;
+        self.heard_at = now;
         self.served = false;
         if let Some(endpoint) = self.config.masters.get(self.id.index()) {
-            let handshake = Handshake::begin(&self.config, endpoint, &mut self.outbound);
+            let handshake = Handshake::begin(&self.config, endpoint, login, &mut self.outbound);
             self.dialect = handshake.dialect;
-            self.state = State::Greeting { since, handshake };
+            self.state = State::Greeting { since, handshake: Box::new(handshake) };
         }
     }
 
@@ -290,6 +310,7 @@ impl Connection {
                     self.answers_take_long(looked, now, answers);
                 }
                 self.pay_debts(now, answers);
+                self.ping_if_due(now);
             }
         }
     }

@@ -66,6 +66,7 @@ impl Connection {
             return self.greeted(reply, now, answers);
         }
         let Sent { request, at, form, .. } = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        self.heard_at = self.heard_at.max(at);
         let error = match reply {
             Reply::Error(text) => Some(ServerError::classify(text)),
             _ => None,
@@ -96,6 +97,9 @@ impl Connection {
             self.tracked(on, reply);
             return Ok(());
         }
+        if matches!(request.action, Action::Ping | Action::Login) {
+            return self.own_answer(request.action, reply);
+        }
         if request.action == Action::Inspect {
             return self.told(&request, reply, answers);
         }
@@ -114,10 +118,7 @@ impl Connection {
                 return Err(cause);
             }
         };
-        if !self.proven {
-            self.proven = true;
-            self.backoff.reset();
-        }
+        self.prove();
         match answer {
             Answer::Failed { cause: Cause::Quarantined { remaining }, .. } => {
                 self.quarantined_until = Some(now + remaining);
@@ -145,6 +146,14 @@ impl Connection {
         Ok(())
     }
 
+    /// An answer has come: the next failure is the first again.
+    pub(super) fn prove(&mut self) {
+        if !self.proven {
+            self.proven = true;
+            self.backoff.reset();
+        }
+    }
+
     /// A reply of the handshake.
     fn greeted(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
         let State::Greeting { handshake, .. } = &mut self.state else { return Err(Cause::UnexpectedReply) };
@@ -154,14 +163,20 @@ impl Connection {
         if progress == Progress::Pending {
             return Ok(());
         }
+        let State::Greeting { mut handshake, .. } = std::mem::replace(&mut self.state, State::Ready) else {
+            return Err(Cause::UnexpectedReply);
+        };
         self.identity = handshake.run_id;
         self.warnings = std::mem::take(&mut handshake.warnings);
         self.known = handshake.loaded;
         self.native_release = handshake.native_release;
         self.quarantined_until = handshake.quarantine.map(|remaining| now + remaining);
-        self.state = State::Ready;
         self.served = true;
         self.fault = None;
+        self.look_for_other_server(&handshake, now);
+        if let Some(login) = handshake.newer_login {
+            self.reauthenticate(login, now);
+        }
         self.pay_debts(now, answers);
         for Queued { request, undo } in std::mem::take(&mut self.queued) {
             for request in std::iter::once(request).chain(undo) {

@@ -33,6 +33,9 @@ impl Connection {
         if request.watch || !matches!(self.tracking, Tracking::Off) {
             self.track(request.watch, now, answers);
         }
+        if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
+            self.longest_asked = self.longest_asked.max(request.ttl);
+        }
         let script = request.script(self.config.fleet);
         let form = match self.native_release {
             Some(command) if request.action == Action::Release && request.claim.is_one() => {
@@ -218,12 +221,15 @@ impl Request {
                 | Action::ForceRelease
                 | Action::Attend
                 | Action::Open
-                | Action::Track { .. } => None,
+                | Action::Track { .. }
+                | Action::Ping
+                | Action::Login => None,
             };
         }
         match (self.action, self.claim.is_fenced(), fleet) {
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
-            (Action::Acquire, false, None) | (Action::Heal, false, _) | (Action::Track { .. }, ..) => None,
+            (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
+            (Action::Track { .. } | Action::Ping | Action::Login, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),

@@ -31,7 +31,7 @@ impl Alone {
             connection.next_task(&mut BytesMut::new(), None),
             Some(DriverTask::Open { generation: 1 })
         );
-        connection.connected(1, now);
+        connection.connected(1, None, now);
         assert_eq!(
             connection.next_task(&mut BytesMut::new(), None),
             Some(DriverTask::Write { generation: 1 })
@@ -92,6 +92,7 @@ fn one() -> ConfigBuilder {
 /// All replies of a handshake in RESP 3, with this answer to the first script.
 fn greeting(first_sha: &str) -> Vec<u8> {
     let mut replies = "%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$0\r\n\r\n$0\r\n\r\n".to_owned();
+    replies += "-ERR unknown subcommand 'SETINFO'\r\n+OK\r\n";
     for sha in [first_sha, crate::wire::EXTEND.sha1_hex, UNDO.sha1_hex] {
         replies += &format!("$40\r\n{sha}\r\n");
     }
@@ -373,7 +374,7 @@ fn a_connection_has_served_once_its_greeting_is_over_and_until_the_next_one_stan
     assert!(alone.connection.has_served() && !alone.connection.is_ready());
     alone.pass(ms(3_000));
     let generation = alone.connection.generation;
-    alone.connection.connected(generation, alone.now);
+    alone.connection.connected(generation, None, alone.now);
     assert!(!alone.connection.has_served());
     // What answers is a replica, so another address of the name may do better.
     alone.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");

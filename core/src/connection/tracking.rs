@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Answers, Connection, Warning, Wording};
-use crate::protocol::{Action, Claim, Request, Ttl};
+use crate::protocol::{Action, Request};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 
@@ -61,17 +61,7 @@ impl Connection {
     }
 
     fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
-        let action = Action::Track { on };
-        let claim = Claim::none();
-        let request = Request {
-            ticket: None,
-            action,
-            claim,
-            ttl: Ttl::LONGEST,
-            fence: None,
-            watch: on,
-            insists: false,
-        };
+        let request = Request { watch: on, ..Request::of_connection(Action::Track { on }) };
         self.send(&request, &mut Wording::default(), now, answers);
     }
 

@@ -38,6 +38,10 @@ pub enum EndpointError {
     UnknownParameter(String),
     /// A parameter that is given twice, or a user or password both before the `@` and as a parameter.
     RepeatedParameter(&'static str),
+    /// Both a password and a file with one: which of them counts would be a guess.
+    PasswordAndFile,
+    /// `password-file` without a path.
+    MissingPasswordFile,
 }
 
 impl EndpointError {
@@ -60,6 +64,8 @@ impl EndpointError {
             Self::UnencodedCharacter => "unencoded_character",
             Self::UnknownParameter(_) => "unknown_parameter",
             Self::RepeatedParameter(_) => "repeated_parameter",
+            Self::PasswordAndFile => "password_and_file",
+            Self::MissingPasswordFile => "missing_password_file",
         }
     }
 }
@@ -91,10 +97,15 @@ impl fmt::Display for EndpointError {
             Self::UnknownParameter(name) => {
                 return write!(
                     f,
-                    "the parameter `{name}` is not known: unix:// takes db, user and pass, \
-                     rediss:// and valkeys:// take cacert, cert, key and sni, redis:// and valkey:// take none"
+                    "the parameter `{name}` is not known: unix:// takes db, user, pass and password-file, redis:// and valkey:// take \
+                     password-file, and rediss:// and valkeys:// also cacert, cert, key and sni"
                 );
             }
+            Self::PasswordAndFile => {
+                "the URL has both a password and password-file: drop the password to have the file read at each login, \
+                 or drop password-file"
+            }
+            Self::MissingPasswordFile => "the path is missing: write password-file=/run/secrets/redis",
             Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),
         })
     }

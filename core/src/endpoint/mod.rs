@@ -4,12 +4,15 @@
 //! `Debug` of anything in it shows credentials, and no error repeats a piece of a URL in which they could stand.
 
 mod error;
+mod login;
 mod parse;
 mod tls;
 
-use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr};
+use std::path::{Path, PathBuf};
+use std::{fmt, net::IpAddr, str::FromStr};
 
 pub use error::EndpointError;
+pub use login::Login;
 pub use tls::TlsOptions;
 
 /// One master: its address, its database, and the credentials to use there.
@@ -32,14 +35,24 @@ pub use tls::TlsOptions;
 /// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and `valkey+unix://`. The
 ///   credentials may also stand as `unix://user:password@/path`.
 ///
+/// Both take `password-file=/path` in place of a password: the password is in that file, which is
+/// read at each login ([`Endpoint::with_password_file`]).
+///
 /// A password alone is written `redis://:password@host`. User, password and path are percent-decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     address: Address,
     user: Option<String>,
-    password: Option<String>,
+    secret: Option<Secret>,
     database: u16,
     tls: Option<TlsOptions>,
+}
+
+/// The password, or where it is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Secret {
+    Password(String),
+    File(PathBuf),
 }
 
 /// Where a server listens.
@@ -89,10 +102,23 @@ impl Endpoint {
         Self { user: Some(user.into()), ..self }
     }
 
-    /// The same with a password.
+    /// The same with a password. It replaces a password file.
     #[must_use]
     pub fn with_password(self, password: impl Into<String>) -> Self {
-        Self { password: Some(password.into()), ..self }
+        Self { secret: Some(Secret::Password(password.into())), ..self }
+    }
+
+    /// The same with a file that holds the password. It replaces a password.
+    ///
+    /// The file is read whenever a connection to the master is opened, so that a rotated password is
+    /// used without a restart. One line end at its end does not belong to the password. It is read
+    /// in the turn of the driver: keep it on a local file system, as Kubernetes does with secrets.
+    /// It must be a regular file of at most 16 KiB of UTF-8 text. While it is not, the master has no
+    /// vote ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next attempt follows as after any
+    /// failure.
+    #[must_use]
+    pub fn with_password_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { secret: Some(Secret::File(path.into())), ..self }
     }
 
     /// The same with a database to select; 0 if none is.
@@ -119,7 +145,27 @@ impl Endpoint {
 
     /// The password to log in with, if there is one. Keep it out of logs.
     pub fn password(&self) -> Option<&str> {
-        self.password.as_deref()
+        match &self.secret {
+            Some(Secret::Password(password)) => Some(password),
+            Some(Secret::File(_)) | None => None,
+        }
+    }
+
+    /// The file that holds the password, if there is one.
+    pub fn password_file(&self) -> Option<&Path> {
+        match &self.secret {
+            Some(Secret::File(path)) => Some(path),
+            Some(Secret::Password(_)) | None => None,
+        }
+    }
+
+    /// The user with this password, or with the one that is known.
+    pub(crate) fn login(&self, read: Option<String>) -> Option<Login> {
+        let login = Login::new(read.or_else(|| self.password().map(str::to_owned))?);
+        Some(match &self.user {
+            Some(user) => login.with_user(user),
+            None => login,
+        })
     }
 
     /// The database to select.
@@ -145,7 +191,7 @@ impl Endpoint {
     }
 
     fn at(address: Address) -> Self {
-        Self { address, user: None, password: None, database: 0, tls: None }
+        Self { address, user: None, secret: None, database: 0, tls: None }
     }
 }
 
@@ -176,11 +222,17 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The user is hidden too: in `redis://secret@host` it is a password that lacks its colon.
+/// The user is hidden too: in `redis://secret@host` it is a password that lacks its colon. The path
+/// of a password file is shown.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = |value: &Option<String>| if value.is_some() { "set" } else { "none" };
-        write!(f, "Endpoint({self}, user: {}, password: {})", set(&self.user), set(&self.password))
+        let user = if self.user.is_some() { "set" } else { "none" };
+        write!(f, "Endpoint({self}, user: {user}, password: ")?;
+        match &self.secret {
+            None => f.write_str("none)"),
+            Some(Secret::Password(_)) => f.write_str("set)"),
+            Some(Secret::File(path)) => write!(f, "in {})", path.display()),
+        }
     }
 }
 

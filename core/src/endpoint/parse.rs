@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use super::{Endpoint, EndpointError, TlsOptions};
+use super::{Endpoint, EndpointError, Secret, TlsOptions};
 
 const DEFAULT_PORT: u16 = 6379;
 
@@ -26,8 +26,8 @@ pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
     if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials, tls) }
 }
 
-/// `host[:port][/db]`, over TLS with `[?cacert=…&cert=…&key=…&sni=…]`.
-fn tcp_port(parts: &Parts<'_>, credentials: Credentials, tls: bool) -> Result<Endpoint, EndpointError> {
+/// `host[:port][/db][?password-file=…]`, over TLS also with `cacert=`, `cert=`, `key=` and `sni=`.
+fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Result<Endpoint, EndpointError> {
     // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
     // that pieces of it would be taken for a host, a database or the name of a parameter.
     if parts.path.contains('@') || parts.query.contains('@') {
@@ -45,6 +45,7 @@ fn tcp_port(parts: &Parts<'_>, credentials: Credentials, tls: bool) -> Result<En
             "cert" if tls => set_once(&mut options.certificate_file, "cert", file(value)?)?,
             "key" if tls => set_once(&mut options.key_file, "key", file(value)?)?,
             "sni" if tls => set_once(&mut options.server_name, "sni", decode(value)?)?,
+            "password-file" => credentials.set_file(value)?,
             "verify" | "insecure" if tls => return Err(EndpointError::Unverified),
             "cacert" | "cert" | "key" | "sni" => return Err(EndpointError::NeedsTls),
             _ => return Err(unknown(name)),
@@ -53,7 +54,7 @@ fn tcp_port(parts: &Parts<'_>, credentials: Credentials, tls: bool) -> Result<En
     if options.certificate_file.is_some() != options.key_file.is_some() {
         return Err(EndpointError::HalfOfPair);
     }
-    let endpoint = credentials.on(Endpoint::tcp(host, port)?.with_database(database));
+    let endpoint = credentials.on(Endpoint::tcp(host, port)?.with_database(database))?;
     Ok(if tls { endpoint.with_tls(options) } else { endpoint })
 }
 
@@ -62,7 +63,7 @@ fn file(value: &str) -> Result<PathBuf, EndpointError> {
     if path.is_empty() { Err(EndpointError::MissingFile) } else { Ok(path.into()) }
 }
 
-/// `/path[?db=…&user=…&pass=…]`.
+/// `/path[?db=…&user=…&pass=…]`, or `password-file` in place of `pass`.
 fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoint, EndpointError> {
     if !parts.host.is_empty() {
         return Err(EndpointError::HostInUnixUrl);
@@ -77,12 +78,13 @@ fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoi
             "db" => set_once(&mut database, "db", number(value).ok_or(EndpointError::BadDatabase)?)?,
             "user" => set_once(&mut credentials.user, "user", decode(value)?)?,
             "pass" => set_once(&mut credentials.password, "pass", decode(value)?)?,
+            "password-file" => credentials.set_file(value)?,
             // It may be the rest of a password in which an `&` was not encoded.
             _ if credentials.password.is_some() => return Err(EndpointError::UnencodedCharacter),
             _ => return Err(unknown(name)),
         }
     }
-    Ok(credentials.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0))))
+    credentials.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0)))
 }
 
 /// What follows `://`, cut where RFC 3986, section 3.2, cuts it.
@@ -110,6 +112,7 @@ impl<'a> Parts<'a> {
 struct Credentials {
     user: Option<String>,
     password: Option<String>,
+    file: Option<String>,
 }
 
 impl Credentials {
@@ -122,13 +125,25 @@ impl Credentials {
         // A user may have the empty password; without a user it stands for none.
         let password =
             password.map(decode).transpose()?.filter(|password| user.is_some() || !password.is_empty());
-        Ok(Self { user, password })
+        Ok(Self { user, password, file: None })
     }
 
-    fn on(self, mut endpoint: Endpoint) -> Endpoint {
+    fn set_file(&mut self, value: &str) -> Result<(), EndpointError> {
+        let path = decode(value)?;
+        if path.is_empty() {
+            return Err(EndpointError::MissingPasswordFile);
+        }
+        set_once(&mut self.file, "password-file", path)
+    }
+
+    fn on(self, mut endpoint: Endpoint) -> Result<Endpoint, EndpointError> {
         endpoint.user = self.user;
-        endpoint.password = self.password;
-        endpoint
+        endpoint.secret = match (self.password, self.file) {
+            (Some(_), Some(_)) => return Err(EndpointError::PasswordAndFile),
+            (password, None) => password.map(Secret::Password),
+            (None, file) => file.map(|path| Secret::File(path.into())),
+        };
+        Ok(endpoint)
     }
 }
 

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -132,6 +134,14 @@ fn each_mistake_has_its_own_error() {
         ("unix://?db=1", MissingPath),
         ("unix://run/redis.sock", HostInUnixUrl),
         ("redis://a?timeout=5", UnknownParameter("timeout".into())),
+        ("redis://a?password-file=", MissingPasswordFile),
+        ("redis://a?password-file", MissingPasswordFile),
+        ("redis://a?password-file=%2", BadEscape),
+        ("redis://a?password-file=/x&password-file=/x", RepeatedParameter("password-file")),
+        ("redis://:pw@a?password-file=/x", PasswordAndFile),
+        ("redis://me:@a?password-file=/x", PasswordAndFile),
+        ("unix://:pw@/s?password-file=/x", PasswordAndFile),
+        ("unix:///s?password-file=/x&pass=pw", PasswordAndFile),
         ("redis://a/1?db=5", UnknownParameter("db".into())),
         ("unix:///s?password=x", UnknownParameter("password".into())),
         ("unix:///s?db=1&db=2", RepeatedParameter("db")),
@@ -181,6 +191,26 @@ fn an_endpoint_is_also_built_from_its_parts() {
     assert_eq!(Endpoint::tcp("a:1", 1), Err(EndpointError::BadHost));
     assert_eq!(Endpoint::unix(""), Err(EndpointError::MissingPath));
     assert_eq!(Endpoint::try_from("redis://a"), Endpoint::tcp("a", 6379));
+}
+
+#[test]
+fn a_password_may_be_in_a_file() {
+    for (url, user, file) in [
+        ("redis://a:7000/2?password-file=/run/secrets/redis", None, "/run/secrets/redis"),
+        ("valkey://me@a?password-file=here%20and%40now", Some("me"), "here and@now"),
+        ("redis://@a?password-file=/x", None, "/x"),
+        ("unix://me@/s?db=1&password-file=/x", Some("me"), "/x"),
+        ("unix:///s?password-file=/x&user=me", Some("me"), "/x"),
+    ] {
+        let endpoint = parsed(url);
+        let read = (endpoint.user(), endpoint.password(), endpoint.password_file());
+        assert_eq!(read, (user, None, Some(Path::new(file))), "{url}");
+        let built = endpoint.clone().with_password("x");
+        assert_eq!((built.password(), built.password_file()), (Some("x"), None));
+        assert_eq!(built.with_password_file(file), endpoint);
+    }
+    let shown = format!("{:?}", parsed("redis://me@a?password-file=/run/x"));
+    assert_eq!(shown, "Endpoint(a:6379, user: set, password: in /run/x)");
 }
 
 #[test]

@@ -4,12 +4,15 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::protocol::EntropyFailed;
+use crate::protocol::{EntropyFailed, Unavailable};
 use crate::time::Instant;
+
+/// No server takes a longer password: before a login, Redis and Valkey accept no longer argument.
+pub const MAX_PASSWORD_BYTES: usize = 16 * 1024;
 
 /// The clock, the entropy and the way of waiting that belong to a transport.
 pub trait Host: Send + Sync + 'static {
@@ -35,6 +38,17 @@ pub trait Host: Send + Sync + 'static {
     /// not: it would wait for itself. Then whatever waits panics.
     fn may_wait(&self) -> bool {
         true
+    }
+
+    /// Reads a [password file](crate::Endpoint::with_password_file), of which no more than
+    /// [`MAX_PASSWORD_BYTES`] and one byte are needed. It is called in a turn of the driver, so it
+    /// must not block on what is no regular file. It is called under no mutex.
+    ///
+    /// # Errors
+    /// Why it cannot be read. A host that reads no files has no password files.
+    fn read_password(&self, file: &Path) -> Result<Vec<u8>, Unavailable> {
+        let _ = file;
+        Err(Unavailable::Unreadable(io::ErrorKind::Unsupported))
     }
 
     /// Keeps the calling thread until `poll` is ready. It is called once at first, and again after each wake-up.
@@ -69,7 +83,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static;
 
     /// Connects over TCP, and switches Nagle's algorithm off: requests are small and do not wait
-    /// for more.
+    /// for more. It should also switch the system's keep-alive on: a lock may be held in silence
+    /// for longer than a firewall remembers a connection.
     ///
     /// Dropping the future gives the attempt up.
     fn connect(self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Socket>> + Send + 'static;

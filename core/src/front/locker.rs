@@ -21,7 +21,7 @@ use super::slot::Slot;
 use crate::endpoint::Endpoint;
 use crate::machine::{MasterState, kept_life};
 use crate::protocol::{
-    Config, ConfigError, Group, LockId, Resumption, SemaphoreInspection, Target, Targets, Token,
+    Config, ConfigError, Group, LockId, Resumption, SemaphoreInspection, Target, Targets, Token, Unavailable,
 };
 
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
@@ -332,6 +332,36 @@ impl Locker {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
         self.handle.wait(pin!(future))
+    }
+
+    /// Logs in anew on all connections, with what the password files and the
+    /// [credentials](crate::Credentials) say now: before a token ends whose end closes connections,
+    /// or to use a new user's permissions. Locks, waiters and requests on their way are not
+    /// disturbed.
+    ///
+    /// It waits for nothing. A master that refuses the new login is connected anew, with the login
+    /// of that moment. Passwords in URLs are sent once more.
+    ///
+    /// # Errors
+    /// If there is no login for some masters, why there is none for the first of them. Their
+    /// connections stay as they are, and the others have been served.
+    pub fn reauthenticate(&self) -> Result<(), Unavailable> {
+        let shared = &self.handle.0;
+        if shared.is_forked() {
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        for master in self.config.master_ids() {
+            match shared.login(master) {
+                Ok(Some(login)) => {
+                    shared.change(|engine, now| engine.machine.reauthenticate(master, login, now));
+                }
+                Ok(None) => {}
+                Err(why) => outcome = outcome.and(Err(why)),
+            }
+        }
+        shared.outbox.flush(&**shared);
+        outcome
     }
 
     /// Returns the state of each master, in the order of the configuration.

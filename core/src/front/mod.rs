@@ -25,6 +25,7 @@ mod inspecting;
 mod joining;
 mod joint;
 mod locker;
+mod login;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod mailbox;
@@ -55,7 +56,7 @@ pub use extending::Extending;
 pub use force_releasing::ForceReleasing;
 pub use guard::{Guard, Lost, Watch};
 pub use handles::{HandOverError, Ties};
-pub use host::{Host, Runtime, Socket, Timer};
+pub use host::{Host, MAX_PASSWORD_BYTES, Runtime, Socket, Timer};
 pub use inspecting::Inspecting;
 pub use locker::Locker;
 pub use mailbox::Demand;

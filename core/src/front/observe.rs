@@ -308,6 +308,10 @@ impl Change {
                         tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas, whose promotion the restart guard does not cover", {
                             server.address = address, server.port = port, quorlock.warning = ?warning
                         });
+                    } else if warning == Warning::OtherServer {
+                        tell!(WARN, "quorlock.master.other_server", "another server answers than before, which was up at the same time", {
+                            server.address = address, server.port = port, quorlock.warning = ?warning
+                        });
                     } else {
                         tell!(WARN, "quorlock.master.denied", "master denies what can be done without", {
                             server.address = address, server.port = port, quorlock.warning = ?warning
@@ -317,7 +321,7 @@ impl Change {
             }
             Self::Down(cause) => {
                 tell!(WARN, "quorlock.master.down", "master down", {
-                    server.address = address, server.port = port, quorlock.cause = %Described(cause, masters)
+                    server.address = address, server.port = port, quorlock.cause = %Described(cause, endpoint, masters)
                 });
             }
             Self::Quarantined { until } => {
@@ -329,12 +333,12 @@ impl Change {
     }
 }
 
-/// A cause with the names of the masters at hand.
-struct Described<'a>(Cause, &'a [Endpoint]);
+/// A master's cause, with the names of all masters at hand.
+struct Described<'a>(Cause, &'a Endpoint, &'a [Endpoint]);
 
 impl fmt::Display for Described<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.describe(self.1, f)
+        self.0.describe(Some(self.1), self.2, f)
     }
 }
 

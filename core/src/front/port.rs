@@ -66,6 +66,9 @@ impl Port {
     ///
     /// Where the master's URL asks for TLS, the port opens a channel of its own over it, and tells
     /// the machine once that is done.
+    ///
+    /// This asks for the login: it may read a password file, or call the configuration's
+    /// [`Credentials`](crate::Credentials).
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         let sink = Box::new(sink);
         if self.securing.is_for(master) {
@@ -75,14 +78,19 @@ impl Port {
             }
         } else {
             self.shared.outbox.open(master, generation, sink, &*self.shared);
-            self.connected(master, generation);
+            self.greet(master, generation);
         }
     }
 
-    fn connected(&self, master: MasterId, generation: u32) {
+    /// Has the machine begin the greeting, with the login that holds now.
+    fn greet(&self, master: MasterId, generation: u32) {
+        let login = self.shared.login(master);
         self.shared.change(|engine, now| {
             engine.figures.opened(master);
-            engine.machine.connected(master, generation, now);
+            match login {
+                Ok(login) => engine.machine.connected_as(master, generation, login, now),
+                Err(why) => engine.machine.closed(master, generation, Cause::NoLogin(why), now),
+            }
         });
         self.shared.outbox.flush_now(&*self.shared);
     }
@@ -104,7 +112,7 @@ impl Port {
             Some(Ok(None)) => return,
             Some(Ok(Some(secured))) => {
                 self.shared.outbox.open_secured(master, generation, secured, &*self.shared);
-                self.connected(master, generation);
+                self.greet(master, generation);
                 Ok(ChannelState::Established)
             }
             Some(Err(cause)) => Err(cause),

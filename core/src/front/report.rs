@@ -199,7 +199,8 @@ pub struct MasterReport {
     pub endpoint: Endpoint,
     /// Its state.
     pub state: MasterState,
-    /// How long it will not vote yet because of the restart guard, by its last answer.
+    /// How long it will not vote yet: because of the restart guard, by its last answer, or because
+    /// another server has taken its place ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     pub quarantine: Option<Duration>,
     /// Attempts to connect, including the first one and those that failed.
     pub connections_asked_for: u64,

@@ -26,6 +26,7 @@ use crate::time::Instant;
 /// about, and tells the mailbox what only the driver can do.
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
+    pub(super) config: Arc<Config>,
     engine: Mutex<Engine>,
     pub(super) outbox: Outbox,
     pub(super) mailbox: Mailbox,
@@ -47,13 +48,14 @@ impl Shared {
         let masters = config.masters.len();
         let shared = Arc::new(Self {
             engine: Mutex::new(Engine {
-                machine: Machine::new(config, HostEntropy(Arc::clone(&host)), host.now()),
+                machine: Machine::new(Arc::clone(&config), HostEntropy(Arc::clone(&host)), host.now()),
                 figures: Figures::new(masters),
                 slots: Vec::new(),
                 told: Told::nothing(),
                 driver_ended: false,
             }),
             host,
+            config,
             outbox: Outbox::new(masters),
             mailbox: Mailbox::default(),
         });

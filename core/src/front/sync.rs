@@ -46,11 +46,10 @@ impl Woken {
 
 /// Calls code of others, a waker or a subscriber, and ends its panic here. The calling thread
 /// carries out for many callers, who must not pay for it; the panic hook has reported it by then.
-pub(super) fn contain(call: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
-        // Dropping the payload would be one more call of that code.
-        std::mem::forget(payload);
-    }
+/// `None` if it panicked.
+pub(super) fn contain<R>(call: impl FnOnce() -> R) -> Option<R> {
+    // Dropping the payload would be one more call of that code.
+    catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
 }
 
 #[cfg(not(all(test, loom)))]

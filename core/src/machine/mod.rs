@@ -41,6 +41,7 @@ pub use output::{MasterState, Output, Wake, WakeReason};
 use self::slot::Slot;
 use self::table::{Slab, Timers};
 use crate::connection::{Answers, Connection, Wording};
+use crate::endpoint::Login;
 use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "internals")]
@@ -59,8 +60,8 @@ use crate::waiting::{Contenders, LetGo};
 ///   [`release`](Self::release), [`release_after`](Self::release_after),
 ///   [`release_token`](Self::release_token), [`cancel`](Self::cancel),
 ///   [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
-///   [`force_release`](Self::force_release).
-/// - *Inputs*: [`connected`](Self::connected), [`received`](Self::received), [`closed`](Self::closed),
+///   [`force_release`](Self::force_release), [`reauthenticate`](Self::reauthenticate).
+/// - *Inputs*: [`connected`](Self::connected), [`connected_as`](Self::connected_as), [`received`](Self::received), [`closed`](Self::closed),
 ///   [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
 /// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`resumption`](Self::resumption), [`masters`](Self::masters),
@@ -170,9 +171,27 @@ impl<E: Entropy> Machine<E> {
         });
     }
 
-    /// The connection that [`Output::Connect`] asked for stands.
+    /// The connection that [`Output::Connect`] asked for stands. The user and the password of the
+    /// master's URL log in there.
+    ///
+    /// Where there is a password file or a provider of [credentials](crate::Credentials), the driver
+    /// asks that, and calls [`connected_as`](Self::connected_as).
     pub fn connected(&mut self, master: MasterId, generation: u32, now: Instant) {
-        self.with_connection(master, now, |connection, _| connection.connected(generation, now));
+        let login = self.config.masters.get(master.index()).and_then(|master| master.login(None));
+        self.connected_as(master, generation, login, now);
+    }
+
+    /// The connection that [`Output::Connect`] asked for stands, and this login is for it; `None` if
+    /// there is no password.
+    pub fn connected_as(&mut self, master: MasterId, generation: u32, login: Option<Login>, now: Instant) {
+        self.with_connection(master, now, |connection, _| connection.connected(generation, login, now));
+    }
+
+    /// Logs in anew on the present connection, if there is one, while it serves: requests before and
+    /// behind it are not disturbed. If the master refuses it, the connection is closed, and the next
+    /// one asks for a login itself.
+    pub fn reauthenticate(&mut self, master: MasterId, login: Login, now: Instant) {
+        self.with_connection(master, now, |connection, _| connection.reauthenticate(login, now));
     }
 
     /// Bytes came in on a connection.

@@ -86,7 +86,7 @@ impl fmt::Display for Ballot {
                     remaining.map_or(Ok(()), |remaining| write!(f, " for {}", Span(remaining)))
                 }
                 Vote::NotHeld => f.write_str("holds it no longer"),
-                Vote::Failed(cause) => cause.describe(&self.masters, f),
+                Vote::Failed(cause) => cause.describe(Some(name), &self.masters, f),
             }?;
         }
         f.write_str(")")

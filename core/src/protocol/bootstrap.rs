@@ -64,7 +64,7 @@ impl fmt::Display for BootstrapError {
                 for (place, (master, vote)) in failed.enumerate() {
                     write!(f, "{}{master} ", if place == 0 { "" } else { ", " })?;
                     if let Vote::Failed(cause) = vote {
-                        cause.describe(&ballot.masters, f)?;
+                        cause.describe(Some(master), &ballot.masters, f)?;
                     }
                 }
                 Ok(())

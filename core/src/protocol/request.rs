@@ -34,6 +34,10 @@ pub enum Action {
         /// Whether it is to be told.
         on: bool,
     },
+    /// Give a sign of life.
+    Ping,
+    /// Log in anew.
+    Login,
 }
 
 impl Action {

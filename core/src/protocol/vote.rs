@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{EvictionPolicy, Fleet, MasterId, Quorum, TlsFault};
+use super::{EvictionPolicy, Fleet, MasterId, Quorum, TlsFault, Unavailable};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -81,7 +81,8 @@ pub enum Cause {
     },
     /// Too many requests to this master are in flight.
     TooManyInFlight,
-    /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out.
+    /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out. Or
+    /// another server answers in its place ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     Quarantined {
         /// How long it will not vote yet.
         remaining: Duration,
@@ -96,6 +97,12 @@ pub enum Cause {
     },
     /// The server may remove locks when its memory is full, which the restart guard does not notice.
     Evicts(EvictionPolicy),
+    /// There was no login for it: its password file cannot be read, or the
+    /// [`Credentials`](crate::Credentials) have none. They are asked again at the next attempt.
+    NoLogin(Unavailable),
+    /// It refused a login that comes from a password file or from
+    /// [`Credentials`](crate::Credentials). They are asked again at the next attempt.
+    LoginRefused(ServerError),
 }
 
 impl From<&io::Error> for Cause {
@@ -123,8 +130,19 @@ impl Cause {
         }
     }
 
-    /// As text, with the names of the masters at hand.
-    pub(crate) fn describe(self, masters: &[Endpoint], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Returns the cause as text for this master: with the path of its password file where that is
+    /// the reason.
+    pub fn at(self, master: &Endpoint) -> impl fmt::Display {
+        At(self, master)
+    }
+
+    /// As text, with the master itself and the names of all masters at hand.
+    pub(crate) fn describe(
+        self,
+        master: Option<&Endpoint>,
+        masters: &[Endpoint],
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         match self {
             Self::NoAnswer { waited } => write!(f, "no answer in {}", Span(waited)),
             Self::NoConnection { waited } => write!(f, "no connection in {}", Span(waited)),
@@ -160,6 +178,8 @@ impl Cause {
                 f,
                 "may remove locks when its memory is full ({policy}): set maxmemory-policy to noeviction, or allow {policy}"
             ),
+            Self::NoLogin(reason) => reason.describe(master.and_then(Endpoint::password_file), f),
+            Self::LoginRefused(error) => write!(f, "refused the login: {error}; trying again with a new one"),
         }
     }
 }
@@ -167,7 +187,16 @@ impl Cause {
 /// Where the names of other masters are not at hand.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(&[], f)
+        self.describe(None, &[], f)
+    }
+}
+
+/// A cause at a master.
+struct At<'a>(Cause, &'a Endpoint);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.describe(Some(self.1), &[], f)
     }
 }
 
@@ -273,7 +302,8 @@ mod tests {
         struct Said(Cause);
         impl fmt::Display for Said {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.describe(&["redis://a".parse().map_err(|_| fmt::Error)?], f)
+                let master: Endpoint = "redis://a?password-file=/run/x".parse().map_err(|_| fmt::Error)?;
+                self.0.describe(Some(&master), std::slice::from_ref(&master), f)
             }
         }
         let waited = Duration::from_millis(50);
@@ -297,9 +327,16 @@ mod tests {
             (Cause::SameServer { other: first }, "is the same server as a:6379"),
             (Cause::SameServer { other: second }, "is the same server as another address"),
             (Cause::TooManyInFlight, "not asked: too many requests in flight"),
+            (Cause::NoLogin(Unavailable::EmptyFile), "no login: the password file /run/x is empty"),
+            (Cause::NoLogin(Unavailable::Because("no token yet")), "no login: no token yet"),
+            (
+                Cause::LoginRefused(ServerError::WrongPass),
+                "refused the login: wrong user or password (WRONGPASS); trying again with a new one",
+            ),
         ] {
             assert_eq!(Said(cause).to_string(), said);
-            if !matches!(cause, Cause::SameServer { .. }) {
+            let names_a_file = cause == Cause::NoLogin(Unavailable::EmptyFile);
+            if !names_a_file && !matches!(cause, Cause::SameServer { .. }) {
                 assert_eq!(cause.to_string(), said);
             }
         }
@@ -311,6 +348,7 @@ mod tests {
         assert!(Cause::SameServer { other }.is_configuration());
         assert!(Cause::Server(ServerError::NoAuth).is_configuration());
         assert!(!Cause::Server(ServerError::Oom).is_configuration());
+        assert!(!Cause::LoginRefused(ServerError::WrongPass).is_configuration());
         assert!(!Cause::Closed.is_configuration() && !Cause::Replica.is_configuration());
     }
 

@@ -1,13 +1,14 @@
 //! A driver whose sockets are values, with model masters behind them.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
-use quorlock_core::{Cause, Channel, Config, EntropyFailed, Instant, MasterId};
+use quorlock_core::{Cause, Channel, Config, EntropyFailed, Instant, MasterId, Unavailable};
 use quorlock_sim::{Master, Session};
 
 use super::toy_channel::Side;
@@ -72,6 +73,8 @@ pub struct Driver {
     now: Mutex<Instant>,
     has_entropy: bool,
     is_forked: AtomicBool,
+    /// What every password file holds, if they can be read.
+    file: Mutex<Option<Vec<u8>>>,
     /// So many times random bytes were drawn.
     drawn: AtomicU8,
     wires: Mutex<Vec<Wire>>,
@@ -91,10 +94,9 @@ impl Driver {
     }
 
     pub fn over(config: Config, has_entropy: bool) -> (Locker, Arc<Self>) {
-        let masters = config.masters().len();
         let is_secured: Vec<_> = config.masters().iter().map(|endpoint| endpoint.tls().is_some()).collect();
-        let wire = |number: u64| Wire {
-            channel: is_secured[number as usize].then(Side::default),
+        let wire = |(number, is_secured): (u64, bool)| Wire {
+            channel: is_secured.then(Side::default),
             is_hushed: false,
             manner: Manner::Whole,
             calls: 0,
@@ -107,8 +109,9 @@ impl Driver {
             now: Mutex::new(Instant::from_nanos(1_000_000_000)),
             has_entropy,
             is_forked: AtomicBool::new(false),
+            file: Mutex::new(None),
             drawn: AtomicU8::new(7),
-            wires: Mutex::new((0..masters as u64).map(wire).collect()),
+            wires: Mutex::new((0..).zip(is_secured).map(wire).collect()),
             port: Mutex::new(None),
             ids: config.master_ids().collect(),
         });
@@ -155,9 +158,9 @@ impl Driver {
         self.wires.lock().unwrap()[master].is_hushed = is_hushed;
     }
 
-    /// The other side of a channel says something without anything in it.
-    pub fn ticket(&self, master: usize) {
-        self.channel_says(master, |channel, said| channel.ticket(said));
+    /// The other side of a channel asks for something that has nothing to do with what is carried.
+    pub fn channel_asks(&self, master: usize) {
+        self.channel_says(master, |channel, said| channel.ask(said));
     }
 
     /// The other side of a channel ends it.
@@ -184,6 +187,11 @@ impl Driver {
     pub fn keys(&self, master: usize) -> usize {
         let now = self.server_time();
         self.wires.lock().unwrap()[master].master.keys(now).count()
+    }
+
+    /// Password files can be read from now on, and hold this.
+    pub fn has_file(&self, bytes: &[u8]) {
+        *self.file.lock().unwrap() = Some(bytes.to_vec());
     }
 
     /// From now on this is the copy in a forked child.
@@ -257,6 +265,11 @@ impl Host for Driver {
 
     fn is_forked(&self) -> bool {
         self.is_forked.load(Ordering::SeqCst)
+    }
+
+    fn read_password(&self, _: &Path) -> Result<Vec<u8>, Unavailable> {
+        let bytes = self.file.lock().unwrap().clone();
+        bytes.ok_or(Unavailable::Unreadable(io::ErrorKind::Unsupported))
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {

@@ -10,6 +10,7 @@ mod gathering;
 mod handles;
 mod joining;
 mod lateness;
+mod logins;
 mod on_a_runtime;
 mod owners;
 mod owners_of_several;

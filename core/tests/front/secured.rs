@@ -117,10 +117,22 @@ fn what_a_channel_says_of_itself_does_not_keep_a_silent_master() {
     // Longer than the request's time, with a message of the channel in each tenth of it.
     for _ in 0..30 {
         driver.pass(ms(20));
-        driver.ticket(0);
+        driver.channel_asks(0);
         driver.turn();
     }
     assert_eq!(toy.made.load(Ordering::SeqCst), 2, "the silent connection is given up");
+    driver.end();
+}
+
+#[test]
+fn what_a_channel_asks_for_is_answered_before_what_comes_next() {
+    let (locker, driver, _) = start(&["rediss://a"]);
+    driver.settle();
+    let guard = lock(&locker, &driver, "job");
+    driver.channel_asks(0);
+    drop(guard);
+    driver.settle();
+    assert_eq!(driver.keys(0), 0);
     driver.end();
 }
 

@@ -53,8 +53,9 @@ pub struct Side {
 
 const HELLO: u8 = b'H';
 const DATA: u8 = b'D';
-/// A message of the channel's own, without anything in it.
-const TICKET: u8 = b'T';
+/// Messages of the channel's own, without anything in them; the first asks for the second.
+const ASK: u8 = b'A';
+const ANSWER: u8 = b'N';
 const END: u8 = b'E';
 
 impl Side {
@@ -67,9 +68,9 @@ impl Side {
         }
     }
 
-    /// Says something that has nothing in it.
-    pub fn ticket(&mut self, wire: &mut Vec<u8>) {
-        self.put(TICKET, &[], wire);
+    /// Asks the other side for something that has nothing to do with what is carried.
+    pub fn ask(&mut self, wire: &mut Vec<u8>) {
+        self.put(ASK, &[], wire);
     }
 }
 
@@ -87,17 +88,20 @@ impl Channel for Side {
             assert_eq!(header[2], self.received, "records in their order, each once");
             self.received = self.received.wrapping_add(1);
             let kind = header[3];
-            match kind {
-                DATA => plain.extend(contents),
-                END => self.has_ended = true,
-                _ => {}
+            if kind == DATA {
+                plain.extend(contents);
             }
             self.inbound.drain(..4 + length);
-            if kind == HELLO {
-                self.is_established = true;
-                if !is_client {
-                    self.put(HELLO, &[], reply);
+            match kind {
+                HELLO => {
+                    self.is_established = true;
+                    if !is_client {
+                        self.put(HELLO, &[], reply);
+                    }
                 }
+                ASK => self.put(ANSWER, &[], reply),
+                END => self.has_ended = true,
+                _ => {}
             }
         }
         Ok(match (self.has_ended, self.is_established) {

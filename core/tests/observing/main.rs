@@ -24,10 +24,15 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use driver::{Driver, ms};
 
+mod changing;
+
 // Most of it is for other tests.
 #[allow(dead_code)]
 #[path = "../front/driver.rs"]
 mod driver;
+#[allow(dead_code)]
+#[path = "../front/toy_channel.rs"]
+mod toy_channel;
 
 /// A span or an event, with its fields as text.
 #[derive(Clone, Debug)]

@@ -26,9 +26,15 @@ fn the_handshake_is_one_write_with_everything_in_it() {
     let world = greeted_by("redis://user:secret@a/5", |master| master.server.add_user("user", "secret"));
     assert_eq!(world.nodes[0].writes[0], 1);
     let names: Vec<_> = world.masters[0].executed.iter().map(|(_, name, _)| *name).collect();
-    assert_eq!(names, ["HELLO", "SELECT", "INFO", "INFO", "SCRIPT", "SCRIPT", "SCRIPT"]);
+    assert_eq!(names, ["HELLO", "SELECT", "INFO", "INFO", "CLIENT", "CLIENT", "SCRIPT", "SCRIPT", "SCRIPT"]);
     let written = String::from_utf8(world.nodes[0].written.clone()).unwrap();
     assert!(written.contains("AUTH\r\n$4\r\nuser\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$4\r\ntest\r\n"));
+    let info = format!(
+        "LIB-NAME\r\n$8\r\nquorlock\r\n*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$7\r\nLIB-VER\r\n$5\r\n{}\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(written.contains(&info), "{written}");
+    // Servers before 7.2 do not know it.
     assert_eq!(states(&world), [ready(&[])]);
 }
 
@@ -39,7 +45,7 @@ fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2()
         master.server.set_password(Some("secret"));
     });
     assert_eq!(world.nodes[0].writes[0], 2);
-    assert!(world.masters[0].count("AUTH") == 1 && world.masters[0].count("CLIENT") == 1);
+    assert!(world.masters[0].count("AUTH") == 1 && world.masters[0].count("CLIENT") == 5);
     assert_eq!(states(&world), [ready(&[])]);
     // Its nulls are those of RESP 2.
     world.masters[0].server.hold(5, super::world::KEY.as_bytes(), b"somebody else's token", None);
@@ -125,6 +131,8 @@ fn a_server_that_asks_for_the_password_before_it_looks_at_hello_gets_it_in_a_sec
 #[test]
 fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
     let noperm = "NOPERM this user has no permissions to run this command";
+    let world = greeted_by("redis://a", |master| master.fails("CLIENT", noperm));
+    assert_eq!(states(&world), [ready(&[])], "nothing depends on the name of the library");
     for (command, warning) in [
         ("HELLO", Warning::HelloDenied),
         ("INFO", Warning::InfoDenied),

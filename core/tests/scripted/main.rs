@@ -38,6 +38,7 @@ mod silence;
 mod single_tries;
 mod tables;
 mod tokens;
+mod upkeep;
 mod validity;
 mod votes;
 mod wake_ups;

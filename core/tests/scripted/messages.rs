@@ -46,7 +46,17 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis://a?secret=1"])),
-            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user and pass, redis:// and valkey:// take none",
+            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user, pass and password-file, redis:// and valkey:// take \
+             password-file, and rediss:// and valkeys:// also cacert, cert, key and sni",
+        ),
+        (
+            refused(Config::builder(["rediss://a#insecure"])),
+            "master 1 of 1: the server's certificate is always verified: name a private issuer's certificate with cacert=, \
+             and with sni= the name that it has where the host is another",
+        ),
+        (
+            refused(Config::builder(["redis://a?cacert=/ca.pem"])),
+            "master 1 of 1: cacert, cert, key and sni are for TLS: write rediss:// or valkeys://",
         ),
         (refused(Config::builder(["unix:///s?db=1&db=2"])), "master 1 of 1: `db` is given more than once"),
         (

@@ -291,6 +291,8 @@ fn describe(client: usize, aims: &[Aim], item: Item) -> String {
         Does::Release => format!("RELEASE {names} {token}"),
         Does::Undo => format!("UNDO {names} {token}"),
         Does::Track { .. } => "CLIENT TRACKING".to_owned(),
+        Does::Ping => "PING".to_owned(),
+        Does::Login => "AUTH".to_owned(),
     }
 }
 

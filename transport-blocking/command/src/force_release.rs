@@ -116,7 +116,7 @@ fn deleted(releasing: ForceReleasing, name: &[u8], what: &str, output: &Output) 
             Ok(_) => "others take the lock again and again".to_owned(),
             Err(cause) => {
                 wrong += usize::from(cause.is_configuration());
-                format!("{cause}; if it has the key, it keeps it until the TTL is over")
+                format!("{}; if it has the key, it keeps it until the TTL is over", cause.at(master))
             }
         };
         let master = master.to_string();

@@ -1,7 +1,7 @@
 //! What the transports of Quorlock ask of the operating system, and what `quorlock-core`, which
 //! makes no system calls, must not ask itself: a clock that runs while the machine sleeps, random
-//! bytes, whether this process is a forked child, a way for a thread to wait, and the second handle
-//! of a socket.
+//! bytes, whether this process is a forked child, a way for a thread to wait, the second handle of a
+//! socket and its keep-alive, and password files.
 //!
 //! A transport for a further runtime hands [`System`] to the driver of `quorlock-core`:
 //!
@@ -22,10 +22,12 @@
 //!
 //! There is no runtime in its tree.
 
+mod keep_alive;
 mod sink;
 mod system;
 mod wait;
 
+pub use keep_alive::{TCP_KEEP_ALIVE, keep_alive};
 pub use sink::{Direct, Sink};
 pub use system::System;
 pub use wait::{Park, Wait, park};

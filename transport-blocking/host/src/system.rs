@@ -1,10 +1,13 @@
 //! The clock, the entropy and the fork check.
 
 use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 use std::task::{Context, Poll};
 
-use quorlock_core::front::Host;
-use quorlock_core::{EntropyFailed, Instant};
+use quorlock_core::front::{Host, MAX_PASSWORD_BYTES};
+use quorlock_core::{EntropyFailed, Instant, Unavailable};
 
 use crate::wait::{Park, Wait};
 
@@ -67,6 +70,18 @@ impl<W: Wait> Host for System<W> {
 
     fn may_wait(&self) -> bool {
         self.wait.may_wait()
+    }
+
+    /// A pipe is refused: to open it would wait for its writer.
+    fn read_password(&self, file: &Path) -> Result<Vec<u8>, Unavailable> {
+        let unreadable = |error: io::Error| Unavailable::Unreadable(error.kind());
+        if !fs::metadata(file).map_err(unreadable)?.is_file() {
+            return Err(Unavailable::NotAFile);
+        }
+        let most = u64::try_from(MAX_PASSWORD_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+        let mut bytes = Vec::new();
+        File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
+        Ok(bytes)
     }
 
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {

@@ -1,12 +1,15 @@
 //! Collects the settings one by one, and checks them all.
 
+mod bounds;
+
+use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, ConfigError};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::protocol::{EvictionPolicy, Fleet, Quorum, Resource, Security, Ttl};
+use crate::protocol::{Credentials, EvictionPolicy, Fleet, Provider, Quorum, Resource, Security, Ttl};
 
 /// Collects settings; [`ConfigBuilder::build`] checks them.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub struct ConfigBuilder {
     restart_guard: Option<Duration>,
     allowed_evictions: Vec<EvictionPolicy>,
     wake_ups: bool,
+    keep_alive: Option<Duration>,
+    credentials: Option<Provider>,
     first_alone: bool,
     settles_splits: bool,
     security: Option<Arc<dyn Security>>,
@@ -52,6 +57,8 @@ impl ConfigBuilder {
             restart_guard: None,
             allowed_evictions: Vec::new(),
             wake_ups: true,
+            keep_alive: None,
+            credentials: None,
             first_alone: true,
             settles_splits: true,
             security: None,
@@ -231,6 +238,31 @@ impl ConfigBuilder {
         self
     }
 
+    /// Sets after how long without an answer a master is sent a `PING`, so that nothing in between
+    /// ends the connection because it is quiet. Default: none is sent.
+    ///
+    /// It is for load balancers and managed services that end quiet connections, or forget them: a
+    /// connection that was forgotten costs the first request after it `request_timeout`. Take less
+    /// than their limit, such as four minutes where that is five. A master that does not answer is
+    /// connected anew, as after any request. An answer is no vote.
+    ///
+    /// TCP connections also have the system's keep-alive, after 60 s, which costs nothing and finds
+    /// servers that are gone. Zero and more than [`Ttl::MAX`] are refused.
+    pub fn keep_alive(mut self, quiet: Duration) -> Self {
+        self.keep_alive = Some(quiet);
+        self
+    }
+
+    /// Sets who is asked for the user and the password at each login, in place of the URLs: for
+    /// credentials that change. Default: the URLs say it.
+    ///
+    /// For a password in a file, `?password-file=` in the URL is simpler
+    /// ([`Endpoint::with_password_file`]).
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(Provider(Arc::new(credentials)));
+        self
+    }
+
     /// Sets whether a retry asks one master before the others, which keeps clients that try at the
     /// same time from splitting the votes. Default: yes. For measuring what it does.
     #[cfg(feature = "internals")]
@@ -263,9 +295,9 @@ impl ConfigBuilder {
     /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
     /// than [`Ttl::MAX`], a TTL that leaves no validity, and a prefix with which a key could be one
     /// that Quorlock needs itself.
-    pub fn build(self) -> Result<Config, ConfigError> {
+    pub fn build(mut self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
-        let numbered = (1..).zip(self.masters);
+        let numbered = (1..).zip(mem::take(&mut self.masters));
         let masters = numbered
             .map(|(place, master)| {
                 master.map_err(|error| ConfigError::Endpoint { place, masters: named, error })
@@ -283,51 +315,7 @@ impl ConfigBuilder {
                 return Err(ConfigError::SameMasterTwice { master: master.to_string() });
             }
         }
-        for (setting, span) in [
-            ("request_timeout", self.request_timeout),
-            ("connect_timeout", self.connect_timeout),
-            ("retry_delay", *self.retry_delay.start()),
-            ("reconnect_delay", *self.reconnect_delay.start()),
-            // Without a value these two are not zero.
-            ("longest_hold", self.longest_hold.unwrap_or(Ttl::MAX)),
-            ("restart_guard", self.restart_guard.unwrap_or(Ttl::MAX)),
-        ] {
-            if span.is_zero() {
-                return Err(ConfigError::ZeroSpan { setting });
-            }
-        }
-        for (setting, span) in [
-            ("request_timeout", self.request_timeout),
-            ("connect_timeout", self.connect_timeout),
-            ("retry_delay", *self.retry_delay.end()),
-            ("reconnect_delay", *self.reconnect_delay.end()),
-            ("restart_guard", self.restart_guard.unwrap_or_default()),
-        ] {
-            if span > Ttl::MAX {
-                return Err(ConfigError::EndlessSpan { setting, span });
-            }
-        }
-        for (setting, limit) in [("timeout", self.timeout), ("longest_hold", self.longest_hold)] {
-            if let Some(limit) = limit.filter(|limit| *limit > Ttl::MAX) {
-                return Err(ConfigError::EndlessLimit { setting, limit });
-            }
-        }
-        for (setting, bounds) in
-            [("retry_delay", &self.retry_delay), ("reconnect_delay", &self.reconnect_delay)]
-        {
-            if bounds.is_empty() {
-                return Err(ConfigError::ReversedBounds { setting });
-            }
-        }
-        for (setting, limit) in [
-            ("max_in_flight_requests", self.max_in_flight_requests),
-            ("max_in_flight_bytes", self.max_in_flight_bytes),
-            ("max_locks", self.max_locks),
-        ] {
-            if limit == 0 {
-                return Err(ConfigError::ZeroLimit { setting });
-            }
-        }
+        self.check_bounds()?;
         // A Redis client name may hold no space and no line break (CLIENT SETNAME).
         if let Some(name) = &self.client_name {
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -366,6 +354,8 @@ impl ConfigBuilder {
             fleet,
             allowed_evictions: self.allowed_evictions,
             wake_ups: self.wake_ups,
+            keep_alive: self.keep_alive,
+            credentials: self.credentials,
             first_alone: self.first_alone,
             settles_splits: self.settles_splits,
             security: self.security,

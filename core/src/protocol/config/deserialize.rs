@@ -42,6 +42,7 @@ struct Settings {
     #[serde(default)]
     allowed_evictions: Vec<Policy>,
     wake_ups: Option<bool>,
+    keep_alive: Option<Span>,
 }
 
 impl Settings {
@@ -69,7 +70,8 @@ impl Settings {
         let builder = with(builder, self.prefix, ConfigBuilder::prefix);
         let builder =
             with(builder, self.restart_guard.map(|longest| longest.0), ConfigBuilder::restart_guard);
-        with(builder, self.wake_ups, ConfigBuilder::wake_ups)
+        let builder = with(builder, self.wake_ups, ConfigBuilder::wake_ups);
+        with(builder, self.keep_alive.map(|quiet| quiet.0), ConfigBuilder::keep_alive)
     }
 }
 
@@ -151,7 +153,8 @@ mod tests {
             r#"{"masters": "redis://a, redis://:hunter2@b", "ttl": "20s", "timeout": "none", "longest_hold": "2h",
                 "request_timeout": "30ms", "connect_timeout": "0.5s", "retry_delay": ["1ms", "2ms"],
                 "reconnect_delay": ["3ms", "3ms"], "max_in_flight_requests": 1, "max_in_flight_bytes": 2, "max_locks": 3,
-                "client_name": "x", "prefix": "app:", "restart_guard": "1m", "allowed_evictions": ["volatile-ttl"], "wake_ups": false}"#,
+                "client_name": "x", "prefix": "app:", "restart_guard": "1m", "allowed_evictions": ["volatile-ttl"], "wake_ups": false,
+                "keep_alive": "4m"}"#,
         )
         .unwrap();
         let ms = Duration::from_millis;
@@ -167,7 +170,7 @@ mod tests {
         assert_eq!((config.max_locks(), config.client_name()), (3, Some("x")));
         assert_eq!((config.prefix(), config.restart_guard()), ("app:", Some(ms(60_000))));
         assert_eq!(config.allowed_evictions(), [EvictionPolicy::VolatileTtl]);
-        assert!(!config.wake_ups());
+        assert_eq!((config.wake_ups(), config.keep_alive()), (false, Some(ms(240_000))));
     }
 
     #[test]

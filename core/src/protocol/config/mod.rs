@@ -13,8 +13,11 @@ use std::time::Duration;
 pub use builder::ConfigBuilder;
 pub use error::ConfigError;
 
-use super::{EvictionPolicy, Fleet, MasterId, Quorum, Resource, Security, Target, Targets, Ttl};
+use super::{
+    Cause, EvictionPolicy, Fleet, MasterId, Provider, Quorum, Resource, Security, Target, Targets, Ttl,
+};
 use crate::endpoint::Endpoint;
+use crate::wire::ServerError;
 
 /// A checked configuration: every value of this type can be used.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub struct Config {
     pub(crate) fleet: Option<Fleet>,
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
     pub(crate) wake_ups: bool,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) credentials: Option<Provider>,
     pub(crate) first_alone: bool,
     pub(crate) settles_splits: bool,
     pub(crate) security: Option<Arc<dyn Security>>,
@@ -207,6 +212,11 @@ impl Config {
         self
     }
 
+    /// Returns after how long without an answer a master is sent a `PING`, if it is.
+    pub fn keep_alive(&self) -> Option<Duration> {
+        self.keep_alive
+    }
+
     /// Returns what all clients must agree on, if the restart guard is on.
     pub fn fleet(&self) -> Option<Fleet> {
         self.fleet
@@ -215,6 +225,16 @@ impl Config {
     /// The longest life that a key of any client may have been given, as far as is known.
     pub(crate) fn longest_ttl(&self) -> Ttl {
         self.fleet.map_or(Ttl::LONGEST, |fleet| fleet.longest_ttl)
+    }
+
+    /// Why a master refused a login. If another login may be had without a change of the
+    /// configuration, that is no error of the configuration.
+    pub(crate) fn refused_login(&self, master: &Endpoint, error: ServerError) -> Cause {
+        if self.credentials.is_some() || master.password_file().is_some() {
+            Cause::LoginRefused(error)
+        } else {
+            Cause::Server(error)
+        }
     }
 
     /// Whether a lock may have this TTL.

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, ServerError, WireFault};
 
+use super::login;
+
 /// How long opening a connection may take.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the answers to one write may take.
@@ -92,7 +94,8 @@ impl Conversation {
     /// Logs in with HELLO, as the library does, or with AUTH where that is not known or not
     /// allowed.
     fn log_in(&mut self, endpoint: &Endpoint, name: &str) -> Result<(), Cause> {
-        let (user, password) = (endpoint.user(), endpoint.password());
+        let password = login::password(endpoint)?;
+        let (user, password) = (endpoint.user(), password.as_deref());
         let mut hello = vec!["HELLO", "2"];
         if let Some(password) = password {
             hello.extend(["AUTH", user.unwrap_or("default"), password]);

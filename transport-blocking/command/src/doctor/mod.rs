@@ -4,6 +4,7 @@
 mod clock;
 mod conversation;
 mod facts;
+mod login;
 mod permissions;
 mod promises;
 mod report;

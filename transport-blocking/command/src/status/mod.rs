@@ -99,7 +99,7 @@ fn warning(server: &ServerFacts, has_undeclared_replicas: bool) -> Option<String
 fn text(name: &str, seen: &Inspection) -> String {
     let endpoints: Vec<_> = seen.masters().map(|(master, _)| master).collect();
     let masters = seen.masters().map(|(master, answer)| {
-        let words = answer.map_or_else(|cause| complaint(cause, &endpoints), words);
+        let words = answer.map_or_else(|cause| complaint(cause, master, &endpoints), words);
         (master.to_string(), words)
     });
     table(&format!("{}: {seen}", without_control(name)), &masters.collect::<Vec<_>>())
@@ -118,13 +118,13 @@ fn table(first: &str, masters: &[(String, String)]) -> String {
 }
 
 /// Why a master has no vote, with the name of another one where that is the reason.
-fn complaint(cause: Cause, masters: &[&Endpoint]) -> String {
+fn complaint(cause: Cause, master: &Endpoint, masters: &[&Endpoint]) -> String {
     match cause {
         Cause::SameServer { other } => match masters.get(other.index()) {
             Some(other) => format!("is the same server as {other}"),
             None => cause.to_string(),
         },
-        cause => cause.to_string(),
+        cause => cause.at(master).to_string(),
     }
 }
 
@@ -278,7 +278,7 @@ fn master_report(
         address: master.to_string(),
         answered: has_answered(answer.err()),
         votes: standing == Some(Standing::Votes),
-        error: answer.err().map(|cause| complaint(cause, masters)).or(standing.and_then(objection)),
+        error: answer.err().map(|cause| complaint(cause, master, masters)).or(standing.and_then(objection)),
         key,
         holder: holder.map(|holder| holder.to_string()),
         ours: has_token.then_some(ours),

@@ -65,7 +65,7 @@ fn text(name: &str, seen: &SemaphoreInspection) -> String {
     }
     let endpoints: Vec<_> = seen.masters().map(|(master, _)| master).collect();
     let masters = seen.masters().map(|(master, answer)| {
-        let words = answer.map_or_else(|cause| complaint(cause, &endpoints), words);
+        let words = answer.map_or_else(|cause| complaint(cause, master, &endpoints), words);
         (master.to_string(), words)
     });
     table(&first, &masters.collect::<Vec<_>>())
@@ -166,7 +166,7 @@ fn master_report(
         address: master.to_string(),
         answered: has_answered(answer.err()),
         votes: standing == Some(Standing::Votes),
-        error: answer.err().map(|cause| complaint(cause, masters)).or(standing.and_then(objection)),
+        error: answer.err().map(|cause| complaint(cause, master, masters)).or(standing.and_then(objection)),
         keys: said.map(|said| said.keys.iter().map(key).collect()),
         server: server_report(said.map(|said| &said.server), standing, answer.err(), warning),
     }

@@ -1,0 +1,37 @@
+//! TCP connections that are quiet for long.
+
+use std::time::Duration;
+
+use rustix::fd::AsFd;
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle};
+
+/// After this time without a byte the system probes a connection. Shorter: more packets that nobody
+/// needs. Longer: firewalls and load balancers forget connections, the strictest after some minutes.
+pub const TCP_KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+/// Has the system probe a TCP connection once it has been quiet for [`TCP_KEEP_ALIVE`]: nothing in
+/// between forgets it, and a server that is gone is found.
+///
+/// A system that does not do it only loses that, so its errors are not told.
+pub fn keep_alive(socket: impl AsFd) {
+    let _ = set_socket_keepalive(&socket, true).and_then(|()| set_tcp_keepidle(&socket, TCP_KEEP_ALIVE));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use rustix::net::sockopt::{socket_keepalive, tcp_keepidle};
+
+    use super::*;
+
+    #[test]
+    fn the_system_is_told_to_probe_a_quiet_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(!socket_keepalive(&socket).unwrap());
+        keep_alive(&socket);
+        assert!(socket_keepalive(&socket).unwrap());
+        assert_eq!(tcp_keepidle(&socket).unwrap(), TCP_KEEP_ALIVE);
+    }
+}
