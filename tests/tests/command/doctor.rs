@@ -232,6 +232,18 @@ fn passwords_are_used_and_never_told() {
 }
 
 #[test]
+fn a_password_file_is_read() {
+    let masters = Fleet::start(1, |options, _| options.password("right"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let url = format!("redis://{}?password-file={}", masters[0].address(), file.path().display());
+    let empty = doctor(&[], &[&url]);
+    assert!(empty.out.contains("no login: "), "{}", empty.out);
+    std::fs::write(file.path(), "right\n").unwrap();
+    let told = doctor(&["--restart-guard", "1m"], &[&url]);
+    assert_eq!(told.code, Some(0), "{}{}", told.out, told.err);
+}
+
+#[test]
 fn json_has_the_same_as_one_object() {
     let masters = masters(2);
     let told = call(&masters, &["doctor", "--json"], None);
