@@ -12,6 +12,7 @@
 //! | [`migrating`] | moving from other clients |
 //! | [`costs`] | what a lock costs |
 //! | [`command`] | the command `quorlock` in scripts |
+//! | [`doctor`] | which promises hold on your masters |
 //! | [`simulate`] | faults in simulated time, from the command line |
 //! | [`driving`] | how to write a transport |
 //!
@@ -26,6 +27,7 @@ pub mod beyond {}
 #[doc = include_str!("../docs/choosing.md")]
 pub mod choosing {}
 
+/// [doctor]: doctor
 /// [kinds]: kinds
 /// [simulate]: simulate
 #[doc = include_str!("../docs/command.md")]
@@ -33,6 +35,9 @@ pub mod command {}
 
 #[doc = include_str!("../docs/COSTS.md")]
 pub mod costs {}
+
+#[doc = include_str!("../docs/doctor.md")]
+pub mod doctor {}
 
 /// [`Port`]: crate::front::Port
 /// [`Host`]: crate::front::Host
@@ -43,6 +48,7 @@ pub mod driving {}
 #[doc = include_str!("../docs/kinds.md")]
 pub mod kinds {}
 
+/// [doctor]: doctor
 /// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls

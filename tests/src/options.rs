@@ -1,6 +1,6 @@
 //! How a server is configured: everything that a test may wish for, written into its configuration file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::server::RedisServer;
 use crate::spawn::Servers;
@@ -15,6 +15,7 @@ pub(crate) const HARNESS_PASSWORD: &str = "harness-password";
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ServerOptions {
+    pub(crate) program: Option<PathBuf>,
     pub(crate) args: Vec<String>,
     pub(crate) password: Option<String>,
     pub(crate) unix_socket: bool,
@@ -31,6 +32,12 @@ impl ServerOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Starts this server instead of the one that all tests run on.
+    pub fn program(mut self, server: impl Into<PathBuf>) -> Self {
+        self.program = Some(server.into());
+        self
     }
 
     /// Appends a command-line argument, which wins over the configuration file.
@@ -133,7 +140,8 @@ impl ServerOptions {
 
     /// Whether only a real server knows what these options mean.
     fn needs_process(&self) -> bool {
-        self.unix_socket || self.tls.is_some() || !self.lines.is_empty() || !self.args.is_empty()
+        let is_told = !self.lines.is_empty() || !self.args.is_empty();
+        is_told || self.unix_socket || self.tls.is_some() || self.program.is_some()
     }
 
     /// Whether its port speaks TLS.

@@ -97,7 +97,7 @@ impl Process {
         fs::write(directory.join("redis.conf"), file).expect("the server's directory is writable");
         let log = File::options().create(true).append(true).open(directory.join("log"));
         let log = log.expect("the server's directory is writable");
-        let mut command = spawn::server_command();
+        let mut command = spawn::server_command(options.program.as_deref());
         command
             .arg("redis.conf")
             .args(&options.args)

@@ -40,7 +40,7 @@ pub enum Calls {
     Set,
     /// `HELLO`
     Hello,
-    /// Scripts of any kind.
+    /// Scripts of any kind, and the server's own commands that do the same as one of them.
     Script,
     /// Extensions of a lock that was there.
     Extension,
@@ -283,9 +283,10 @@ impl RedisServer {
         let (commands, kinds): (&[&str], &[CommandKind]) = match what {
             Calls::Set => (&["set"], &[CommandKind::Set]),
             Calls::Hello => (&["hello"], &[CommandKind::Hello]),
-            Calls::Script => {
-                (&["evalsha", "eval"], &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo])
-            }
+            Calls::Script => (
+                &["evalsha", "eval", "delifeq", "delex"],
+                &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo],
+            ),
             Calls::Extension => (&["pexpire"], &[CommandKind::Extend]),
         };
         if let Inside(master) = &self.backend {
@@ -347,7 +348,8 @@ impl RedisServer {
     pub fn be_busy(&self) {
         match &self.backend {
             Outside(_) => {
-                self.expect_ok(&["CONFIG", "SET", "busy-reply-threshold", "1"]);
+                // The name that servers before 7.0 know, too.
+                self.expect_ok(&["CONFIG", "SET", "lua-time-limit", "1"]);
                 let mut busy = self.client().expect("the server answers");
                 // The script goes on without whoever sent it.
                 busy.send(b"EVAL \"while true do end\" 0\r\n").expect("the server takes bytes");

@@ -43,11 +43,12 @@ impl Servers {
 
 type Order = (Command, mpsc::SyncSender<io::Result<Child>>);
 
-/// A command for the server binary that dies with this process where the system offers it.
-pub(crate) fn server_command() -> Command {
+/// A command for this server, or else the one that all tests run on. It dies with this process
+/// where the system offers that.
+pub(crate) fn server_command(program: Option<&Path>) -> Command {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
-    tied_command(BINARY.get_or_init(find_server))
+    tied_command(program.unwrap_or_else(|| BINARY.get_or_init(find_server)))
 }
 
 /// A command that dies with this process where the system offers it.

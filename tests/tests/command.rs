@@ -11,6 +11,12 @@ mod binary;
 mod conflicts;
 #[path = "command/demo.rs"]
 mod demo;
+#[path = "command/dialects.rs"]
+mod dialects;
+#[path = "command/doctor.rs"]
+mod doctor;
+#[path = "command/doctor_page.rs"]
+mod doctor_page;
 #[path = "command/documented.rs"]
 mod documented;
 #[path = "command/examples.rs"]

@@ -60,6 +60,8 @@ enum Step {
     InfoMemory,
     SetInfo,
     Load(&'static Script),
+    /// A script that does nothing.
+    Try,
     Attend(Fleet),
 }
 
@@ -83,6 +85,8 @@ pub(crate) struct Handshake {
     pub(super) loaded: ScriptSet,
     /// For how long the master does not vote yet, if it said so.
     pub(super) quarantine: Option<Duration>,
+    /// SCRIPT is not known, so whether EVAL is has yet to be found out.
+    to_try: bool,
     /// The marker is yet to be looked at.
     to_attend: Option<Fleet>,
     /// Who logs in.
@@ -127,6 +131,7 @@ impl Handshake {
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
             quarantine: None,
+            to_try: false,
             to_attend: None,
             login,
             newer_login: None,
@@ -187,8 +192,16 @@ impl Handshake {
             }
             (Step::InfoMemory, Reply::Bulk(info)) => look_for_eviction(info, config)?,
             (Step::Load(_), Reply::Error(text)) => {
-                self.denied(ServerError::classify(text), Warning::ScriptLoadDenied)?;
+                let error = ServerError::classify(text);
+                self.to_try |= error == ServerError::UnknownCommand;
+                self.denied(error, Warning::ScriptLoadDenied)?;
             }
+            // Without scripts a lock could be granted, and not be released. Any other error comes
+            // from a server that has them.
+            (Step::Try, Reply::Error(text)) if ServerError::classify(text) == ServerError::UnknownCommand => {
+                return Err(Cause::Server(ServerError::UnknownCommand));
+            }
+            (Step::Try, _) => {}
             (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {
                 self.loaded.insert(script);
             }
@@ -211,11 +224,21 @@ impl Handshake {
             self.second_flight(config, endpoint, out);
             return Ok(Progress::Pending);
         }
+        if std::mem::take(&mut self.to_try) {
+            wire::encode(out, &[b"EVAL", b"return 1", b"0"]);
+            self.awaited.push_back(Step::Try);
+            return Ok(Progress::Pending);
+        }
         if let Some(fleet) = self.to_attend.take() {
             self.attend(fleet, out);
             return Ok(Progress::Pending);
         }
         Ok(Progress::Ready)
+    }
+
+    /// Whether the server has answered nothing yet.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.awaited.front() == Some(&Step::Hello)
     }
 
     fn second_flight(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {

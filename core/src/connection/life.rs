@@ -98,6 +98,7 @@ impl Connection {
 
     /// The connection is gone, or must go.
     pub(crate) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
+        let cause = if cause == Cause::Closed && self.is_unanswered() { Cause::HungUp } else { cause };
         // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
         let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
         let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
@@ -126,6 +127,14 @@ impl Connection {
         self.outbound.clear();
         self.leave_server();
         self.warnings.clear();
+    }
+
+    /// Whether this plain connection stands, and not a byte has come.
+    fn is_unanswered(&self) -> bool {
+        let is_plain = self.config.masters.get(self.id.index()).is_some_and(|master| master.tls().is_none());
+        is_plain
+            && matches!(&self.state, State::Greeting { handshake, .. } if handshake.is_unanswered())
+            && self.inbound.is_empty()
     }
 
     fn has_been_quiet(&self) -> bool {

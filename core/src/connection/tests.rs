@@ -239,7 +239,7 @@ fn an_undo_that_is_awaited_waits_behind_its_acquisition_and_is_not_owed_where_ne
     assert!(alone.answered().is_empty());
     let Alone { connection, answers, now } = &mut alone;
     connection.closed(1, Cause::Closed, *now, answers);
-    let unsent = Answer::Failed { cause: Cause::Closed, fate: Fate::NotSent, stale: false };
+    let unsent = Answer::Failed { cause: Cause::HungUp, fate: Fate::NotSent, stale: false };
     assert_eq!(alone.answered(), [unsent; 2]);
     assert!(alone.connection.debts.is_empty());
 }

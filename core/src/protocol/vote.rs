@@ -63,6 +63,9 @@ pub enum Cause {
     UnknownHost,
     /// The connection ended before the answer.
     Closed,
+    /// The connection ended before the server had answered anything: a port for TLS ends plain
+    /// connections so, and some proxies do where they do not know HELLO.
+    HungUp,
     /// The master answered with an error.
     Server(ServerError),
     /// The master sent something that is not RESP.
@@ -152,6 +155,9 @@ impl Cause {
             Self::Connect(kind) => write!(f, "no connection: {kind}"),
             Self::UnknownHost => f.write_str("host name not found"),
             Self::Closed => f.write_str("connection closed"),
+            Self::HungUp => {
+                f.write_str("closed before any answer: a TLS port, or a proxy that hides the server")
+            }
             Self::Server(error) => write!(f, "{error}"),
             Self::Garbage(fault) => write!(f, "does not speak Redis's protocol: {fault}"),
             Self::UnexpectedReply => {
@@ -310,6 +316,7 @@ mod tests {
             (Cause::Connect(io::ErrorKind::TimedOut), "no connection: timed out"),
             (Cause::UnknownHost, "host name not found"),
             (Cause::Closed, "connection closed"),
+            (Cause::HungUp, "closed before any answer: a TLS port, or a proxy that hides the server"),
             (Cause::Server(ServerError::Oom), "out of memory (OOM)"),
             (
                 Cause::Garbage(WireFault::Streamed),

@@ -50,6 +50,8 @@ pub enum ServerError {
     NoScript,
     /// `ERR unknown command`.
     UnknownCommand,
+    /// `ERR INFO tells no master_replid`, which scripts of the restart guard answer.
+    NoReplicationId,
     /// Anything else, by its code.
     Other(Code),
 }
@@ -109,7 +111,8 @@ impl ServerError {
             | Self::Ask
             | Self::CrossSlot
             | Self::ClusterDown
-            | Self::UnknownCommand => true,
+            | Self::UnknownCommand
+            | Self::NoReplicationId => true,
             Self::Oom
             | Self::Misconf
             | Self::NoReplicas
@@ -134,9 +137,12 @@ impl ServerError {
 }
 
 /// How the sentences begin that have no code of their own, as Redis 5.0 to 8 write them.
-const SENTENCES: [(&str, ServerError); 11] = [
+const SENTENCES: [(&str, ServerError); 14] = [
     ("unknown command", ServerError::UnknownCommand),
+    ("unknown subcommand", ServerError::UnknownCommand),
+    ("Unknown subcommand", ServerError::UnknownCommand),
     ("Unknown Redis command called from", ServerError::UnknownCommand),
+    ("INFO tells no master_replid", ServerError::NoReplicationId),
     ("max number of clients", ServerError::MaxClients),
     ("invalid password", ServerError::WrongPass),
     ("Client sent AUTH, but no password is set", ServerError::PasswordNotSet),
@@ -196,6 +202,7 @@ impl fmt::Display for ServerError {
             Self::ClusterDown => "is part of a cluster (CLUSTERDOWN): Quorlock needs independent masters",
             Self::NoScript => "does not know the script (NOSCRIPT)",
             Self::UnknownCommand => "does not know a command that Quorlock needs",
+            Self::NoReplicationId => "tells no replication id: no restart guard here",
             Self::Other(code) => return write!(f, "answered with the error {code}"),
         })
     }
@@ -283,6 +290,12 @@ mod tests {
         for (text, error) in [
             ("ERR unknown command 'AUTH', with args beginning with: 'password' ", UnknownCommand),
             ("ERR unknown command `HELLO`, with args beginning with: `3`, ", UnknownCommand),
+            ("ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.", UnknownCommand),
+            (
+                "ERR Unknown subcommand or wrong number of arguments for 'DRYRUN'. Try ACL HELP.",
+                UnknownCommand,
+            ),
+            ("ERR INFO tells no master_replid", NoReplicationId),
             ("ERR max number of clients reached", MaxClients),
             ("ERR max number of clients + cluster connections reached", MaxClients),
             ("ERR invalid password", WrongPass),

@@ -2,7 +2,9 @@
 
 use quorlock_core::{AcquireError, Cause, Config, MasterState, ServerError, Warning};
 
-use super::world::{World, ms, one_try, settings};
+use quorlock_sim::Dialect;
+
+use super::world::{Flow, World, ms, one_try, settings};
 
 fn states(world: &World) -> Vec<MasterState> {
     world.nodes[0].machine.masters().map(|(_, state)| state).collect()
@@ -212,4 +214,40 @@ fn a_server_that_is_loading_votes_when_it_has_loaded() {
     world.masters[0].server.clear_failures();
     world.pass(ms(2_500));
     world.hold(&one_try());
+}
+
+#[test]
+fn a_server_without_scripts_has_no_vote_and_a_proxy_without_script_load_has_one() {
+    let greeted = |dialect| greeted_by("redis://a", |master| master.server.set_dialect(dialect));
+    let world = greeted(Dialect::Garnet);
+    assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::UnknownCommand))]);
+    let mut world = greeted(Dialect::Envoy);
+    let written = String::from_utf8(world.nodes[0].written.clone()).unwrap();
+    assert!(written.ends_with("*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n"), "{written}");
+    let warnings = [Warning::ClientDenied, Warning::InfoDenied, Warning::ScriptLoadDenied];
+    assert_eq!(states(&world), [ready(&warnings)]);
+    world.hold(&one_try());
+}
+
+#[test]
+fn a_server_that_tells_no_replication_id_is_misconfigured_under_the_restart_guard() {
+    for dialect in [Dialect::Enterprise, Dialect::Kvrocks] {
+        let mut world = World::cold(Config::builder(["redis://a"]).restart_guard(ms(60_000)));
+        world.each(|master| master.server.set_dialect(dialect));
+        world.pump();
+        let cause = Cause::Server(ServerError::NoReplicationId);
+        assert_eq!(states(&world), [MasterState::Down(cause)]);
+        assert_eq!(cause.to_string(), "tells no replication id: no restart guard here");
+        world.acquire(&one_try());
+        assert!(matches!(world.refusal(), AcquireError::Misconfigured(_)));
+    }
+}
+
+#[test]
+fn a_connection_that_ends_before_any_answer_is_told_apart() {
+    let mut world = World::cold(Config::builder(["redis://a"]));
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    world.pump();
+    world.cut(0, 0);
+    assert_eq!(states(&world), [MasterState::Down(Cause::HungUp)]);
 }

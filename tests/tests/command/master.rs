@@ -163,3 +163,16 @@ fn its_help_fits_80_columns() {
         assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
     }
 }
+
+#[test]
+fn masters_lack_what_they_are_told_to_lack() {
+    let (_serving, urls) = serve(&["--port", "0", "--like", "twemproxy"]);
+    let ended = start_over(&urls, &["-n"], &SHOW).end();
+    assert_eq!(ended.code, Some(69), "{}", ended.err);
+    assert!(ended.err.contains("closed before any answer: a TLS port, or a proxy"), "{}", ended.err);
+
+    let refused = Running::of(&mut quorlock(&["master", "--port", "0", "--like", "other"])).end();
+    let expected =
+        "quorlock: --like needs one of these: redis, enterprise, kvrocks, garnet, envoy, twemproxy.\n";
+    assert_eq!((refused.code, refused.err.as_str()), (Some(64), expected));
+}

@@ -149,12 +149,13 @@ fn replicas_have_no_vote() {
 }
 
 /// All of them.
-pub(crate) const SUBCOMMANDS: [&str; 12] = [
+pub(crate) const SUBCOMMANDS: [&str; 13] = [
     "run",
     "acquire",
     "extend",
     "release",
     "status",
+    "doctor",
     "force-release",
     "bootstrap",
     "master",

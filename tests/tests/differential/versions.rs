@@ -95,6 +95,10 @@ impl Version {
         !self.is_valkey && self.is_after_7_0()
     }
 
+    fn swallows_refusals(self) -> bool {
+        self.is_redis_after_7_0() || self.is_valkey && (self.major, self.minor) == (8, 0)
+    }
+
     fn is_valkey(self) -> bool {
         self.is_valkey
     }
@@ -119,8 +123,15 @@ const LEFT_OUT: &[(Applies, IsMeant)] = &[
     (Version::is_before_7, |words| words[0] == b"SCRIPT" && words.len() == 2),
     // Redis empties databases in the background; garbage that was sent behind such a command is never answered then.
     (Version::is_redis_after_7_0, |words| matches!(words[0], b"FLUSHALL" | b"FLUSHDB")),
-    // Where a reply is still waiting to be sent, Redis answers a wrong password with nothing at all.
-    (Version::is_redis_after_7_0, |words| match words {
+    // So far from now, what a script adds to an end is a whole number on later servers. Before it
+    // was a power of ten, which no command takes.
+    (Version::is_after_7_0, |words| {
+        let ends = [&b"9223372036854775807"[..], b"9000000000000000"];
+        matches!(words[0], b"SET" | b"EXPIRE") && words.iter().any(|word| ends.contains(word))
+    }),
+    // Where a reply is still waiting to be sent, these servers answer a wrong password with
+    // nothing at all.
+    (Version::swallows_refusals, |words| match words {
         [b"AUTH"] | [b"AUTH", b"SECRET"] | [b"AUTH", b"DEFAULT", b"SECRET"] => false,
         [b"AUTH", ..] => true,
         [b"HELLO", _, b"AUTH", user, password, ..] => (*user, *password) != (b"DEFAULT", b"SECRET"),
@@ -172,6 +183,12 @@ const WORDS: &[(Applies, &str, &str)] = &[
         Version::is_valkey,
         "-ERR Lua redis lib command arguments",
         "-ERR Command arguments must be strings or integers",
+    ),
+    // Redict, which tells the version of Redis that it is compatible with.
+    (
+        Version::is_redis_after_7_0,
+        "-ERR Lua redis lib command arguments",
+        "-ERR Lua redict lib command arguments",
     ),
     (Version::is_after_7_0, "-NOAUTH HELLO must be called", "-NOAUTH HELLO must be called"),
     // Who is not known does not learn which commands there are.

@@ -67,6 +67,7 @@ pub(crate) fn a_majority_that_talks_garbage_is_a_clear_error(transport: &Transpo
                     Cause::Garbage(_)
                         | Cause::UnexpectedReply
                         | Cause::Closed
+                        | Cause::HungUp
                         | Cause::NoAnswer { .. }
                         | Cause::NoConnection { .. }
                 )

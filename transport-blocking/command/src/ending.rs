@@ -14,6 +14,8 @@ pub(crate) const UNWRITTEN: u8 = 74;
 pub(crate) const LOST: u8 = 75;
 /// Exit code: a simulated world broke a promise.
 pub(crate) const BROKEN: u8 = 1;
+/// Exit code: some promise does not hold on these masters, or that is not known.
+pub(crate) const UNKEPT: u8 = 1;
 /// Exit code: masters disagree about a lock, or have something else at its name.
 pub(crate) const SPLIT: u8 = 1;
 /// Exit code of `status`: nobody holds the lock. As with `systemctl status` and the init scripts before it, 3 is "not

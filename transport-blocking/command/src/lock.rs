@@ -142,6 +142,11 @@ pub(crate) fn ask(terms: Terms<'_>, name: &[u8], client: &str) -> Result<Locker,
     connected(config)
 }
 
+/// The configuration of a client that is only looked at.
+pub(crate) fn config(terms: Terms<'_>, client: &str) -> Result<Config, Refusal> {
+    built(configuration(terms, client)?)
+}
+
 fn built(builder: ConfigBuilder) -> Result<Config, Refusal> {
     builder.build().map_err(|error| Refusal::Configuration(error.to_string()))
 }

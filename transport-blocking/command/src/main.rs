@@ -6,6 +6,7 @@ mod arguments;
 mod bootstrap;
 mod child;
 mod demo;
+mod doctor;
 mod duration;
 mod ending;
 mod force_release;
@@ -87,6 +88,7 @@ fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<F
             // A lock can be looked at without a token, and what is no token is nobody's.
             status::status(arguments, environment.token(arguments.resource.as_bytes()).ok())
         }
+        Subcommand::Doctor(arguments) => doctor::doctor(arguments),
         Subcommand::ForceRelease(arguments) => {
             force_release::force_release(arguments, &arguments.speech.output())
         }

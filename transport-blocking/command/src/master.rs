@@ -17,7 +17,10 @@ pub(crate) fn serve(arguments: &MasterArguments, signals: &Signals<()>, output: 
     let mut masters = Vec::new();
     for port in &arguments.ports {
         match start(SocketAddr::new(arguments.bind, *port)) {
-            Ok(master) => masters.push(master),
+            Ok(master) => {
+                master.model(|model| model.set_dialect(arguments.like));
+                masters.push(master);
+            }
             Err(error) => {
                 output.message(Level::Error, &error);
                 return SYSTEM;

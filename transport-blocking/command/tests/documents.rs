@@ -3,12 +3,13 @@
 use std::fs;
 use std::process::{Command, Output};
 
-const SUBCOMMANDS: [&str; 12] = [
+const SUBCOMMANDS: [&str; 13] = [
     "run",
     "acquire",
     "extend",
     "release",
     "status",
+    "doctor",
     "force-release",
     "bootstrap",
     "master",

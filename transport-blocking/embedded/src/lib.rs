@@ -27,7 +27,8 @@
 //!
 //! A test can make masters hang ([`Master::pause`]), die and come back ([`Master::stop`],
 //! [`Master::restart`]), run out of memory, become replicas, forget scripts, or answer with any
-//! error ([`Master::model`]).
+//! error ([`Master::model`]). [`Masters::like`] starts masters that lack what some servers and
+//! proxies lack of Redis.
 //!
 //! ```
 //! use std::time::Duration;
@@ -71,7 +72,7 @@ use std::time::{Duration, SystemTime};
 use quorlock_core::{Config, ConfigError};
 
 pub use master::Master;
-pub use quorlock_sim::{CommandKind, Keep};
+pub use quorlock_sim::{CommandKind, Dialect, Keep};
 
 /// Several independent masters, which dereference to a slice of [`Master`]s. Dropping them stops
 /// them.
@@ -87,6 +88,16 @@ impl Masters {
     /// Returns an error if the system has no port, socket, thread or randomness left.
     pub fn start(n: usize) -> io::Result<Self> {
         Ok(Self { masters: (0..n).map(|_| Master::start()).collect::<io::Result<_>>()? })
+    }
+
+    /// Starts `n` masters that lack of Redis what this dialect lacks.
+    ///
+    /// # Errors
+    /// As [`Masters::start`].
+    pub fn like(n: usize, dialect: Dialect) -> io::Result<Self> {
+        let masters = Self::start(n)?;
+        masters.iter().for_each(|master| master.model(|model| model.set_dialect(dialect)));
+        Ok(masters)
     }
 
     /// Returns the URL of each master, in order.

@@ -34,6 +34,9 @@ impl<'a> Call<'a> {
         if table::is_http(self.command.name()) {
             return Flow::Close;
         }
+        if self.master.conditions.dialect.hangs_up() && self.known().is_err() {
+            return Flow::Close;
+        }
         let outcome = match self.injected() {
             Some(failure) => Err(failure),
             None => self.admitted().and_then(|spec| self.carry_out(spec)),
@@ -125,13 +128,15 @@ impl<'a> Call<'a> {
 
     fn known(&self) -> Result<&'static Spec, Failure> {
         let name = self.command.name();
+        let conditions = &self.master.conditions;
+        let is_there = |spec: &&Spec| conditions.dialect.knows(spec.name);
         let spec = table::find(table::COMMANDS, name)
-            .filter(|spec| spec.name != "hello" || !self.master.conditions.lacks_hello);
+            .filter(|spec| is_there(spec) && (spec.name != "hello" || !conditions.lacks_hello));
         let Some(spec) = spec else { return Err(self.unknown()) };
         let Some(subcommand) = self.command.argument(1).filter(|_| !spec.subcommands.is_empty()) else {
             return Ok(spec);
         };
-        table::find_subcommand(spec, subcommand).ok_or_else(|| {
+        table::find_subcommand(spec, subcommand).filter(is_there).ok_or_else(|| {
             Failure::of(&[
                 b"ERR unknown subcommand '",
                 shortened(subcommand, ECHOED_BYTES),

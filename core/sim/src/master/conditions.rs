@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::call::Role;
 use super::keyspace::{Entry, Value, instant, millis};
-use super::{Master, digest};
+use super::{Dialect, Master, digest};
 
 /// What was made to go wrong.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
@@ -17,6 +17,7 @@ pub(super) struct Conditions {
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
+    pub(super) dialect: Dialect,
     /// Who calls a script is told of the keys that it has read, not of those that it was given.
     pub(super) tracks_scripts: bool,
     /// Error replies by the upper-case name of a command or a script.
@@ -146,6 +147,11 @@ impl Master {
     /// Sets whether the server knows `HELLO`. Servers before Redis 6 do not.
     pub fn set_knows_hello(&mut self, knows_hello: bool) {
         self.conditions.lacks_hello = !knows_hello;
+    }
+
+    /// Sets what the server lacks of Redis 7.0.
+    pub fn set_dialect(&mut self, dialect: Dialect) {
+        self.conditions.dialect = dialect;
     }
 
     /// Sets which keys are tracked for the caller of a script: those that the script has read, as

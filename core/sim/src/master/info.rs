@@ -103,6 +103,9 @@ fn replication(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
         ("master_repl_offset", "0".to_owned()),
         ("second_repl_offset", if former.is_some() { "1" } else { "-1" }.to_owned()),
     ]);
+    if !master.conditions.dialect.tells_replication_id() {
+        fields.retain(|(name, _)| !name.starts_with("master_replid"));
+    }
     fields
 }
 

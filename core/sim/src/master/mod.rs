@@ -13,6 +13,7 @@ mod command;
 mod conditions;
 mod configuration;
 mod connection;
+mod dialect;
 mod expiry;
 mod info;
 mod inline;
@@ -34,6 +35,7 @@ use std::time::Duration;
 
 pub use command::{Command, CommandKind};
 pub use conditions::Held;
+pub use dialect::Dialect;
 pub use keep::Keep;
 pub use session::{ProtocolError, Session};
 pub use tracking::Push;

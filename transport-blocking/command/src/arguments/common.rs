@@ -106,6 +106,11 @@ impl Masters {
         self.urls.iter().map(|Hidden(url)| url.as_str())
     }
 
+    /// Adds masters that are named elsewhere.
+    pub(super) fn add(&mut self, named: Vec<Hidden<String>>) {
+        self.urls.extend(named);
+    }
+
     /// Takes the masters of the environment if no option names any.
     pub(super) fn complete(&mut self, environment: &Environment) -> Result<(), String> {
         if self.urls.is_empty() {
@@ -115,7 +120,7 @@ impl Masters {
     }
 }
 
-fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
+pub(super) fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
     match given.into_string() {
         Err(_) => Err("is not valid UTF-8: percent-encode the odd bytes as %XX"),
         Ok(url) if url.trim().is_empty() => {
@@ -158,9 +163,14 @@ pub(crate) struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    /// For subcommands that grant and extend nothing.
+    /// For subcommands that grant and extend nothing, about one lock.
     pub(crate) fn plain(masters: &'a Masters, resource: &'a Resource) -> Self {
-        let prefix = resource.prefix();
+        Self::of(masters, &resource.prefix)
+    }
+
+    /// The same where no lock is named.
+    pub(crate) fn of(masters: &'a Masters, prefix: &'a Prefix) -> Self {
+        let prefix = prefix.as_str();
         Self { masters, prefix, ttl: DEFAULT_TTL, restart_guard: None, evictions: &[] }
     }
 
@@ -240,6 +250,13 @@ pub(crate) struct Resource {
     /// The name of the lock
     #[arg(value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
     name: OsString,
+    #[command(flatten)]
+    pub(super) prefix: Prefix,
+}
+
+/// What keys on the masters begin with.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub(crate) struct Prefix {
     /// What the key on the masters begins with, before RESOURCE. All clients of a lock must use the
     /// same prefix
     #[arg(long, value_name = "PREFIX")]
@@ -251,9 +268,11 @@ impl Resource {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.name.as_bytes()
     }
+}
 
+impl Prefix {
     /// What the key begins with; nothing by default.
-    pub(crate) fn prefix(&self) -> &str {
+    fn as_str(&self) -> &str {
         self.prefix.as_deref().unwrap_or_default()
     }
 

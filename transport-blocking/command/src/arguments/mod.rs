@@ -2,6 +2,7 @@
 
 mod claim;
 mod common;
+mod doctor;
 mod environment;
 pub(crate) mod faults;
 mod refusal;
@@ -15,8 +16,9 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use self::claim::Claim;
-use self::common::{Masters, Resource};
+use self::common::{Masters, Prefix};
 pub(crate) use self::common::{Seek, Terms, Wait};
+pub(crate) use self::doctor::DoctorArguments;
 pub(crate) use self::environment::Environment;
 pub(crate) use self::run::RunArguments;
 pub(crate) use self::simulate::{SimulateArguments, WorldOptions};
@@ -53,6 +55,7 @@ pub(crate) enum Subcommand {
     Extend(ExtendArguments),
     Release(ReleaseArguments),
     Status(StatusArguments),
+    Doctor(DoctorArguments),
     ForceRelease(ForceReleaseArguments),
     Bootstrap(BootstrapArguments),
     Master(MasterArguments),
@@ -65,9 +68,9 @@ pub(crate) enum Subcommand {
 impl Subcommand {
     /// Fills in what comes from the environment, and checks what depends on several options.
     fn checked(mut self, environment: &Environment) -> Result<Self, String> {
-        let (masters, resource) = self.places();
+        let (masters, prefix) = self.places();
         masters.map_or(Ok(()), |masters| masters.complete(environment))?;
-        resource.map_or(Ok(()), |resource| resource.complete(environment))?;
+        prefix.map_or(Ok(()), |prefix| prefix.complete(environment))?;
         match &self {
             Self::Run(run) => run.check()?,
             Self::Release(release) => release.check()?,
@@ -82,14 +85,20 @@ impl Subcommand {
         self.places().0.is_some_and(|masters| masters.tls.tls_insecure)
     }
 
-    fn places(&mut self) -> (Option<&mut Masters>, Option<&mut Resource>) {
+    fn places(&mut self) -> (Option<&mut Masters>, Option<&mut Prefix>) {
         match self {
-            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource)),
-            Self::Acquire(acquire) => (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource)),
-            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.claim.resource)),
-            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.claim.resource)),
-            Self::Status(status) => (Some(&mut status.masters), Some(&mut status.resource)),
-            Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource)),
+            Self::Run(run) => (Some(&mut run.masters), Some(&mut run.seek.claim.resource.prefix)),
+            Self::Acquire(acquire) => {
+                (Some(&mut acquire.masters), Some(&mut acquire.seek.claim.resource.prefix))
+            }
+            Self::Extend(extend) => (Some(&mut extend.masters), Some(&mut extend.claim.resource.prefix)),
+            Self::Release(release) => (Some(&mut release.masters), Some(&mut release.claim.resource.prefix)),
+            Self::Status(status) => (Some(&mut status.masters), Some(&mut status.resource.prefix)),
+            Self::Doctor(doctor) => {
+                let (masters, prefix) = doctor.incomplete();
+                (Some(masters), Some(prefix))
+            }
+            Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource.prefix)),
             Self::Bootstrap(bootstrap) => (Some(&mut bootstrap.masters), None),
             Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
                 (None, None)

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::ValueHint;
 use clap_complete::Shell;
 use quorlock_core::{EvictionPolicy, Targets};
+use quorlock_embedded::Dialect;
 
 use super::claim::Claim;
 use super::common::{Guarded, Masters, Resource, Seek, Speech, Terms, check_kept, policy};
@@ -222,8 +223,17 @@ pub(crate) struct MasterArguments {
     /// An address of the loopback
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = loopback)]
     pub(crate) bind: IpAddr,
+    /// Lack of Redis what such a server or proxy is said to lack: enterprise, kvrocks, garnet,
+    /// envoy or twemproxy
+    #[arg(long, value_name = "SERVER", default_value = "redis", value_parser = dialect, hide_default_value = true)]
+    pub(crate) like: Dialect,
     #[command(flatten)]
     pub(crate) speech: Speech,
+}
+
+fn dialect(name: &str) -> Result<Dialect, String> {
+    let names = Dialect::NAMED.map(|(name, _)| name).join(", ");
+    Dialect::named(name).ok_or_else(|| format!("needs one of these: {names}"))
 }
 
 fn port(text: &str) -> Result<u16, &'static str> {

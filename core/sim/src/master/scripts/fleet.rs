@@ -44,8 +44,8 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn open(&mut self) -> Result<(), Failure> {
-        let now = self.time();
-        let mut text = format!("{} {now:.0} {now:.0}", self.call.master.replication_id).into_bytes();
+        let (now, id) = (self.time(), self.replication_id()?);
+        let mut text = format!("{id} {now:.0} {now:.0}").into_bytes();
         for (number, argument) in [(1, 5), (2, 6)] {
             let Some(value) = self.value(number) else {
                 let what = format!("bad argument #{argument} to 'format' (string expected, got nil)");
@@ -60,8 +60,7 @@ impl Body<'_, '_> {
     pub(super) fn check_marker(&mut self) -> Result<Standing, Failure> {
         let last = self.values.len();
         let (longest, masters) = (self.value(last.saturating_sub(1)), self.value(last));
-        let now = self.time();
-        let id = self.call.master.replication_id.clone();
+        let (now, id) = (self.time(), self.replication_id()?);
         let found = self.get(self.key(self.keys.len()))?.unwrap_or_default();
         let seen = Marker::read(&found);
         let fleet = seen.as_ref().map(|seen| [seen.longest, seen.masters]);
@@ -100,6 +99,14 @@ impl Body<'_, '_> {
     fn answered<const N: usize>(&mut self, numbers: [f64; N]) -> Result<Standing, Failure> {
         numbers.into_iter().try_for_each(|number| self.number(number))?;
         Ok(Standing::Answered)
+    }
+
+    /// What `INFO replication` says.
+    fn replication_id(&self) -> Result<String, Failure> {
+        let master = &self.call.master;
+        let is_told = master.conditions.dialect.tells_replication_id();
+        let missing = Failure::new("ERR INFO tells no master_replid");
+        is_told.then(|| master.replication_id.clone()).ok_or(missing)
     }
 
     /// What TIME says, in milliseconds.

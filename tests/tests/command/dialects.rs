@@ -1,0 +1,124 @@
+//! What a user is told on servers and proxies that lack parts of Redis, word by word.
+
+use quorlock_embedded::{Dialect, Masters};
+
+use crate::running::{Ended, JOB, Running, SHOW, quorlock};
+
+/// The command with these words, over masters that lack what the dialect lacks.
+#[track_caller]
+fn told(masters: &Masters, words: &[&str]) -> Ended {
+    let mut command = quorlock(words);
+    Running::of(command.env("QUORLOCK_MASTERS", masters.urls().join(","))).end()
+}
+
+/// What is told where only one try is made, and under the restart guard.
+#[track_caller]
+fn tries(masters: &Masters) -> [Ended; 2] {
+    let run = |options: &[&str]| {
+        let words = [&["run", "-n"], options, &[JOB, "--"], &SHOW].concat();
+        told(masters, &words)
+    };
+    [run(&[]), run(&["--restart-guard", "1m"])]
+}
+
+/// The lines of `quorlock doctor` about what does not hold or is not known, with `a` and `b` for the
+/// masters.
+#[track_caller]
+fn complaints(masters: &Masters) -> String {
+    let mut out = told(masters, &["doctor", "--restart-guard", "1m"]).out;
+    for (name, master) in ["a", "b"].iter().zip(masters.iter()) {
+        out = out.replace(&master.address().to_string(), name);
+    }
+    let is_complaint = |line: &&str| line.contains("  DOES NOT HOLD: ") || line.contains("  not known: ");
+    out.lines().filter(is_complaint).map(|line| format!("{line}\n")).collect()
+}
+
+/// Each master's complaint behind its name.
+fn each(masters: &Masters, complaint: &str) -> String {
+    let all: Vec<_> = masters.iter().map(|master| format!("{} {complaint}", master.address())).collect();
+    all.join(", ")
+}
+
+#[test]
+fn without_a_replication_id_there_is_no_restart_guard() {
+    let masters = Masters::like(2, Dialect::Enterprise).unwrap();
+    let [plain, guarded] = tries(&masters);
+    assert_eq!((plain.code, plain.err.as_str()), (Some(0), ""));
+    assert_eq!(guarded.code, Some(64), "{}", guarded.err);
+    assert!(guarded.err.contains("tells no replication id: no restart guard here"), "{}", guarded.err);
+    let bootstrap = told(&masters, &["bootstrap", "--restart-guard", "1m"]);
+    let complaint = each(&masters, "tells no replication id: no restart guard here");
+    let expected = format!("quorlock: all masters must answer, and these did not: {complaint}\n");
+    assert_eq!((bootstrap.code, bootstrap.err), (Some(64), expected));
+    assert_eq!(
+        complaints(&masters),
+        "\
+restarts           DOES NOT HOLD: tells no replication id: no restart guard here: a, b
+restart guard      DOES NOT HOLD: tells no replication id: no restart guard here: a, b
+fencing            DOES NOT HOLD: tells no replication id: no restart guard here: a, b
+"
+    );
+}
+
+#[test]
+fn without_notifications_waiters_ask_again() {
+    let masters = Masters::like(2, Dialect::Kvrocks).unwrap();
+    let [plain, guarded] = tries(&masters);
+    assert_eq!((plain.code, guarded.code), (Some(0), Some(64)), "{}{}", plain.err, guarded.err);
+    let unknown = "does not know a command that Quorlock needs";
+    let expected = format!(
+        "wake-ups           DOES NOT HOLD: does not tell waiters, who ask again after retry_delay: a ({unknown}), b ({unknown})\n"
+    );
+    assert!(complaints(&masters).ends_with(&expected), "{}", complaints(&masters));
+}
+
+/// Not even a plain lock, which could be granted and never released.
+#[test]
+fn without_scripts_nothing_is_granted() {
+    let masters = Masters::like(2, Dialect::Garnet).unwrap();
+    let complaint = each(&masters, "does not know a command that Quorlock needs");
+    for tried in tries(&masters) {
+        let expected = format!("quorlock: job not acquired: 0 of 2 votes, 2 needed ({complaint})\n");
+        assert_eq!((tried.code, tried.out.as_str()), (Some(64), ""));
+        assert!(tried.err == expected || tried.err.contains("not heard yet"), "{}", tried.err);
+    }
+    for master in masters.iter() {
+        assert_eq!(master.model(|model| model.keys(quorlock_embedded::now()).count()), 0);
+    }
+    let status = told(&masters, &["status", JOB]);
+    assert_eq!(status.code, Some(64), "{}", status.out);
+    assert_eq!(status.out.matches("does not know a command that Quorlock needs\n").count(), 2);
+    let expected = "availability       DOES NOT HOLD: does not know: a (EVAL, EVALSHA), b (EVAL, EVALSHA)\n";
+    assert!(complaints(&masters).starts_with(expected), "{}", complaints(&masters));
+}
+
+#[test]
+fn a_proxy_that_knows_neither_hello_nor_info_hides_what_promises_rest_on() {
+    let masters = Masters::like(2, Dialect::Envoy).unwrap();
+    let [plain, guarded] = tries(&masters);
+    assert_eq!((plain.code, plain.err.as_str()), (Some(0), ""));
+    assert_eq!(guarded.code, Some(69), "{}", guarded.err);
+    let told = complaints(&masters);
+    for expected in [
+        "exclusion          not known: INFO is not told: a, b\n",
+        "failover           not known: INFO is not told: a, b\n",
+    ] {
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn a_proxy_that_hangs_up_is_told_apart_from_a_server_that_went() {
+    let masters = Masters::like(2, Dialect::Twemproxy).unwrap();
+    let complaint = "closed before any answer: a TLS port, or a proxy that hides the server";
+    for tried in tries(&masters) {
+        assert_eq!(tried.code, Some(69), "{}", tried.err);
+        assert!(tried.err.contains(complaint), "{}", tried.err);
+    }
+    let status = told(&masters, &["status", JOB]);
+    assert_eq!((status.code, status.out.matches(complaint).count()), (Some(69), 2), "{}", status.out);
+    let doctor = told(&masters, &["doctor"]);
+    assert_eq!(doctor.code, Some(69), "{}", doctor.out);
+    // For each master, and for the promise that rests on them.
+    assert_eq!(doctor.out.matches(complaint).count(), 4, "{}", doctor.out);
+}

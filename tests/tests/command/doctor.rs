@@ -1,0 +1,280 @@
+//! `quorlock doctor`: what masters are, which promises hold on them, and that asking changes
+//! nothing.
+
+use std::collections::BTreeSet;
+
+use quorlock_tests::{Certificates, Fleet, RedisServer, ServerOptions, eventually, masters};
+
+use crate::running::{Ended, Running, SOON, call, quorlock};
+
+/// Runs it over these URLs, with these words before them.
+#[track_caller]
+fn doctor<U: AsRef<str>>(words: &[&str], urls: &[U]) -> Ended {
+    let urls = urls.iter().map(AsRef::as_ref);
+    let all: Vec<&str> = ["doctor"].into_iter().chain(words.iter().copied()).chain(urls).collect();
+    Running::of(&mut quorlock(&all)).end()
+}
+
+/// The line about a promise, without its name.
+#[track_caller]
+fn promise<'a>(told: &'a Ended, name: &str) -> &'a str {
+    let line = told.out.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("nothing about {name}: {}{}", told.out, told.err)).trim_start()
+}
+
+const PROMISES: [&str; 10] = [
+    "availability",
+    "exclusion",
+    "restarts",
+    "failover",
+    "restart guard",
+    "fencing",
+    "wake-ups",
+    "several resources",
+    "readers",
+    "permits",
+];
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn masters_that_keep_their_data_keep_all_promises() {
+    let masters = Fleet::start(3, |options, _| options.append_only());
+    let told = doctor(&[], &masters.urls());
+    assert_eq!((told.code, told.err.as_str()), (Some(0), ""), "{}", told.out);
+    for name in PROMISES {
+        assert!(promise(&told, name).starts_with("holds: "), "{name}: {}", told.out);
+    }
+    assert!(told.out.starts_with("3 of 3 masters answered (quorum 2)\n"), "{}", told.out);
+    for part in ["AOF (appendfsync always)", "no memory limit", "master, no replicas", "replication id "] {
+        assert_eq!(told.out.matches(part).count(), 3, "{part}: {}", told.out);
+    }
+}
+
+#[test]
+fn masters_that_forget_need_the_restart_guard() {
+    let masters = masters(3);
+    let told = call(&masters, &["doctor"], None);
+    assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
+    let said = promise(&told, "restarts");
+    assert!(said.starts_with("DOES NOT HOLD: forgets locks when it restarts: 127.0.0.1:"), "{said}");
+    assert!(
+        told.out.contains("- set appendonly yes and appendfsync always there, or give all"),
+        "{}",
+        told.out
+    );
+    assert!(promise(&told, "exclusion").starts_with("holds: "), "{}", told.out);
+
+    let told = call(&masters, &["doctor", "--restart-guard", "1m"], None);
+    assert_eq!(told.code, Some(0), "{}", told.out);
+    let expected = "holds: a master that lost its data does not vote for 60.0 s: the restart guard is in use";
+    assert_eq!(promise(&told, "restarts"), expected);
+
+    // Where clients use it already, the masters tell.
+    assert_eq!(call(&masters, &["bootstrap", "--restart-guard", "1m"], None).code, Some(0));
+    let told = call(&masters, &["doctor"], None);
+    assert_eq!(told.code, Some(0), "{}", told.out);
+    let told = call(&masters, &["doctor", "--restart-guard", "2m"], None);
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    assert!(promise(&told, "restart guard").contains("its clients use another guard: "), "{}", told.out);
+    let told = doctor(&["--restart-guard", "1m"], &masters.urls()[..1]);
+    assert!(promise(&told, "exclusion").contains("another number of masters: "), "{}", told.out);
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn what_breaks_a_promise_is_told_with_its_master_and_its_cure() {
+    let full = ServerOptions::new().max_memory("64mb").config("maxmemory-policy allkeys-lru").start();
+    let primary = ServerOptions::new().append_only().start();
+    let replica = ServerOptions::new().replica_of(&primary).start();
+    eventually(SOON, "the replica is attached", || primary.replicas() == 1);
+    let told = doctor(&[], &[full.url(), primary.url(), replica.url()]);
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    for (name, part) in [
+        ("availability", format!("no vote: {} (is a replica, and only masters vote)", replica.address())),
+        ("exclusion", format!("when its memory is full: {} (allkeys-lru)", full.address())),
+        ("restarts", format!("forgets locks when it restarts: {} (no persistence)", full.address())),
+        ("failover", format!("goes on: {} (1 replica)", primary.address())),
+        ("fencing", format!("may remove counters when its memory is full: {} (allkeys-lru)", full.address())),
+    ] {
+        let said = promise(&told, name);
+        assert!(said.starts_with("DOES NOT HOLD: ") && said.contains(&part), "{part}: {}", told.out);
+    }
+    assert!(told.out.contains("- set maxmemory-policy to noeviction"), "{}", told.out);
+    assert!(told.out.contains("- detach the replicas"), "{}", told.out);
+    let options = ["--restart-guard", "1m", "--allow-eviction", "allkeys-lru"];
+    let told = doctor(&options, &[full.url(), primary.url(), replica.url()]);
+    assert!(promise(&told, "exclusion").starts_with("holds: "), "{}", told.out);
+}
+
+/// A server with a user that may do what plain locks need.
+fn with_few_rights(more: &str) -> (RedisServer, String) {
+    let rights = "~app:* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info +select";
+    let server =
+        ServerOptions::new().append_only().acl_user(&format!("app on >hunter2 {rights} {more}")).start();
+    let url = format!("redis://app:hunter2@{}", server.address());
+    (server, url)
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
+    // Servers before 7.0 tell it only to users that may open a transaction.
+    let (_server, url) = with_few_rights("+multi +discard");
+    let told = doctor(&["--prefix", "app:"], &[&url]);
+    assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
+    for (name, part) in [
+        ("several resources", "(EXISTS, MGET app:job)"),
+        ("readers", "ZADD, ZREMRANGEBYSCORE, ZREVRANGE, ZREM, ZSCORE, DEL quorlock:shared/{app:job}"),
+        ("permits", "MGET quorlock:seat:0/{app:job}"),
+        ("fencing", "GET, SET quorlock:fence/{app:job}"),
+        ("restart guard", "GET, SET quorlock:restart-guard; TIME"),
+        ("wake-ups", "user lacks a permission (NOPERM)"),
+    ] {
+        let said = promise(&told, name);
+        assert!(said.starts_with("DOES NOT HOLD: ") && said.contains(part), "{part}: {}", told.out);
+    }
+    assert!(promise(&told, "availability").starts_with("holds: "), "{}", told.out);
+    assert!(!told.out.contains("hunter2"), "{}", told.out);
+    // The key of a lock that this user may not have.
+    let told = doctor(&[], &[&url]);
+    assert!(promise(&told, "availability").contains("this user may not: 127.0.0.1:"), "{}", told.out);
+    assert!(promise(&told, "availability").contains("PTTL job)"), "{}", told.out);
+}
+
+/// Which commands a server executed since this was asked last, in small letters, without their
+/// subcommands.
+#[track_caller]
+fn executed(server: &RedisServer) -> BTreeSet<String> {
+    let stats = server.command(&["INFO", "commandstats"]);
+    let stats = stats.text().expect("text").to_owned();
+    assert!(server.command(&["CONFIG", "RESETSTAT"]).is_ok());
+    // What was refused is there, too, without a call.
+    let calls = stats.lines().filter(|line| !line.contains(":calls=0,"));
+    let names = calls.filter_map(|line| line.strip_prefix("cmdstat_")?.split([':', '|']).next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn asking_changes_nothing() {
+    let look = |server: &RedisServer| {
+        let info = server.command(&["INFO"]);
+        let info = info.text().expect("text").to_owned();
+        let told = ["rdb_changes_since_last_save:", "number_of_cached_scripts:", "db0:", "expired_keys:"];
+        let is_told = |line: &&str| told.iter().any(|name| line.starts_with(name));
+        info.lines().filter(is_told).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let reads = BTreeSet::from(
+        // What the harness sends is among them.
+        ["acl", "auth", "client", "config", "get", "hello", "info", "ping", "quit", "time"]
+            .map(str::to_owned),
+    );
+    let everything = ServerOptions::new().start();
+    let (few, url) = with_few_rights("+multi +discard");
+    for (server, url, also) in [
+        // By ACL DRYRUN, or before 7.0 behind MULTI.
+        (&everything, everything.url(), ["multi", "discard"].as_slice()),
+        // In a script, or before 7.0 behind MULTI.
+        (&few, url, &["eval", "multi", "discard"]),
+    ] {
+        assert!(server.set_nx("app:job", "somebody's"));
+        executed(server);
+        let before = look(server);
+        let told = doctor(&["--prefix", "app:"], &[url]);
+        assert_eq!(told.code, Some(1), "{}{}", told.out, told.err);
+        let also: BTreeSet<_> = also.iter().map(|name| (*name).to_owned()).collect();
+        let executed: Vec<_> = executed(server).difference(&reads).cloned().collect();
+        assert!(executed.iter().all(|name| also.contains(name)), "{executed:?}");
+        if !also.contains("eval") {
+            assert_eq!(look(server), before);
+        }
+        assert_eq!(server.command(&["DBSIZE"]).int(), Some(1));
+        assert_eq!(server.get("app:job").as_deref(), Some("somebody's"));
+    }
+}
+
+#[test]
+fn too_few_masters_that_answer_are_69_and_what_is_written_wrong_is_64() {
+    let masters = masters(3);
+    masters[0].kill();
+    let told = doctor(&[], &masters.urls());
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    assert!(promise(&told, "availability").contains("(connection refused)"), "{}", told.out);
+    masters[1].kill();
+    let told = doctor(&[], &masters.urls());
+    assert_eq!(told.code, Some(69), "{}", told.out);
+    for (words, says) in [
+        (&["doctor"][..], "No masters"),
+        (&["doctor", "redis://:hunter2@host:x"], "master 1 of 1"),
+        (&["doctor", "-m", "redis://a", "redis://b"], "contradict each other"),
+        (&["doctor", "--ttl", "1s", "redis://a"], "--ttl is an option of run"),
+    ] {
+        let refused = Running::of(&mut quorlock(words)).end();
+        assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{words:?}: {}", refused.err);
+        assert!(refused.err.contains(says) && !refused.err.contains("hunter2"), "{}", refused.err);
+    }
+}
+
+#[test]
+fn passwords_are_used_and_never_told() {
+    let masters = Fleet::start(3, |options, _| options.password("right"));
+    let told = doctor(&[], &masters.urls());
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    let wrong: Vec<_> =
+        masters.iter().map(|master| format!("redis://:hunter2@{}", master.address())).collect();
+    for words in [&[][..], &["--json"]] {
+        let refused = doctor(words, &wrong);
+        assert_eq!(refused.code, Some(64), "{}", refused.out);
+        assert!(refused.out.contains("wrong user or password"), "{}", refused.out);
+        assert!(![&refused.out, &refused.err, &told.out].iter().any(|text| text.contains("hunter2")));
+        assert!(!told.out.contains("right"), "{}", told.out);
+    }
+}
+
+#[test]
+fn a_password_file_is_read() {
+    let masters = Fleet::start(1, |options, _| options.password("right"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let url = format!("redis://{}?password-file={}", masters[0].address(), file.path().display());
+    let empty = doctor(&[], &[&url]);
+    assert!(empty.out.contains("no login: "), "{}", empty.out);
+    std::fs::write(file.path(), "right\n").unwrap();
+    let told = doctor(&["--restart-guard", "1m"], &[&url]);
+    assert_eq!(told.code, Some(0), "{}{}", told.out, told.err);
+}
+
+#[test]
+fn json_has_the_same_as_one_object() {
+    let masters = masters(2);
+    let told = call(&masters, &["doctor", "--json"], None);
+    assert_eq!((told.code, told.err.as_str(), told.out.lines().count()), (Some(1), "", 1));
+    let start = "{\"text\":\"2 of 2 masters answered (quorum 2)\",\"quorum\":2,\"answered\":2,\"promises\":[{\"name\":";
+    assert!(told.out.starts_with(start) && told.out.ends_with("}]}\n"), "{}", told.out);
+    for part in [
+        "{\"name\":\"availability\",\"holds\":true,\"text\":\"2 of 2 masters vote; none may be away\",\"cures\":[]}",
+        "{\"name\":\"restarts\",\"holds\":false,",
+        "\"votes\":true,\"error\":null,\"server\":\"",
+        "\"appendonly\":false,",
+    ] {
+        assert!(told.out.contains(part), "{part}: {}", told.out);
+    }
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn masters_are_examined_over_tls() {
+    let certificates = Certificates::shared();
+    let master = ServerOptions::new().append_only().tls(certificates, "no").start();
+    let secured = format!("rediss://{}", master.address());
+    let root = certificates.root();
+    let told = doctor(&["--cacert", root.to_str().unwrap()], &[&secured]);
+    assert_eq!((told.code, told.err.as_str()), (Some(0), ""), "{}", told.out);
+    assert!(told.out.contains("AOF (appendfsync always)"), "{}", told.out);
+
+    let others = Certificates::own(&[], |_| {});
+    let told = doctor(&[], &[format!("{secured}?cacert={}", others.root().display())]);
+    assert!(told.out.contains("from an issuer that is not trusted here"), "{}{}", told.out, told.err);
+    let told = doctor(&[], &[format!("redis://{}", master.address())]);
+    assert_eq!(told.code, Some(69), "{}", told.out);
+    assert!(told.out.contains("closed before any answer: a TLS port, or a proxy"), "{}", told.out);
+}

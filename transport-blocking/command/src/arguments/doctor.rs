@@ -1,0 +1,69 @@
+//! The arguments of `quorlock doctor`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use super::common::{Guarded, Hidden, Masters, Prefix, Terms, resource, url};
+
+/// Tell which promises of Quorlock hold on these masters
+///
+/// Asks all masters at once what they are and how they are set up: version, role, replicas,
+/// persistence, eviction, notifications, permissions, clock, round trip. Then it says in words
+/// which promises hold on them, and what to change where one does not. It changes nothing there.
+///
+/// Name the masters behind the command, with -m, or in QUORLOCK_MASTERS. Say --restart-guard as
+/// your clients do: without it the guard counts as used where most masters have its marker.
+/// Permissions are those of the user in each URL. Give --prefix, and with --resource the name of a
+/// lock, where they are restricted to some keys. Passwords are never printed.
+///
+/// A master that does not answer delays nothing: the whole command takes nine seconds at most, and
+/// about one where all answer.
+#[derive(Debug, PartialEq, Eq, Args)]
+#[command(after_help = include_str!("../help/doctor.txt"))]
+pub(crate) struct DoctorArguments {
+    /// A master, as with -m
+    #[arg(value_name = "URL", conflicts_with = "urls", value_parser = OsStringValueParser::new().try_map(url))]
+    named: Vec<Hidden<String>>,
+    #[command(flatten)]
+    masters: Masters,
+    #[command(flatten)]
+    guarded: Guarded,
+    #[command(flatten)]
+    prefix: Prefix,
+    /// The name of a lock, for permissions that allow some keys only
+    #[arg(
+        long,
+        value_name = "RESOURCE",
+        default_value = "job",
+        value_parser = OsStringValueParser::new().try_map(resource)
+    )]
+    resource: OsString,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl DoctorArguments {
+    /// The masters, and what applies to locks there.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        // As long as any TTL under the guard may be; nothing is granted here.
+        let ttl = self.guarded.restart_guard.unwrap_or(Duration::from_secs(10));
+        Terms::of(&self.masters, &self.prefix).granting(ttl, &self.guarded)
+    }
+
+    /// The name of the lock whose permissions are asked for.
+    pub(crate) fn resource(&self) -> &[u8] {
+        OsStr::as_bytes(&self.resource)
+    }
+
+    /// What the environment may fill in, with the masters that stand behind the command among those
+    /// of `-m`.
+    pub(super) fn incomplete(&mut self) -> (&mut Masters, &mut Prefix) {
+        self.masters.add(std::mem::take(&mut self.named));
+        (&mut self.masters, &mut self.prefix)
+    }
+}

@@ -1,0 +1,243 @@
+//! What one master tells of itself. Nothing is changed by asking.
+
+use std::time::{Duration, Instant};
+
+use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError};
+
+use super::clock::{self, Reading};
+use super::conversation::{Conversation, Reply, words};
+use super::permissions::{self, Need, Permissions};
+
+/// What one master told.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// What INFO told; nothing where that is denied.
+    pub(super) info: Option<Info>,
+    /// Which changes are on the disk when a command is answered: `always`, `everysec` or `no`.
+    pub(super) append_fsync: Option<String>,
+    /// Whether it writes snapshots by itself.
+    pub(super) has_snapshots: Option<bool>,
+    /// The restart guard's marker.
+    pub(super) marker: Marker,
+    /// Whether it notifies this connection of changes; why not, otherwise.
+    pub(super) tracking: Result<(), ServerError>,
+    pub(super) permissions: Permissions,
+    /// Its clock, and round trips.
+    pub(super) reading: Reading,
+}
+
+/// What INFO tells.
+#[derive(Debug, Default)]
+pub(super) struct Info {
+    /// `redis`, `valkey` or another name.
+    pub(super) kind: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) role: Option<String>,
+    pub(super) is_cluster: bool,
+    /// New at every start of the server.
+    pub(super) run_id: Option<String>,
+    /// New at every start of the server and at every promotion.
+    pub(super) replication_id: Option<String>,
+    pub(super) replicas: Option<u64>,
+    /// Whether each change is appended to a file.
+    pub(super) appends: Option<bool>,
+    /// The limit of its memory in bytes; 0 for none.
+    pub(super) max_memory: Option<u64>,
+    pub(super) eviction: Option<String>,
+}
+
+/// The restart guard's marker.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Marker {
+    /// There is none.
+    Absent,
+    /// It may not be read.
+    Unknown,
+    Present {
+        /// Whether it was written in this life of the server.
+        is_own: bool,
+        /// The longest TTL of the clients under the guard.
+        longest: Duration,
+        /// How many masters they use.
+        masters: u32,
+    },
+}
+
+/// What is said of the persistence of a master that does not tell it.
+pub(super) const NOT_TOLD: &str = "persistence not told";
+
+impl Facts {
+    /// Whether a master that is restarted has all that it answered before; `None` where it does not
+    /// tell.
+    pub(super) fn keeps_data(&self) -> Option<bool> {
+        match (self.info.as_ref()?.appends?, self.append_fsync.as_deref()) {
+            (false, _) => Some(false),
+            (true, Some(fsync)) => Some(fsync == "always"),
+            (true, None) => None,
+        }
+    }
+
+    /// What it does with keys when its memory is full, if it removes any.
+    pub(super) fn evicts(&self) -> Option<EvictionPolicy> {
+        let info = self.info.as_ref()?;
+        let policy = EvictionPolicy::named(info.eviction.as_deref()?).unwrap_or(EvictionPolicy::Unknown);
+        (info.max_memory? > 0 && policy != EvictionPolicy::NoEviction).then_some(policy)
+    }
+
+    /// How it keeps its data.
+    pub(super) fn persistence(&self) -> String {
+        let appends = self.info.as_ref().and_then(|info| info.appends).map(|appends| match self {
+            _ if !appends => String::new(),
+            Self { append_fsync: Some(fsync), .. } => format!("AOF (appendfsync {fsync})"),
+            _ => "AOF (appendfsync not told)".to_owned(),
+        });
+        match (appends.as_deref(), self.has_snapshots) {
+            (None, _) => NOT_TOLD.to_owned(),
+            (Some(""), Some(true)) => "RDB, no AOF".to_owned(),
+            (Some(""), Some(false)) => "no persistence".to_owned(),
+            (Some(""), None) => "no AOF".to_owned(),
+            (Some(appends), Some(true)) => format!("RDB and {appends}"),
+            (Some(appends), _) => appends.to_owned(),
+        }
+    }
+}
+
+/// Asks a master. `origin` is the instant that all masters' clocks are compared from, and
+/// everything is over at `ends`.
+pub(super) fn ask(
+    master: &Endpoint,
+    security: Option<&dyn Security>,
+    resource: &Resource,
+    origin: Instant,
+    ends: Instant,
+) -> Result<Facts, Cause> {
+    let secured = security.filter(|_| master.tls().is_some());
+    let channel = secured.map(|security| security.channel(master)).transpose()?;
+    let mut master = Conversation::open(master, channel, "quorlock-doctor", ends)?;
+    let answers = master.ask_all(&[
+        words(&["INFO"]),
+        words(&["CONFIG", "GET", "appendfsync"]),
+        words(&["CONFIG", "GET", "save"]),
+        words(&["GET", Fleet::MARKER]),
+        words(&["TIME"]),
+    ])?;
+    let [info, append_fsync, save, marker, time] =
+        <[Reply; 5]>::try_from(answers).map_err(|_| Cause::UnexpectedReply)?;
+    if let Reply::Error(error) = info {
+        if !matches!(error, ServerError::NoPerm | ServerError::UnknownCommand) {
+            return Err(Cause::Server(error));
+        }
+    }
+    let info = info.text().map(|info| Info::read(&info));
+    let needs: Vec<Need> = permissions::needs(resource);
+    let permissions = permissions::look(&mut master, &needs)?;
+    let reading = clock::read(&mut master, origin)?;
+    // Last: it changes what this connection is told.
+    let tracking = match master.ask(words(&["CLIENT", "TRACKING", "ON", "NOLOOP"]))? {
+        Reply::Error(error) => Err(error),
+        _ => Ok(()),
+    };
+    let replication_id = info.as_ref().and_then(|info| info.replication_id.as_deref());
+    Ok(Facts {
+        append_fsync: setting(&append_fsync),
+        has_snapshots: setting(&save).map(|save| !save.is_empty()),
+        marker: Marker::read(&marker, replication_id, clock::since_1970(&time)),
+        info,
+        tracking,
+        permissions,
+        reading,
+    })
+}
+
+/// The value in an answer to CONFIG GET.
+fn setting(answer: &Reply) -> Option<String> {
+    match answer.elements()? {
+        [_, value] => value.text(),
+        _ => None,
+    }
+}
+
+impl Info {
+    fn read(info: &str) -> Self {
+        let field = |name: &str| {
+            let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            found.map(|value| value.trim_end().to_owned()).filter(|value| !value.is_empty())
+        };
+        let number = |name: &str| field(name).and_then(|value| value.parse::<u64>().ok());
+        // Valkey and Redict tell the version of Redis that they are compatible with, too.
+        let own = ["valkey", "redict"].into_iter().find(|kind| field(&format!("{kind}_version")).is_some());
+        let kind =
+            field("server_name").or_else(|| own.map(str::to_owned)).unwrap_or_else(|| "redis".to_owned());
+        let version = field(&format!("{kind}_version")).or_else(|| field("redis_version"));
+        Self {
+            kind: version.is_some().then_some(kind),
+            version,
+            role: field("role"),
+            is_cluster: number("cluster_enabled").is_some_and(|enabled| enabled != 0),
+            run_id: field("run_id"),
+            replication_id: field("master_replid"),
+            replicas: number("connected_slaves"),
+            appends: number("aof_enabled").map(|enabled| enabled != 0),
+            max_memory: number("maxmemory"),
+            eviction: field("maxmemory_policy"),
+        }
+    }
+}
+
+impl Marker {
+    fn read(marker: &Reply, replication_id: Option<&str>, clock: Option<Duration>) -> Self {
+        if *marker == Reply::Null {
+            return Self::Absent;
+        }
+        let read = || {
+            let marker = marker.text()?;
+            let (clock, replication_id) = (clock?, replication_id?);
+            let mut parts = marker.split(' ');
+            let id = parts.next()?;
+            let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
+            let (born, _, longest, masters) = (number()?, number()?, number()?, number()?);
+            let is_own = id == replication_id && Duration::from_millis(born) <= clock;
+            let masters = u32::try_from(masters).ok()?;
+            Some(Self::Present { is_own, longest: Duration::from_millis(longest), masters })
+        };
+        read().unwrap_or(Self::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {
+        let read = |marker: &str, id, clock: u64| {
+            let marker = Reply::Text(marker.as_bytes().to_vec());
+            Marker::read(&marker, id, Some(Duration::from_secs(clock)))
+        };
+        let marker = "ab12 5000 65000 60000 3";
+        let present = |is_own| Marker::Present { is_own, longest: Duration::from_secs(60), masters: 3 };
+        assert_eq!(read(marker, Some("ab12"), 25), present(true));
+        // From a former life, or from a time that has not come yet.
+        assert_eq!(read(marker, Some("cd34"), 25), present(false));
+        assert_eq!(read(marker, Some("ab12"), 4), present(false));
+        assert_eq!(read(marker, None, 25), Marker::Unknown);
+        for strange in ["", "ab12", "ab12 x y z 3", "ab12 1 1 1"] {
+            assert_eq!(read(strange, Some("ab12"), 25), Marker::Unknown);
+        }
+        assert_eq!(Marker::read(&Reply::Null, Some("ab12"), None), Marker::Absent);
+    }
+
+    #[test]
+    fn servers_of_all_kinds_tell_who_they_are() {
+        for (info, kind, version) in [
+            ("redis_version:7.0.15\r\n", "redis", "7.0.15"),
+            ("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", "valkey", "8.1.1"),
+            ("redict_version:7.3.6\r\nredis_version:7.2.4\r\n", "redict", "7.3.6"),
+        ] {
+            let info = Info::read(info);
+            assert_eq!((info.kind.as_deref(), info.version.as_deref()), (Some(kind), Some(version)));
+        }
+        let info = Info::read("");
+        assert_eq!((info.kind, info.version, info.is_cluster), (None, None, false));
+    }
+}

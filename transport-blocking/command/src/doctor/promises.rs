@@ -1,0 +1,315 @@
+//! Which of Quorlock's promises hold on these masters, and what to change where one does not.
+
+use std::time::Duration;
+
+use quorlock_core::{Cause, EvictionPolicy, ServerError};
+
+use super::Survey;
+use super::facts::{Facts, Marker, NOT_TOLD};
+use super::permissions::Use;
+use crate::duration::spoken;
+
+/// The rates of any two clocks may differ by so much: it is taken off each validity.
+const DRIFT: f64 = 0.01;
+
+/// A promise, and how it stands.
+#[derive(Debug)]
+pub(super) struct Promise {
+    pub(super) name: &'static str,
+    /// `None` where masters do not tell what it rests on.
+    pub(super) holds: Option<bool>,
+    /// What it says where it holds, and otherwise each reason why it does not.
+    pub(super) text: Vec<String>,
+    /// What to change.
+    pub(super) cures: Vec<String>,
+}
+
+/// What speaks against a promise.
+#[derive(Default)]
+struct Findings {
+    broken: Vec<String>,
+    unknown: Vec<String>,
+    cures: Vec<String>,
+}
+
+impl Findings {
+    /// A fault of these masters, each with its own details, and its cure. No masters, no fault.
+    fn broken(&mut self, what: &str, masters: &[(String, String)], cure: &str) {
+        Self::add(&mut self.broken, &mut self.cures, what, masters, cure);
+    }
+
+    /// What these masters do not tell, and what would make them.
+    fn unknown(&mut self, what: &str, masters: &[(String, String)], cure: &str) {
+        Self::add(&mut self.unknown, &mut self.cures, what, masters, cure);
+    }
+
+    fn add(
+        list: &mut Vec<String>,
+        cures: &mut Vec<String>,
+        what: &str,
+        masters: &[(String, String)],
+        cure: &str,
+    ) {
+        if masters.is_empty() {
+            return;
+        }
+        let with_details = |(master, details): &(String, String)| {
+            if details.is_empty() { master.clone() } else { format!("{master} ({details})") }
+        };
+        let masters: Vec<_> = masters.iter().map(with_details).collect();
+        list.push(format!("{what}: {}", masters.join(", ")));
+        if !cures.iter().any(|known| known == cure) {
+            cures.push(cure.to_owned());
+        }
+    }
+
+    fn judge(self, name: &'static str, text: &str) -> Promise {
+        let Self { broken, unknown, cures } = self;
+        let holds = match (broken.is_empty(), unknown.is_empty()) {
+            (true, true) => Some(true),
+            (true, false) => None,
+            (false, _) => Some(false),
+        };
+        let text = if holds == Some(true) { vec![text.to_owned()] } else { [broken, unknown].concat() };
+        Promise { name, holds, text, cures }
+    }
+}
+
+const NO_EVICTION: &str = "set maxmemory-policy to noeviction, or no maxmemory";
+const KEEP: &str = "set appendonly yes and appendfsync always there";
+const KEEP_OR_GUARD: &str =
+    "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
+const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
+const LET_ASK: &str =
+    "allow +info, and run this as a user who may ask for permissions (+eval, or +acl|dryrun)";
+const TELL_SETTINGS: &str = "allow +info and +config|get, or look at appendonly and appendfsync yourself";
+
+/// All of them, in the order in which they are told.
+pub(super) fn judge(survey: &Survey) -> Vec<Promise> {
+    vec![
+        availability(survey),
+        exclusion(survey),
+        restarts(survey),
+        failover(survey),
+        restart_guard(survey),
+        fencing(survey),
+        wake_ups(survey),
+        kind(survey, "several resources", Use::Several, "locks of several resources are granted all or none"),
+        kind(survey, "readers", Use::Readers, "readers share a lock and keep writers out"),
+        kind(survey, "permits", Use::Permits, "a semaphore never admits more than its permits"),
+    ]
+}
+
+impl Survey {
+    /// The masters that could vote, for which `found` has something to say.
+    fn those(&self, found: impl Fn(usize, &Facts) -> Option<String>) -> Vec<(String, String)> {
+        let all = self.masters.iter().zip(&self.answers).enumerate();
+        all.filter_map(|(place, (master, answer))| {
+            let facts = answer.as_ref().ok().filter(|_| self.objection(place).is_none())?;
+            Some((master.to_string(), found(place, facts)?))
+        })
+        .collect()
+    }
+
+    /// The policy with which a master may remove locks, unless the options accept that.
+    fn evicts(&self, facts: &Facts) -> Option<EvictionPolicy> {
+        facts.evicts().filter(|policy| !self.evictions.contains(policy))
+    }
+
+    /// The longest TTL of the restart guard that is used: as the options say, or as the markers of
+    /// a quorum do.
+    pub(super) fn guard_in_use(&self) -> Option<Duration> {
+        let marked: Vec<_> = self
+            .answers
+            .iter()
+            .flatten()
+            .filter_map(|facts| match facts.marker {
+                Marker::Present { longest, .. } => Some(longest),
+                Marker::Absent | Marker::Unknown => None,
+            })
+            .collect();
+        let by_marker = marked.iter().max().filter(|_| marked.len() >= self.quorum.needed());
+        self.guard.or(by_marker.copied())
+    }
+}
+
+fn availability(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    let all = survey.masters.iter().zip(&survey.answers).enumerate();
+    let absent: Vec<_> = all
+        .filter_map(|(place, (master, answer))| {
+            let why = match answer {
+                Err(cause) => Some(cause.to_string()),
+                Ok(_) => survey.objection(place),
+            };
+            Some((master.to_string(), why?))
+        })
+        .collect();
+    findings.broken("no vote", &absent, "bring each of them to vote, or take it from every client's list");
+    lacking(survey, &mut findings, Use::Locks);
+    let (masters, needed) = (survey.quorum.masters(), survey.quorum.needed());
+    let text = match masters - needed {
+        0 => format!("{masters} of {masters} masters vote; none may be away"),
+        spare => format!("{masters} of {masters} masters vote; {spare} may be away"),
+    };
+    findings.judge("availability", &text)
+}
+
+fn exclusion(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
+    findings.broken("may remove locks when its memory is full", &evicting, NO_EVICTION);
+    let others = survey.those(|_, facts| match facts.marker {
+        Marker::Present { masters, .. } if masters as usize != survey.quorum.masters() => {
+            Some(format!("{masters} masters"))
+        }
+        _ => None,
+    });
+    let cure = "give all clients the same masters";
+    findings.broken("has clients that use another number of masters", &others, cure);
+    let drifting = survey.those(|place, _| {
+        let standing = survey.standings.get(place).copied().flatten()?;
+        let beyond = standing.rate.abs() - standing.rate_error > DRIFT;
+        beyond.then(|| format!("{:+.1} %", standing.rate * 100.0))
+    });
+    let cure = "let its time service slew the clock, never step it while locks are held";
+    findings.broken("its clock runs wrong or was set just now", &drifting, cure);
+    unheard(survey, &mut findings);
+    findings.judge("exclusion", "no two clients hold one lock while the masters keep their data")
+}
+
+fn restarts(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    match survey.guard_in_use() {
+        Some(longest) => {
+            against_guard(survey, &mut findings);
+            let text = format!(
+                "a master that lost its data does not vote for {}: the restart guard is in use",
+                spoken(longest)
+            );
+            findings.judge("restarts", &text)
+        }
+        None => {
+            losing_data(survey, &mut findings, "forgets locks when it restarts");
+            findings.judge("restarts", "a master that restarts still has every lock that it granted")
+        }
+    }
+}
+
+fn failover(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    let followed = survey.those(|_, facts| {
+        let replicas = facts.info.as_ref()?.replicas?;
+        (replicas > 0)
+            .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
+    });
+    let cure = "detach the replicas, or make sure that none is ever promoted";
+    let what = "two clients may hold one lock if a replica is promoted while its old primary goes on";
+    findings.broken(what, &followed, cure);
+    unheard(survey, &mut findings);
+    findings.judge("failover", "no master has a replica that could be promoted beside it")
+}
+
+fn restart_guard(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    against_guard(survey, &mut findings);
+    let text = match survey.guard_in_use() {
+        Some(longest) => format!("in use, for {}", spoken(longest)),
+        None => "not in use; these masters allow it".to_owned(),
+    };
+    findings.judge("restart guard", &text)
+}
+
+fn fencing(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    lacking_locks(survey, &mut findings);
+    lacking(survey, &mut findings, Use::Fencing);
+    // Counters have no TTL, so only the policies for all keys remove them.
+    let evicting = survey.those(|_, facts| {
+        let policy = facts.evicts()?.to_string();
+        policy.starts_with("allkeys").then_some(policy)
+    });
+    findings.broken("may remove counters when its memory is full", &evicting, NO_EVICTION);
+    match survey.guard_in_use() {
+        Some(_) => against_guard(survey, &mut findings),
+        None => losing_data(survey, &mut findings, "may number again from the beginning when it restarts"),
+    }
+    findings.judge("fencing", "each grant has a larger number than all before")
+}
+
+fn wake_ups(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    let silent = |denied: bool| {
+        survey.those(|_, facts| {
+            let error = facts.tracking.err()?;
+            (denied == (error == ServerError::NoPerm)).then(|| Cause::Server(error).to_string())
+        })
+    };
+    let what = "does not tell waiters, who ask again after retry_delay";
+    findings.broken(what, &silent(true), "grant +client|tracking");
+    findings.broken(what, &silent(false), "use a server that knows CLIENT TRACKING (Redis 6)");
+    findings.judge("wake-ups", "waiters are told when a lock ends")
+}
+
+fn kind(survey: &Survey, name: &'static str, of: Use, text: &str) -> Promise {
+    let mut findings = Findings::default();
+    lacking_locks(survey, &mut findings);
+    lacking(survey, &mut findings, of);
+    findings.judge(name, text)
+}
+
+/// What this user may not do, and what the server does not know.
+fn lacking(survey: &Survey, findings: &mut Findings, of: Use) {
+    let denied = survey.those(|_, facts| facts.permissions.lacking_for(of, true));
+    findings.broken("this user may not", &denied, GRANT);
+    let unknown = survey.those(|_, facts| facts.permissions.lacking_for(of, false));
+    findings.broken("does not know", &unknown, "use a server that knows these commands");
+    let unasked = survey.those(|_, facts| facts.permissions.way.is_none().then(String::new));
+    findings.unknown("permissions not known", &unasked, LET_ASK);
+}
+
+/// What keeps even plain locks from being had; the first promise has the details.
+fn lacking_locks(survey: &Survey, findings: &mut Findings) {
+    let denied = survey.those(|_, facts| {
+        let lacks = |is_known| facts.permissions.lacking_for(Use::Locks, is_known).is_some();
+        (lacks(true) || lacks(false)).then(String::new)
+    });
+    findings.broken("not even plain locks can be taken", &denied, "see availability");
+}
+
+/// What keeps the restart guard from working.
+fn against_guard(survey: &Survey, findings: &mut Findings) {
+    lacking(survey, findings, Use::RestartGuard);
+    let cure = "use servers whose INFO tells master_replid, if they lose data when they restart";
+    findings.broken("tells no replication id: no restart guard here", &nameless(survey), cure);
+    let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
+    findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
+    let others = survey.those(|_, facts| match (survey.guard, &facts.marker) {
+        (Some(ours), Marker::Present { longest, .. }) if *longest != ours => Some(spoken(*longest)),
+        _ => None,
+    });
+    findings.broken("its clients use another guard", &others, "give all clients the same --restart-guard");
+    unheard(survey, findings);
+}
+
+/// Masters that tell no replication id, which the restart guard needs.
+fn nameless(survey: &Survey) -> Vec<(String, String)> {
+    survey.those(|_, facts| facts.info.as_ref()?.replication_id.is_none().then(String::new))
+}
+
+/// Masters that lose what they answered when they restart.
+fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
+    let with_details = |keeps: Option<bool>| {
+        let details = |facts: &Facts| Some(facts.persistence()).filter(|told| told != NOT_TOLD);
+        survey.those(|_, facts| (facts.keeps_data() == keeps).then(|| details(facts).unwrap_or_default()))
+    };
+    let cure = if nameless(survey).is_empty() { KEEP_OR_GUARD } else { KEEP };
+    findings.broken(what, &with_details(Some(false)), cure);
+    findings.unknown(NOT_TOLD, &with_details(None), TELL_SETTINGS);
+}
+
+/// Masters of which nothing is known.
+fn unheard(survey: &Survey, findings: &mut Findings) {
+    let silent = survey.those(|_, facts| facts.info.is_none().then(String::new));
+    findings.unknown("INFO is not told", &silent, "allow +info, and name the server and no proxy");
+}
