@@ -209,7 +209,8 @@ impl Connection {
             }
             State::Ready | State::Draining => {
                 let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
-                Instant::first_of(Instant::first_of(answer, self.next_payment()), self.next_ping())
+                let due = Instant::first_of(answer, self.next_payment());
+                if self.config.keep_alive.is_none() { due } else { Instant::first_of(due, self.next_ping()) }
             }
         }
     }

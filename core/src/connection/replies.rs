@@ -147,6 +147,7 @@ impl Connection {
     }
 
     /// An answer has come: the next failure is the first again.
+    #[inline]
     pub(super) fn prove(&mut self) {
         if !self.proven {
             self.proven = true;

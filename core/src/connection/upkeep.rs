@@ -45,6 +45,7 @@ impl Connection {
     // Quiet connections.
 
     /// When a `PING` is due. While an answer is awaited, that tells as much.
+    #[inline]
     pub(super) fn next_ping(&self) -> Option<Instant> {
         let quiet = self.config.keep_alive.filter(|_| self.flight.is_empty())?;
         Some(self.last_received + quiet)
@@ -80,6 +81,7 @@ impl Connection {
     }
 
     /// The answer to what the connection asked for itself.
+    #[cold]
     pub(super) fn own_answer(&mut self, action: Action, reply: &Reply<'_>) -> Result<(), Cause> {
         match (action, reply) {
             // The server keeps the old login, but not for long: the next greeting has a new one.
