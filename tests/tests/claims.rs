@@ -161,7 +161,8 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // A key that is kept has its new life before it loses the token. A mark that stays does not last.
+    // A key that is kept has its new life before it loses the token. A mark that stays does not
+    // last.
     assert_eq!(never, [(KeepAll, "SET"), (Take, "DEL")], "else this test looks at too little");
 }
 

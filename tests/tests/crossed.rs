@@ -1,4 +1,5 @@
-//! Permits whose requests reach the masters in another order from each process, so that votes cross.
+//! Permits whose requests reach the masters in another order from each process, so that votes
+//! cross.
 //!
 //! Each locker has a proxy of its own before each master. The delays of the proxies differ from
 //! locker to locker, and change while the lockers contend: what the first master grants to one
@@ -6,7 +7,8 @@
 //! stand still for longer than the keys live. An account that knows nothing of masters says who
 //! held what (`crossed/account.rs`).
 //!
-//! `QUORLOCK_CROSSED_SECONDS` sets how long it lasts in all (16), `QUORLOCK_CROSSED_SEED` the delays (1).
+//! `QUORLOCK_CROSSED_SECONDS` sets how long it lasts in all (16), `QUORLOCK_CROSSED_SEED` the
+//! delays (1).
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -33,8 +35,8 @@ const LOCKERS: usize = 7;
 const TTL: Duration = Duration::from_millis(120);
 /// How long each order of delays lasts.
 const ORDER: Duration = Duration::from_millis(30);
-/// The longest of the delays of a locker, twice the head start of the master that is asked first. The others are
-/// spread evenly below it.
+/// The longest of the delays of a locker, twice the head start of the master that is asked first.
+/// The others are spread evenly below it.
 const LONGEST: Duration = Duration::from_millis(8);
 
 #[test]

@@ -1,5 +1,5 @@
-//! Whether the permits of a semaphore are shared out fairly among many clients, how much of their time they are in use, and how many
-//! requests that takes, in simulated worlds.
+//! Whether the permits of a semaphore are shared out fairly among many clients, how much of their
+//! time they are in use, and how many requests that takes, in simulated worlds.
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing)] // A command: its results are its output.
 

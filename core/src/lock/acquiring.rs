@@ -27,8 +27,9 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed: its votes were split, and that is
     /// being settled.
     pub(crate) settles: bool,
-    /// For how long it has been waited for, where a mark is to keep others out and none of ours does: new readers of what is to be written, or those
-    /// that have not waited as long for a permit.
+    /// For how long it has been waited for, where a mark is to keep others out and none of ours
+    /// does: new readers of what is to be written, or those that have not waited as long for a
+    /// permit.
     pub(crate) waited: Option<Duration>,
     /// Whether what is to be read is read although somebody waits to write it.
     pub(crate) insists: bool,

@@ -84,8 +84,8 @@ pub struct Request {
     pub watch: bool,
     /// Whether an acquisition of what is read looks past those that wait to write.
     pub insists: bool,
-    /// For how long the lock has been waited for, where an acquisition is to mark that: what it waits to write and is shared, or the next seat of a
-    /// semaphore.
+    /// For how long the lock has been waited for, where an acquisition is to mark that: what it
+    /// waits to write and is shared, or the next seat of a semaphore.
     pub waited: Option<Duration>,
 }
 

@@ -15,8 +15,9 @@ use crate::wire::ServerError;
 /// readers go before a writer that waits for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks again without news. News tell of every permit that the assigning master gives out, or of every one that a majority
-/// does; others may have been freed of which they do not know. A shorter time costs more requests, a longer one leaves such a permit idle.
+/// When a waiter for a permit asks again without news. News tell of every permit that the assigning
+/// master gives out, or of every one that a majority does; others may have been freed of which they
+/// do not know. A shorter time costs more requests, a longer one leaves such a permit idle.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {

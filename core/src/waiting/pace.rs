@@ -39,8 +39,9 @@ pub(super) const LETS_PASS: u32 = 16;
 /// And how many times as many as usual, if that is more: where many take turns, many others in between are no bad luck. A larger number has an unlucky
 /// client wait for longer, a smaller one makes clients insist that only wait for their turn, and split the votes.
 const LETS_PASS_OF_USUAL: u32 = 6;
-/// For how long one that waits for a permit lets others pass while no usual wait is known: some turns of holders of milliseconds. Longer has a client that comes for
-/// the first time wait for longer, with a shorter one permits are idle more often until the one comes whose turn it is.
+/// For how long one that waits for a permit lets others pass while no usual wait is known: some
+/// turns of holders of milliseconds. Longer has a client that comes for the first time wait for
+/// longer, with a shorter one permits are idle more often until the one comes whose turn it is.
 const LETS_PASS_AT_FIRST: Duration = Duration::from_millis(30);
 /// What a count of one other holder is in [`Pace::passed_over`]: averages of whole numbers need a finer unit.
 const ONE_PASSED_OVER: u32 = 16;
@@ -211,8 +212,9 @@ impl Pace {
         self.wait * 3 / 4
     }
 
-    /// When a lock in front does not let others pass any more. For a permit that is when its patience is over: one whose usual wait is longer than that of others
-    /// has waited for longer than they have by then, and so comes before them and waits for less the next time.
+    /// When a lock in front does not let others pass any more. For a permit that is when its
+    /// patience is over: one whose usual wait is longer than that of others has waited for longer
+    /// than they have by then, and so comes before them and waits for less the next time.
     pub(super) fn lets_pass(&self) -> LetsPass {
         let holders = LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / ONE_PASSED_OVER);
         let time = if self.wait.is_zero() { LETS_PASS_AT_FIRST } else { self.usual_patience() };

@@ -92,7 +92,8 @@ impl Bid {
         is_due.then(|| now.since(self.wished_at.replace(now).unwrap_or(now)))
     }
 
-    /// When the mark of what it waits to write is to be set again. Each time is news to those that it keeps out, so news of the key alone do not renew it.
+    /// When the mark of what it waits to write is to be set again. Each time is news to those that
+    /// it keeps out, so news of the key alone do not renew it.
     pub(super) fn wishes_again_at(&self) -> Option<Instant> {
         Some(self.wished_at? + WISHES_AGAIN)
     }

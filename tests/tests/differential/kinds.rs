@@ -166,7 +166,8 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
     }
     values.extend([flags.into_bytes(), seats.len().to_string().into_bytes()]);
     if has_waited {
-        // Whose age is more than a run lasts, so that who has waited for longer does not depend on the clocks.
+        // Whose age is more than a run lasts, so that who has waited for longer does not depend on
+        // the clocks.
         let waited = 1_000_000 * random.below(4);
         values.extend([random.of(&["a1", "b2", "c3"]).as_bytes().to_vec(), waited.to_string().into_bytes()]);
     }

@@ -35,7 +35,8 @@ pub(crate) struct AllClaim {
     written: usize,
     /// The keys of all targets: one of each that is written, three of each that is read.
     targets: Box<[u8]>,
-    /// The marks of what is written, where the attempt waits to write what is shared; of seats, the mark of the one that comes next.
+    /// The marks of what is written, where the attempt waits to write what is shared; of seats, the
+    /// mark of the one that comes next.
     marks: Box<[u8]>,
     /// The counters of all targets, where grants are numbered.
     counters: Box<[u8]>,

@@ -8,12 +8,12 @@ use super::fleet::{check_marker, read_life};
 /// milliseconds, or none if fewer are free. Answers `seats`, their places in the window with spaces
 /// between them, and their number or 0: one more than the counter of each was.
 ///
-/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, the mark
-/// of the one that comes next, with `g` the restart guard's marker. ARGV: token, life, how many to
-/// take, flags, the number of seats, with `m` the name of the wait and for how long it has lasted,
-/// with `g` the two numbers of the fleet. Refused where our token has a seat already (one server
-/// behind two addresses has one vote), and where too few are free: it answers who holds the seat
-/// that ends first.
+/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, the
+/// mark of the one that comes next, with `g` the restart guard's marker. ARGV: token, life, how
+/// many to take, flags, the number of seats, with `m` the name of the wait and for how long it has
+/// lasted, with `g` the two numbers of the fleet. Refused where our token has a seat already (one
+/// server behind two addresses has one vote), and where too few are free: it answers who holds the
+/// seat that ends first.
 ///
 /// With the flag `m` a refusal leaves a mark: since when we wait by this server's clock, how many
 /// seats we want, and the name of our wait. It lives as long as we have waited, a second at most.
