@@ -1,11 +1,13 @@
 //! Connections over TLS: their beginning, their end, and bytes that come in pieces.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::{Config, MasterState};
 use quorlock_core::{Cause, ChannelState, Endpoint, Security};
-use quorlock_tests::{Certificates, Fleet, eventually};
+use quorlock_tests::{Certificates, Fleet, ServerOptions, eventually};
 use quorlock_tls::Tls;
 use quorlock_tls::rustls::crypto::ring;
 use quorlock_tls::rustls::pki_types::pem::PemObject;
@@ -60,6 +62,53 @@ fn connections_that_the_server_ends_come_again() {
     assert!(guard.is_valid());
     let ready = |(_, state): &(_, MasterState)| matches!(state, MasterState::Ready { .. });
     eventually(SOON, "all masters vote", || locker.masters().iter().all(ready));
+}
+
+/// Connects, waits for an answer to a PING, and tells how many bytes the server sent until the handshake was done.
+fn bytes_of_a_handshake(tls: &Tls, endpoint: &Endpoint, address: SocketAddr) -> usize {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let mut channel = tls.channel(endpoint).unwrap();
+    let (mut plain, mut reply, mut came, mut counted) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut is_established = false;
+    while !plain.ends_with(b"PONG\r\n") {
+        let state = channel.open(&came, &mut plain, &mut reply).unwrap();
+        if !is_established {
+            counted += came.len();
+        }
+        if state == ChannelState::Established && !is_established {
+            is_established = true;
+            channel.seal(b"PING\r\n", &mut reply).unwrap();
+        }
+        socket.write_all(&reply).unwrap();
+        reply.clear();
+        came.resize(4096, 0);
+        let bytes = socket.read(&mut came).unwrap();
+        assert!(bytes > 0, "the server has ended the connection");
+        came.truncate(bytes);
+        if is_established {
+            channel.open(&came, &mut plain, &mut reply).unwrap();
+            came.clear();
+        }
+    }
+    counted
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_session_is_resumed_at_the_next_connection() {
+    for protocols in ["TLSv1.3", "TLSv1.2"] {
+        let certificates = Certificates::shared();
+        let options = ServerOptions::new().config(&format!("tls-protocols {protocols}"));
+        let server = options.tls(certificates, "no").start();
+        let endpoint: Endpoint = url(&server, &cacert(certificates)).parse().unwrap();
+        let handshake = |tls: &Tls| bytes_of_a_handshake(tls, &endpoint, server.address());
+        let tls = Tls::system();
+        let (whole, resumed, of_another) = (handshake(&tls), handshake(&tls), handshake(&Tls::system()));
+        // The certificate is not sent again.
+        assert!(resumed + 300 < whole, "{protocols}: {whole}, then {resumed}");
+        assert!(resumed + 300 < of_another, "{protocols}: {resumed}, {of_another} with sessions of its own");
+    }
 }
 
 /// The keys of TLS 1.2 are good for so many records, and rustls sends nothing beyond them, without a word.
@@ -142,8 +191,6 @@ impl Pair {
 
 #[test]
 fn bytes_mean_the_same_however_they_are_cut() {
-    use std::io::Write;
-
     let whole = run(usize::MAX);
     assert_eq!(whole.1, b"+OK\r\n:1\r\n");
     for size in [1, 2, 3, 7, 64, 500] {
