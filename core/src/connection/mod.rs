@@ -288,7 +288,9 @@ impl Connection {
         match self.read(bytes, now, answers) {
             Ok(()) => {
                 self.pay_debts(now, answers);
-                self.renew_if_drained(now, answers);
+                if matches!(self.state, State::Draining) {
+                    self.renew_if_drained(now, answers);
+                }
             }
             Err(cause) => self.lose(cause, now, answers),
         }

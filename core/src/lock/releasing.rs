@@ -16,11 +16,18 @@ impl Releasing {
     pub(super) fn begin(buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
-        // The first master last: others that wait hear of it there, and ask the others then.
-        let (reached, life) = (cx.keys.reached, cx.base.longest_ttl);
-        let first = cx.effects.first_master(&cx.base.targets).map_or(MasterSet::EMPTY, MasterSet::only);
-        for part in [reached.bits() & first.bits(), reached.bits() & !first.bits()] {
-            cx.order_back(MasterSet::from_bits(part), cx.request(Some(round), Action::Release, life));
+        let request = cx.request(Some(round), Action::Release, cx.base.longest_ttl);
+        // The first master last, which is written last where it is queued first: others that wait hear
+        // of the release there, and ask the others then.
+        let is_contended = cx.base.is_contended;
+        let first = is_contended.then(|| cx.effects.first_master(&cx.base.targets)).flatten();
+        let reached = cx.keys.reached;
+        match first.filter(|first| reached.contains(*first)) {
+            None => cx.order_back(reached, request),
+            Some(first) => {
+                cx.order_back(MasterSet::only(first), request.clone());
+                cx.order_back(reached.without(MasterSet::only(first)), request);
+            }
         }
         Self { round, votes }
     }

@@ -21,6 +21,7 @@ impl Lock {
         if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {
             base.wish = Some(effects.fresh_wish()?);
         }
+        base.is_contended |= attempt.is_wary;
         if !attempt.is_repeated {
             base.attempts = base.attempts.saturating_add(1);
         }

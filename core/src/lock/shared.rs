@@ -33,6 +33,8 @@ pub(super) struct Base {
     pub(super) grant: Option<Grant>,
     pub(super) is_fenced: bool,
     pub(super) heals: bool,
+    /// Whether others were expected to want it when it was asked for.
+    pub(super) is_contended: bool,
 }
 
 /// When the round began that granted a lock, and when it was granted.
@@ -60,6 +62,7 @@ impl Base {
     /// Of a lock that is only released.
     pub(super) fn of_token(id: LockId, targets: &Targets, ttl: Ttl) -> Self {
         Self {
+            is_contended: false,
             id,
             targets: targets.clone(),
             seat_from: 0,

@@ -8,7 +8,7 @@ use crate::scripts::{count, script, script_cache};
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub(crate) const KEYS: [&[u8]; 17] = [
+pub(crate) const KEYS: [&[u8]; 18] = [
     b"a",
     b"invoice:42",
     b"c",
@@ -26,6 +26,7 @@ pub(crate) const KEYS: [&[u8]; 17] = [
     b"count a",
     b"count c",
     b"count d",
+    b"next",
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
