@@ -51,7 +51,7 @@ impl Connection {
     /// Nothing is lost with a connection on which nothing is awaited.
     #[cold]
     pub(super) fn renew_if_drained(&mut self, now: Instant, answers: &mut Answers) {
-        if self.state == State::Draining && self.flight.is_empty() {
+        if matches!(self.state, State::Draining) && self.flight.is_empty() {
             self.abandon(answers);
             self.open(now);
         }

@@ -166,7 +166,7 @@ impl Connection {
     // Getters.
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.state == State::Ready
+        matches!(self.state, State::Ready)
     }
 
     /// Why the master has no vote for the time being.
@@ -248,7 +248,7 @@ impl Connection {
 
     /// A fresh connection is to take the place of this one, without a loss.
     pub(crate) fn renew(&mut self, generation: u32, now: Instant, answers: &mut Answers) {
-        if self.state == State::Ready && generation == self.generation {
+        if matches!(self.state, State::Ready) && generation == self.generation {
             self.state = State::Draining;
             self.renew_if_drained(now, answers);
         }
