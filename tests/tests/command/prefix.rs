@@ -1,6 +1,6 @@
 //! Keys with a prefix: only the masters see it.
 
-use quorlock_tests::{Fleet, eventually, masters};
+use quorlock_tests::{Fleet, RedisServer, masters};
 
 use crate::running::{Ended, JOB, Running, call, exported, quorlock, run};
 
@@ -27,9 +27,9 @@ fn a_run_locks_the_key_with_the_prefix_and_shows_the_name_without_it() {
     let ran = run(&masters, &[&PREFIX[..], &["-n", "-v", "--fenced"]].concat(), &show);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "job\n"), "{}", ran.err);
     assert!(ran.err.contains("acquired job") && !ran.err.contains("app:"), "{}", ran.err);
-    eventually(std::time::Duration::from_secs(5), "all masters have answered", || {
-        masters.iter().all(|master| master.exists("quorlock:fence/{app:job}"))
-    });
+    // A third master may have been reached too late: the command was done before.
+    let counts = |master: &&RedisServer| master.exists("quorlock:fence/{app:job}");
+    assert!(masters.iter().filter(counts).count() >= 2);
 
     masters.iter().for_each(|master| assert!(master.set_nx(KEY, "x")));
     let refused = run(&masters, &[&PREFIX[..], &["-n"]].concat(), &show);
