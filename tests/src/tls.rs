@@ -42,7 +42,7 @@ impl Certificates {
         static SHARED: OnceLock<Certificates> = OnceLock::new();
 
         SHARED.get_or_init(|| {
-            let directory = std::env::temp_dir().join("quorlock-tests-certificates-1");
+            let directory = std::env::temp_dir().join("quorlock-tests-certificates-2");
             if !directory.is_dir() {
                 let made = tempfile::Builder::new().prefix("quorlock-").tempdir();
                 let made = made.expect("a temporary directory");
@@ -84,8 +84,8 @@ impl Certificates {
     }
 }
 
-/// The names of a server on this machine.
-pub const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1"];
+/// The names of a server on this machine, the last for tests with a file of hosts of their own.
+pub const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "moving.quorlock.test"];
 
 fn write(directory: &Path, names: &[&str], change: impl Fn(&mut CertificateParams)) {
     let mut issuer = CertificateParams::default();

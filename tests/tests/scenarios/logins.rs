@@ -33,7 +33,9 @@ impl Secret {
 }
 
 fn in_file(user: &str, master: &RedisServer, file: &Path) -> String {
-    format!("redis://{user}@{}?password-file={}", master.address(), file.display())
+    let url = url_of(format_args!("{user}@{}", master.address()));
+    let follows = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{follows}password-file={}", file.display())
 }
 
 fn expect_ok(master: &RedisServer, command: &[&str]) {
@@ -123,7 +125,7 @@ pub(crate) fn connections_in_use_log_in_anew(transport: &Transport) {
     let password = Arc::new(Mutex::new("first"));
     let current = Arc::clone(&password);
     let login = move |_: &Endpoint| Ok(Login::new(*current.lock().unwrap()));
-    let urls = masters.iter().map(|master| format!("redis://{}", master.address()));
+    let urls = masters.iter().map(|master| url_of(master.address()));
     let locker = transport.open(patient(urls).credentials(login).build().unwrap());
     let guard = locker.lock("job").wait().unwrap();
     all_ready(&locker);
@@ -162,7 +164,7 @@ pub(crate) fn without_a_token_a_master_has_no_vote_and_the_others_decide(transpo
             false => Ok(Login::new("token")),
         }
     };
-    let urls = masters.iter().map(|master| format!("redis://{}", master.address()));
+    let urls = masters.iter().map(|master| url_of(master.address()));
     let locker = transport.open(patient(urls).credentials(login).build().unwrap());
 
     let guard = locker.lock("job").wait().unwrap();

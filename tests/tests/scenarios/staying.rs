@@ -138,7 +138,7 @@ fn follow_a_name(transport: &Transport, lead_to: impl Fn(&str)) {
     let others = masters(2);
     lead_to(ADDRESSES[0]);
     let mut urls = others.urls();
-    urls.push(format!("redis://{MOVING}:{}", server.port()));
+    urls.push(url_of(format_args!("{MOVING}:{}", server.port())));
     let locker = transport.open(hasty(urls).build().unwrap());
     all_ready(&locker);
     let guard = locker.lock("job").wait().unwrap();
