@@ -15,7 +15,7 @@ use loom::thread;
 
 use super::mailbox::{Demand, Mailbox};
 use super::observe::Subject;
-use super::outbox::{Outbox, Outputs, Queue};
+use super::outbox::{Outbox, Outputs, Queue, Trouble};
 use super::slot::Slot;
 use super::sync::{Woken, lock};
 use crate::protocol::{LossCause, MasterId};
@@ -104,6 +104,8 @@ impl Outputs for World {
             demands.push(Demand::Connect { master, generation: 0 });
         }
     }
+
+    fn troubled(&self, _: Vec<Trouble>) {}
 
     fn written(&self, became_full: bool, (demands, woken): &mut Self::Rest) {
         self.mailbox.post(demands, None, became_full, woken);
