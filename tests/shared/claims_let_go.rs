@@ -7,7 +7,7 @@ pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec
     take_behind(token, wanted, seats, flags, None)
 }
 
-/// The same of one that has waited for so many milliseconds, and lets nobody pass any more.
+/// As `take`, from a client that has waited for this many milliseconds and now wants to come next.
 pub(crate) fn take_behind(
     token: &str,
     wanted: u16,

@@ -207,7 +207,9 @@ impl Connection {
             State::Opening { since, .. } | State::Greeting { since, .. } => {
                 Some(since + self.opening_limit())
             }
-            State::Ready | State::Draining => {
+            // Nothing more is sent there, so only answers are waited for.
+            State::Draining => self.flight.deadline(self.config.request_timeout, self.last_received),
+            State::Ready => {
                 let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
                 let due = Instant::first_of(answer, self.next_payment());
                 if self.config.keep_alive.is_none() { due } else { Instant::first_of(due, self.next_ping()) }

@@ -1,4 +1,4 @@
-//! What a connection asks for itself: that it stays open, and as whom; and who it is that answers.
+//! What a connection does for itself: it stays open, logs in anew, and notices another server.
 //!
 //! `PING` where nothing has come for `keep_alive`, and `AUTH` with a new login on a connection that
 //! is in use. Both go in line with the requests of locks, so their answers find them; neither answer

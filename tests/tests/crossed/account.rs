@@ -33,8 +33,8 @@ impl fmt::Display for Broken {
     }
 }
 
-/// The most permits that were held at one instant, and every promise that a semaphore of so many
-/// permits broke.
+/// Returns the largest number of permits held at one instant, and each promise that was broken by
+/// a semaphore with this many permits.
 ///
 /// Permits are counted whatever their indexes, and indexes are compared whatever their number. A
 /// hold that ends at the instant at which another one begins is over.

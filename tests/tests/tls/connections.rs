@@ -111,7 +111,7 @@ fn a_session_is_resumed_at_the_next_connection() {
     }
 }
 
-/// The keys of TLS 1.2 are good for so many records, and rustls sends nothing beyond them, without a word.
+/// How many records one set of keys of TLS 1.2 may encrypt here. At this limit rustls drops what it is given and reports no error.
 const MOST_RECORDS: u64 = 64;
 
 #[test]

@@ -101,7 +101,7 @@ impl Conversation {
             hello.extend(["AUTH", user.unwrap_or("default"), password]);
         }
         hello.extend(["SETNAME", name]);
-        // Whoever ends the connection now has not said a word on it.
+        // If the connection ends now, the server has not answered anything.
         let answer = self.ask(words(&hello));
         let hung_up = |cause| cause == Cause::Closed && self.stream.get_ref().channel.is_none();
         match answer.map_err(|cause| if hung_up(cause) { Cause::HungUp } else { cause })? {
