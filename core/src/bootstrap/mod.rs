@@ -103,11 +103,11 @@ impl Bootstrap {
         let ballot = Ballot {
             targets: Resource::marker().into(),
             masters: Arc::clone(&effects.config.masters),
-            votes: std::mem::take(&mut self.votes),
+            votes: Some(std::mem::take(&mut self.votes).into()),
             attempts: 1,
             callers_ahead: 0,
         };
-        self.end(Err(BootstrapError::Unreached(Box::new(ballot))), effects);
+        self.end(Err(BootstrapError::Unreached(Arc::new(ballot))), effects);
     }
 
     fn end(&mut self, result: Result<(), BootstrapError>, effects: &mut Effects<'_>) {

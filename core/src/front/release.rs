@@ -154,7 +154,7 @@ pub enum ReleaseError {
     /// last one tells the cause without asking a master.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
-    Unknown(Box<Ballot>),
+    Unknown(Arc<Ballot>),
     /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the targets
     /// given to [`Locker::release_all`](super::Locker::release_all) are invalid or not those of the
     /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may

@@ -1,5 +1,7 @@
 //! Extensions of a held lock: those that its caller requests, and renewal in the background.
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use super::holding::Held;
@@ -181,7 +183,7 @@ impl Held {
         }
         match caller {
             Some(extension) => {
-                let result = Err(ExtendError::NoQuorum(Box::new(cx.ballot(votes))));
+                let result = Err(ExtendError::NoQuorum(Arc::new(cx.ballot(votes))));
                 let lock = cx.base.id;
                 cx.effects.events.push_back(Event::Extended { lock, extension, result });
             }

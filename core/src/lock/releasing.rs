@@ -1,5 +1,7 @@
 //! Release: delete the token everywhere, and find out whether the lock was ours until now.
 
+use std::sync::Arc;
+
 use super::Next;
 use super::shared::Context;
 use crate::protocol::{Action, Answer, MasterId, MasterSet, ReleaseOutcome, Ttl, Vote, Votes};
@@ -52,7 +54,7 @@ impl Releasing {
         } else if tally.granted + tally.outstanding < quorum.needed()
             && tally.not_held + tally.outstanding <= impossible
         {
-            Next::Released(ReleaseOutcome::Unknown(Box::new(cx.ballot(self.votes.take()))))
+            Next::Released(ReleaseOutcome::Unknown(Arc::new(cx.ballot(self.votes.take()))))
         } else {
             Next::Stay
         }

@@ -1,5 +1,7 @@
 //! Going on with a lock that another locker was granted: an extension by its token, and then it is held like any other.
 
+use std::sync::Arc;
+
 use super::holding::Held;
 use super::shared::Context;
 use super::{NOTICE, Next};
@@ -62,9 +64,9 @@ impl Resuming {
 pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
     let quorum = cx.quorum();
     let is_gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
-    let ballot = cx.ballot(votes);
+    let ballot = Arc::new(cx.ballot(votes));
     Next::NotAcquired(if is_gone {
-        AcquireError::NotHeld(Box::new(ballot))
+        AcquireError::NotHeld(ballot)
     } else {
         AcquireError::from_ballot(ballot, quorum)
     })

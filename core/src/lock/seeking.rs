@@ -1,5 +1,7 @@
 //! What a lock is told by the one that decides whether and when it asks: attempts, what comes behind a lost one, and the end without it.
 
+use std::sync::Arc;
+
 use super::acquiring::{Attempt, HEAD_START, Trying};
 use super::clearing::Clearing;
 use super::shared::{Base, Context, Keys};
@@ -86,15 +88,33 @@ impl Lock {
     }
 
     /// Ends without the lock: the caller is told what the masters said last.
-    pub(crate) fn finish(&mut self, votes: Vec<Vote>, effects: &mut Effects<'_>) {
-        let error = AcquireError::from_ballot(self.base.ballot(votes, effects), effects.config.quorum);
-        self.fail(error, effects);
+    pub(crate) fn finish(&mut self, votes: Option<Arc<[Vote]>>, effects: &mut Effects<'_>) {
+        let ballot = Arc::new(self.base.ballot(votes, effects));
+        self.fail(AcquireError::from_ballot(ballot, effects.config.quorum), effects);
+    }
+
+    /// Ends without the lock, of which its caller is told what the masters said to the lock in front. Returns what it is told: tens of thousands that give up
+    /// together are all told the same, and the memory for it takes longer than everything else.
+    pub(crate) fn finish_behind(
+        &mut self,
+        votes: Arc<[Vote]>,
+        told_before: Option<Arc<Ballot>>,
+        effects: &mut Effects<'_>,
+    ) -> Arc<Ballot> {
+        let same = told_before.filter(|told| {
+            told.attempts == self.base.attempts
+                && told.targets == self.base.targets
+                && told.votes.as_ref().is_some_and(|told| Arc::ptr_eq(told, &votes))
+        });
+        let ballot = same.unwrap_or_else(|| Arc::new(self.base.ballot(Some(votes), effects)));
+        self.fail(AcquireError::from_ballot(Arc::clone(&ballot), effects.config.quorum), effects);
+        ballot
     }
 
     /// Ends without the lock, which other callers of this process hold or were first to request.
     pub(crate) fn give_up_behind(&mut self, others: usize, effects: &mut Effects<'_>) {
-        let ballot = Ballot { callers_ahead: others, ..self.base.ballot(Vec::new(), effects) };
-        self.fail(AcquireError::HeldByAnother(Box::new(ballot)), effects);
+        let ballot = Ballot { callers_ahead: others, ..self.base.ballot(None, effects) };
+        self.fail(AcquireError::HeldByAnother(Arc::new(ballot)), effects);
     }
 
     /// Ends without the lock.

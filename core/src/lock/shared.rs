@@ -89,7 +89,7 @@ impl Base {
         self.attempts_allowed.is_none_or(|allowed| self.attempts < allowed)
     }
 
-    pub(super) fn ballot(&self, votes: Vec<Vote>, effects: &Effects<'_>) -> Ballot {
+    pub(super) fn ballot(&self, votes: Option<Arc<[Vote]>>, effects: &Effects<'_>) -> Ballot {
         Ballot {
             targets: self.targets.clone(),
             masters: Arc::clone(&effects.config.masters),
@@ -217,6 +217,6 @@ impl Context<'_, '_> {
     }
 
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {
-        self.base.ballot(votes, self.effects)
+        self.base.ballot(Some(votes.into()), self.effects)
     }
 }

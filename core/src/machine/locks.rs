@@ -1,6 +1,6 @@
 //! What a lock is told, and what its contender makes of how the lock answers.
 
-use std::cell::RefCell;
+use std::sync::Arc;
 
 use super::Machine;
 use super::slot::{Place, Slot, Task};
@@ -11,7 +11,7 @@ use crate::protocol::{
     Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Mode, Resource, Tally, Targets, Vote,
 };
 use crate::time::Instant;
-use crate::waiting::{self, Begin, Bid, Contenders, Front, LetGo, Next};
+use crate::waiting::{Begin, Bid, Contenders, Front, LetGo, Next};
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
@@ -111,9 +111,7 @@ impl<E: Entropy> Machine<E> {
                 self.freed.push_back(LetGo { id, targets, grant, bid });
             }
             Place::Behind(places) => {
-                let locks = &mut self.locks;
-                let moved = |resource: &Resource, id, place| move_to(locks, resource, id, Some(place));
-                if self.contenders.leave(&targets, &places, moved) {
+                if self.contenders.leave(&targets, &places) {
                     self.freed.push_back(LetGo { id, targets, grant: None, bid: None });
                 }
             }
@@ -180,21 +178,23 @@ impl<E: Entropy> Machine<E> {
     }
 
     fn next(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) -> Option<Next> {
-        let locks = RefCell::new(&mut self.locks);
-        let is = |id| mode_of(&locks.borrow(), resource, id);
-        let moved = |id, place| move_to(&mut locks.borrow_mut(), resource, id, Some(place));
-        self.contenders.next(resource, let_go, is, moved, &mut self.jitter, now)
+        let is = |id| mode_of(&self.locks, resource, id);
+        self.contenders.next(resource, let_go, is, &mut self.jitter, now)
     }
 
     /// A lock is in front for one of its targets: whether it is for all of them.
     fn comes_to_front(&mut self, resource: &Resource, id: LockId) -> bool {
-        move_to(&mut self.locks, resource, id, None);
-        let Some(slot) = self.locks.get_mut(id) else { return false };
-        let is_behind = matches!(&slot.place, Place::Behind(places) if places.is_behind());
-        if !is_behind {
-            slot.place = Place::Front(None);
+        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return false };
+        if let Place::Behind(places) = place {
+            if let Some(target) = lock.targets().queues().position(|(queue, _)| queue == resource) {
+                places.comes_to_front(target);
+            }
+            if places.is_behind() {
+                return false;
+            }
         }
-        !is_behind
+        *place = Place::Front(None);
+        true
     }
 
     /// A lock has come to the front of all its queues.
@@ -229,22 +229,24 @@ impl<E: Entropy> Machine<E> {
         else {
             return;
         };
-        let others = self.contenders.ahead_of(lock.targets(), places);
         let resource = self.contenders.behind_at(lock.targets(), places);
         let front = resource.and_then(|resource| self.contenders.front(resource.key()));
         let front = front.and_then(|front| self.locks.get(front.locks().next()?));
         let votes = front.filter(|front| !front.is_held()).and_then(Slot::bid).and_then(Bid::last_votes);
         // What one master said alone decides nothing.
         let quorum = self.config.quorum;
-        let is_decided = |votes: &&[Vote]| {
+        let is_decided = |votes: &&Arc<[Vote]>| {
             let tally = Tally::of(votes);
             quorum.decide(tally.granted, tally.outstanding) != Decision::Open
         };
-        let votes = votes.filter(is_decided).map(<[_]>::to_vec);
-        self.with_lock(id, now, |lock, effects| match votes {
-            Some(votes) => lock.finish(votes, effects),
-            None => lock.give_up_behind(others, effects),
-        });
+        if let Some(votes) = votes.filter(is_decided).cloned() {
+            let before = self.told_behind.take();
+            self.told_behind =
+                self.with_lock(id, now, |lock, effects| lock.finish_behind(votes, before, effects));
+        } else {
+            let others = self.contenders.ahead_of(lock.targets(), places);
+            self.with_lock(id, now, |lock, effects| lock.give_up_behind(others, effects));
+        }
     }
 
     /// News of a key goes to the bids that it concerns.
@@ -315,13 +317,4 @@ fn mode_of(locks: &Slab<Slot>, resource: &Resource, id: LockId) -> Mode {
     let lock = locks.get(id).and_then(|slot| slot.task.as_lock());
     let mode = lock.and_then(|lock| lock.targets().queues().find(|(queue, _)| *queue == resource));
     mode.map_or(Mode::Exclusive, |(_, mode)| mode.clone())
-}
-
-/// The queue for one of its targets has given a waiter another place; `None` if it is in front there.
-fn move_to(locks: &mut Slab<Slot>, resource: &Resource, id: LockId, to: Option<waiting::Place>) {
-    if let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places), .. }) = locks.get_mut(id) {
-        if let Some(target) = lock.targets().queues().position(|(queue, _)| queue == resource) {
-            places.set(target, to);
-        }
-    }
 }

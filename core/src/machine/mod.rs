@@ -46,7 +46,7 @@ use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "internals")]
 use crate::protocol::Targets;
-use crate::protocol::{Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
+use crate::protocol::{Ballot, Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
 use crate::time::Instant;
 use crate::waiting::{Contenders, LetGo};
 
@@ -85,6 +85,8 @@ pub struct Machine<E> {
     answers: Answers,
     events: VecDeque<Event>,
     contenders: Contenders,
+    /// What the last one was told that gave up behind others at this instant.
+    told_behind: Option<Arc<Ballot>>,
     /// Locks that have let go, of which the contenders have yet to hear.
     freed: VecDeque<LetGo>,
     /// Of each connected master a rank that is the same for all clients.
@@ -142,6 +144,7 @@ impl<E: Entropy> Machine<E> {
             answers: Answers::default(),
             events: VecDeque::new(),
             contenders,
+            told_behind: None,
             freed: VecDeque::new(),
             ranks: vec![None; masters],
             busy: VecDeque::new(),
@@ -245,6 +248,7 @@ impl<E: Entropy> Machine<E> {
             self.timers.take_due(now, &mut due);
             self.settle(now);
             if due.is_empty() {
+                self.told_behind = None;
                 return;
             }
             for (at, lock) in due.drain(..) {

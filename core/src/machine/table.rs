@@ -125,13 +125,13 @@ impl Timers {
                 due.push(entry);
                 continue;
             }
-            let (mut rest, all) = (Vec::new(), std::mem::take(&mut self.heap).into_vec());
-            let already = due.len();
-            for Reverse(entry) in all {
-                if entry.0 <= now { due.push(entry) } else { rest.push(Reverse(entry)) }
-            }
-            due.split_at_mut(already).1.sort_unstable();
-            self.heap = rest.into();
+            let mut all = std::mem::take(&mut self.heap).into_vec();
+            self.heap = all.iter().filter(|Reverse((at, _))| *at > now).copied().collect();
+            all.retain(|Reverse((at, _))| *at <= now);
+            all.extend(due.drain(..).map(Reverse));
+            // In place: where tens of thousands are due, further memory for them costs more than sorting them.
+            *due = all.into_iter().map(|Reverse(entry)| entry).collect();
+            due.sort_unstable();
         }
     }
 

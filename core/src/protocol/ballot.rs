@@ -13,7 +13,8 @@ use crate::endpoint::Endpoint;
 pub struct Ballot {
     pub(crate) targets: Targets,
     pub(crate) masters: Arc<[Endpoint]>,
-    pub(crate) votes: Vec<Vote>,
+    /// Those who give up together share them; none where no master was asked.
+    pub(crate) votes: Option<Arc<[Vote]>>,
     pub(crate) attempts: u32,
     pub(crate) callers_ahead: usize,
 }
@@ -31,13 +32,12 @@ impl Ballot {
 
     /// Returns each master with its vote, in the order of the configuration.
     pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
-        // Where no master was asked there are no votes.
-        self.masters.iter().zip(self.votes.iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
+        self.masters.iter().zip(self.cast().iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
     }
 
     /// Returns the number of masters that granted.
     pub fn granted(&self) -> usize {
-        Tally::of(&self.votes).granted
+        self.tally().granted
     }
 
     /// Returns the number of votes that were needed.
@@ -49,6 +49,14 @@ impl Ballot {
     /// votes are not counted.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        Tally::of(self.cast())
+    }
+
+    fn cast(&self) -> &[Vote] {
+        self.votes.as_deref().unwrap_or_default()
     }
 
     /// How a master that refused has what was to be locked.
@@ -113,7 +121,7 @@ mod tests {
         let name = || Resource::new("job").unwrap();
         let said = |targets: Targets, remaining, holder| {
             let masters = ["redis://a"].map(|url| url.parse().unwrap()).into();
-            let votes = vec![Vote::HeldByAnother { remaining, holder }];
+            let votes = Some([Vote::HeldByAnother { remaining, holder }].into());
             Ballot { targets, masters, votes, attempts: 1, callers_ahead: 0 }.to_string()
         };
         let second = Some(Duration::from_secs(1));
@@ -141,7 +149,7 @@ mod tests {
         let ballot = Ballot {
             targets: Resource::new("job").unwrap().into(),
             masters: masters.into(),
-            votes: vec![Vote::Granted, Vote::NotHeld, Vote::Outstanding],
+            votes: Some([Vote::Granted, Vote::NotHeld, Vote::Outstanding].into()),
             attempts: 3,
             callers_ahead: 0,
         };

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use super::{Ballot, Cause, DRIVER_ENDED, FORKED, TooManyLocks, Vote};
 use crate::endpoint::Endpoint;
@@ -17,7 +18,7 @@ pub enum BootstrapError {
     InUse(Vec<Endpoint>),
     /// Not every master answered. If only the second round failed, some masters have been told, and
     /// the others end their wait by themselves.
-    Unreached(Box<Ballot>),
+    Unreached(Arc<Ballot>),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
     TooManyLocks {
         /// The limit.

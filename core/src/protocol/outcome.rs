@@ -6,8 +6,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
-use super::vote::Tally;
 use super::{Ballot, ConfigError, EntropyFailed, Missing, Quorum, Resource};
 
 /// Why a lock was not acquired.
@@ -19,16 +19,16 @@ pub enum AcquireError {
     ///
     /// Or the other is a caller of this process, and no master was asked: a single try never goes ahead of callers that wait, and a
     /// caller that waits behind a holder in this process asks no master. [`Ballot::callers_ahead`] tells how many they are.
-    HeldByAnother(Box<Ballot>),
+    HeldByAnother(Arc<Ballot>),
     /// Too few masters answered.
-    NoQuorum(Box<Ballot>),
+    NoQuorum(Arc<Ballot>),
     /// Too few masters can answer before a configuration is changed: password, permission, database, duplicate.
-    Misconfigured(Box<Ballot>),
+    Misconfigured(Arc<Ballot>),
     /// A quorum granted it, but so late that nothing was left of its validity.
-    TooLate(Box<Ballot>),
+    TooLate(Arc<Ballot>),
     /// The request was to resume a lock, and so many masters do not have its token that a quorum is
     /// impossible.
-    NotHeld(Box<Ballot>),
+    NotHeld(Arc<Ballot>),
     /// An [`Owner`](crate::front::Owner) requested what it had acquired before, and that lock was
     /// lost while a handle of it lives. Nothing was sent.
     Lost(LossCause),
@@ -110,9 +110,8 @@ impl AcquireError {
     }
 
     /// The error that these final votes amount to.
-    pub(crate) fn from_ballot(ballot: Ballot, quorum: Quorum) -> Self {
-        let tally = Tally::of(&ballot.votes);
-        let ballot = Box::new(ballot);
+    pub(crate) fn from_ballot(ballot: Arc<Ballot>, quorum: Quorum) -> Self {
+        let tally = ballot.tally();
         if tally.other_fleet > 0 {
             Self::Misconfigured(ballot)
         } else if tally.granted >= quorum.needed() {
@@ -271,7 +270,7 @@ pub enum ExtendError {
     /// The lock is not held any more.
     Lost(LossCause),
     /// Too few masters answered. The lock is as valid as it was.
-    NoQuorum(Box<Ballot>),
+    NoQuorum(Arc<Ballot>),
     /// The TTL is invalid. The lock is as valid as it was, and nothing was sent.
     Invalid(ConfigError),
     /// Too many extensions of this lock are in flight. The lock is as valid as it was, and nothing
@@ -338,7 +337,7 @@ pub enum ReleaseOutcome {
     /// A quorum of masters did not: another client may have held it meanwhile.
     NotOurs,
     /// Too few masters answered to say. Keys that could not be deleted expire by themselves.
-    Unknown(Box<Ballot>),
+    Unknown(Arc<Ballot>),
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use super::masters::Masters;
 use super::pace::{LetsPass, Start};
 use super::settling::Settling;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lock::{Attempt, Effects, Grant, HEAD_START, Lock, Report};
@@ -45,7 +46,7 @@ pub(crate) struct Bid {
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
     /// What the masters said in the last attempt that came to a decision.
-    pub(super) last_votes: Option<Vec<Vote>>,
+    pub(super) last_votes: Option<Arc<[Vote]>>,
     pub(super) plan: Plan,
 }
 
@@ -65,7 +66,7 @@ pub(super) enum Plan {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Waiting {
     /// What the masters say of the lost attempt, and behind it.
-    pub(super) votes: Vec<Vote>,
+    pub(super) votes: Arc<[Vote]>,
     /// Masters whose answer is still to come, and matters.
     pub(super) awaited: MasterSet,
     /// `None`: there is no further attempt, and the command ends when the awaited answers are there.
@@ -145,7 +146,7 @@ impl Bid {
             patient_until: now,
             met_others: Some(now),
             masters: self.masters,
-            last_votes: Some(waiting.votes.clone()),
+            last_votes: Some(Arc::clone(&waiting.votes)),
             plan: Plan::Waiting(Waiting { awaited: MasterSet::EMPTY, listens: false, ..waiting }),
             ..Self::starting(start, lets_pass, now)
         }
@@ -168,8 +169,8 @@ impl Bid {
     }
 
     /// What the masters said in the last attempt that came to a decision.
-    pub(crate) fn last_votes(&self) -> Option<&[Vote]> {
-        self.last_votes.as_deref()
+    pub(crate) fn last_votes(&self) -> Option<&Arc<[Vote]>> {
+        self.last_votes.as_ref()
     }
 
     /// The wait behind a lost round, for what comes only then.
@@ -278,6 +279,6 @@ impl Bid {
 
     /// Ends without the lock: the caller is told what the masters said last.
     pub(super) fn finish(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        lock.finish(self.last_votes.take().unwrap_or_default(), effects);
+        lock.finish(self.last_votes.take(), effects);
     }
 }

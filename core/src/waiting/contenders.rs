@@ -70,15 +70,11 @@ impl Places {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// Its place in the queue of this target; `None` if it is in front there.
-    pub(crate) fn set(&mut self, target: usize, place: Option<Place>) {
-        match (self, place) {
-            (Self::One(only), Some(place)) => *only = place,
-            (Self::One(_), None) => {}
-            (Self::Several(several), place) => {
-                if let Some(at) = several.get_mut(target) {
-                    *at = place;
-                }
+    /// It is in front for this target.
+    pub(crate) fn comes_to_front(&mut self, target: usize) {
+        if let Self::Several(several) = self {
+            if let Some(place) = several.get_mut(target) {
+                *place = None;
             }
         }
     }
@@ -284,20 +280,14 @@ impl Contenders {
 
     // Leaving.
 
-    /// A lock that waited behind others has left. `moved` is told of each that has another place in the queue now. Returns whether others may come
-    /// to the front for it.
-    pub(crate) fn leave(
-        &mut self,
-        targets: &Targets,
-        places: &Places,
-        mut moved: impl FnMut(&Resource, LockId, Place),
-    ) -> bool {
+    /// A lock that waited behind others has left. Returns whether others may come to the front for it.
+    pub(crate) fn leave(&mut self, targets: &Targets, places: &Places) -> bool {
         let mut frees = false;
         for ((resource, _), place) in targets.queues().zip(places.iter()) {
             let Some(contender) = self.by_resource.get_mut(resource) else { continue };
             match (place, &mut contender.known) {
                 (Some(place), Some(known)) => {
-                    known.queue.leave(place, |id, place| moved(resource, id, place));
+                    known.queue.leave(place);
                     frees |= contender.front.may_grow() && known.queue.len() > 0;
                 }
                 (Some(_), None) => debug_assert!(false, "a waiter that leaves is in a queue"),
@@ -344,14 +334,12 @@ impl Contenders {
         }
     }
 
-    /// The next lock that comes to the front of a resource that was let go of, and how it begins there. `is` tells how a waiter wants the resource,
-    /// and `moved` is told of each that has another place in the queue now.
+    /// The next lock that comes to the front of a resource that was let go of, and how it begins there. `is` tells how a waiter wants the resource.
     pub(crate) fn next(
         &mut self,
         resource: &Resource,
         let_go: &mut LetGo,
         is: impl Fn(LockId) -> Mode,
-        moved: impl FnMut(LockId, Place),
         jitter: &mut Jitter,
         now: Instant,
     ) -> Option<Next> {
@@ -367,7 +355,7 @@ impl Contenders {
         if !contender.front.has_room_for(&mode) {
             return None;
         }
-        let id = known.queue.pop(moved)?;
+        let id = known.queue.pop()?;
         contender.front.add(id, &mode);
         let may_follow = contender.front.may_grow();
         let takes_turns = !matches!(mode, Mode::Shared(_)) && let_go.targets.only().is_some();

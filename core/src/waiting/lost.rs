@@ -1,5 +1,6 @@
 //! A lost attempt: what its votes say, and the answers behind it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::bid::{Bid, Plan, Waiting};
@@ -31,8 +32,9 @@ impl Bid {
         if let Some((master, answer)) = lost.last {
             self.note(master, answer, false, effects);
         }
+        let votes: Arc<[Vote]> = lost.votes.into();
         if !lost.is_undecided || self.last_votes.is_none() {
-            self.last_votes = Some(lost.votes.clone());
+            self.last_votes = Some(Arc::clone(&votes));
         }
         let stale = lost.stale.without(self.repeated);
         // A round is lost by one vote, so a single fresh connection may win it; a wait that is over wins nothing.
@@ -45,7 +47,7 @@ impl Bid {
             }
             return;
         }
-        let goes_on = !Tally::of(&lost.votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
+        let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
         let poll_at = if may_settle {
@@ -58,12 +60,12 @@ impl Bid {
         } else {
             now + effects.jitter.within(&effects.config.retry_delay)
         };
-        self.learn(&lost.votes, goes_on || may_settle, now);
+        self.learn(&votes, goes_on || may_settle, now);
         if lock.seat().is_some() {
-            self.masters = Masters::unknown(lost.votes.len());
+            self.masters = Masters::unknown(votes.len());
         }
         self.plan = Plan::Waiting(Waiting {
-            votes: lost.votes,
+            votes,
             awaited: lost.awaited,
             retry_at: goes_on.then_some(poll_at),
             poll_at,
@@ -121,9 +123,9 @@ impl Bid {
         let (first, said) = (refused.first, refused.votes);
         let vote = said.get(first.index()).copied().unwrap_or(Vote::Outstanding);
         self.met(vote, now);
-        let mut votes = self.last_votes.take().unwrap_or(said);
+        let mut votes = self.last_votes.take().unwrap_or_else(|| said.into());
         record(&mut votes, first, vote);
-        self.last_votes = Some(votes.clone());
+        self.last_votes = Some(Arc::clone(&votes));
         self.met_others = Some(now);
         let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
@@ -221,7 +223,7 @@ impl Bid {
     ) {
         let now = effects.now;
         let Some(waiting) = self.lost_wait() else { return };
-        let (goes_on, votes) = (waiting.retry_at.is_some(), waiting.votes.clone());
+        let (goes_on, votes) = (waiting.retry_at.is_some(), Arc::clone(&waiting.votes));
         self.last_votes = Some(votes);
         if goes_on || effects.config.settles_splits {
             self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
@@ -233,8 +235,8 @@ impl Bid {
     }
 }
 
-pub(super) fn record(votes: &mut [Vote], master: MasterId, vote: Vote) {
-    if let Some(place) = votes.get_mut(master.index()) {
+pub(super) fn record(votes: &mut Arc<[Vote]>, master: MasterId, vote: Vote) {
+    if let Some(place) = Arc::make_mut(votes).get_mut(master.index()) {
         *place = vote;
     }
 }

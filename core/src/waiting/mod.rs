@@ -30,4 +30,3 @@ mod settling;
 pub(crate) use bid::Bid;
 pub(crate) use contenders::{Begin, Contenders, Entry, LetGo, Next, Places};
 pub(crate) use front::Front;
-pub(crate) use queue::Place;

@@ -10,18 +10,20 @@ use std::collections::VecDeque;
 /// memory behind a short queue.
 const KEPT_EMPTY: usize = 16;
 
-/// A waiter's place: how many came before it, counted from wherever the queue last cleared away the places that were left.
+/// A waiter's place: how many came to the queue before it. It stays the same, whoever leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(u32);
+pub(crate) struct Place(u64);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// In the order of their coming; `None` has left.
-    places: VecDeque<Option<LockId>>,
-    /// The number of the first of them.
-    first: usize,
+    /// In the order of their coming; one without a lock has left.
+    waiters: VecDeque<(Place, Option<LockId>)>,
+    /// How many have come so far.
+    came: u64,
+    /// How many were taken from the front since the tree was made.
+    popped: usize,
     taken: usize,
-    /// Node n counts the taken places from n − (n & −n) up to n, by number and counted from one.
+    /// Node n counts the taken places from n − (n & −n) up to n, counted from one and from the first waiter since the tree was made.
     tree: Vec<u32>,
 }
 
@@ -31,11 +33,13 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, id: LockId) -> Place {
-        let number = self.tree.len();
-        self.places.push_back(Some(id));
+        let place = Place(self.came);
+        self.came += 1;
+        self.waiters.push_back((place, Some(id)));
         self.taken += 1;
         // The new node counts what the nodes below it count, and the new place.
-        let (node, mut below) = (number + 1, number);
+        let mut below = self.tree.len();
+        let node = below + 1;
         let lowest = node - (node & node.wrapping_neg());
         let mut count = 1;
         while below > lowest {
@@ -43,32 +47,28 @@ impl Queue {
             below -= below & below.wrapping_neg();
         }
         self.tree.push(count);
-        Place(u32::try_from(number).unwrap_or(u32::MAX))
+        place
     }
 
-    /// A waiter leaves its place. `moved` is told of each waiter that has another place from now on.
-    pub(super) fn leave(&mut self, place: Place, moved: impl FnMut(LockId, Place)) {
-        let number = place.0 as usize;
-        let found = number.checked_sub(self.first).and_then(|at| self.places.get_mut(at));
-        if found.is_some_and(|place| place.take().is_some()) {
-            self.count_off(number);
-            self.clear_away(moved);
+    /// A waiter leaves its place.
+    pub(super) fn leave(&mut self, place: Place) {
+        let Some(at) = self.position(place) else { return };
+        if self.waiters.get_mut(at).is_some_and(|(_, id)| id.take().is_some()) {
+            self.count_off(self.popped + at);
         }
     }
 
     /// The waiter that came first.
     pub(super) fn first(&self) -> Option<LockId> {
-        self.places.iter().find_map(|place| *place)
+        self.waiters.iter().find_map(|(_, id)| *id)
     }
 
     /// Takes the waiter that came first.
-    pub(super) fn pop(&mut self, moved: impl FnMut(LockId, Place)) -> Option<LockId> {
-        while let Some(place) = self.places.pop_front() {
-            let number = self.first;
-            self.first += 1;
-            if let Some(id) = place {
-                self.count_off(number);
-                self.clear_away(moved);
+    pub(super) fn pop(&mut self) -> Option<LockId> {
+        while let Some((_, waiter)) = self.waiters.pop_front() {
+            self.popped += 1;
+            if let Some(id) = waiter {
+                self.count_off(self.popped - 1);
                 return Some(id);
             }
         }
@@ -77,12 +77,24 @@ impl Queue {
 
     /// How many are ahead of a waiter.
     pub(super) fn ahead_of(&self, place: Place) -> usize {
-        let (mut node, mut count) = (place.0 as usize, 0);
+        let mut node = self.position(place).map_or(0, |at| self.popped + at);
+        let mut count = 0;
         while node > 0 {
             count += self.tree.get(node - 1).copied().unwrap_or(0) as usize;
             node -= node & node.wrapping_neg();
         }
         count
+    }
+
+    /// Where a place stands among those that are kept.
+    fn position(&self, place: Place) -> Option<usize> {
+        let (Place(first), _) = self.waiters.front()?;
+        // As long as no place between them was cleared away it is found without a search.
+        let at_most = usize::try_from(place.0.checked_sub(*first)?).ok()?;
+        if self.waiters.get(at_most).is_some_and(|(there, _)| *there == place) {
+            return Some(at_most);
+        }
+        self.waiters.binary_search_by_key(&place.0, |(there, _)| there.0).ok()
     }
 
     fn count_off(&mut self, number: usize) {
@@ -92,19 +104,19 @@ impl Queue {
             *count -= 1;
             node += node & node.wrapping_neg();
         }
+        let empty = self.tree.len() - self.taken;
+        if empty > KEPT_EMPTY && empty > self.taken {
+            self.clear_away();
+        }
     }
 
-    fn clear_away(&mut self, mut moved: impl FnMut(LockId, Place)) {
-        let empty = self.tree.len() - self.taken;
-        if empty <= KEPT_EMPTY || empty <= self.taken {
-            return;
-        }
-        let places = std::mem::take(&mut self.places);
-        *self = Self { places: VecDeque::with_capacity(self.taken), ..Self::default() };
-        for id in places.into_iter().flatten() {
-            let place = self.push(id);
-            moved(id, place);
-        }
+    fn clear_away(&mut self) {
+        self.waiters.retain(|(_, id)| id.is_some());
+        self.waiters.shrink_to_fit();
+        self.popped = 0;
+        // Where all places are taken, a node counts as many as there are.
+        let full = |node: usize| u32::try_from(node & node.wrapping_neg()).unwrap_or(u32::MAX);
+        self.tree = (1..=self.taken).map(full).collect();
     }
 }
 
@@ -140,29 +152,24 @@ mod tests {
         ) {
             let (mut queue, mut model) = (Queue::default(), Vec::<(LockId, Place)>::new());
             for (number, step) in (0..).zip(steps) {
-                let mut moves = Vec::new();
                 match step {
                     Step::Push => model.push((id(number), queue.push(id(number)))),
                     Step::Pop => {
-                        let popped = queue.pop(|id, place| moves.push((id, place)));
+                        let popped = queue.pop();
                         let expected = (!model.is_empty()).then(|| model.remove(0).0);
                         prop_assert_eq!(popped, expected);
                     }
                     Step::Leave(which) if !model.is_empty() => {
                         let (_, place) = model.remove(which.index(model.len()));
-                        queue.leave(place, |id, place| moves.push((id, place)));
+                        queue.leave(place);
                     }
                     Step::Leave(_) => {}
-                }
-                for (moved, to) in moves {
-                    let waiter = model.iter_mut().find(|(id, _)| *id == moved);
-                    prop_assert!(waiter.map(|(_, place)| *place = to).is_some());
                 }
                 prop_assert_eq!(queue.len(), model.len());
                 for (ahead, (_, place)) in model.iter().enumerate() {
                     prop_assert_eq!(queue.ahead_of(*place), ahead);
                 }
-                prop_assert!(queue.places.len() <= 2 * model.len() + KEPT_EMPTY + 1);
+                prop_assert!(queue.waiters.len() <= 2 * model.len() + KEPT_EMPTY + 1);
             }
         }
     }

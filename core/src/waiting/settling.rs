@@ -84,7 +84,7 @@ impl Bid {
     /// none can be asked, what is known decides.
     pub(super) fn look_around(&mut self, refused: Refused, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
-        let votes = self.last_votes.clone().unwrap_or(refused.votes);
+        let votes = self.last_votes.clone().unwrap_or_else(|| refused.votes.into());
         self.masters = Masters::unknown(votes.len());
         let mut awaited = MasterSet::EMPTY;
         // Who holds a permit is not asked without asking for one.

@@ -13,7 +13,7 @@ fn ballot(votes: [Vote; 3]) -> Ballot {
     Ballot {
         targets: resource.into(),
         masters: masters.into(),
-        votes: votes.to_vec(),
+        votes: Some(votes.into()),
         attempts: 3,
         callers_ahead: 0,
     }
@@ -26,7 +26,7 @@ fn contention_in_this_process_tells_how_many_callers_are_ahead() {
         (3, "job not acquired: 3 other callers in this process hold it or asked for it first"),
     ] {
         let ballot = Ballot { callers_ahead, ..ballot([Vote::Outstanding; 3]) };
-        assert_eq!(AcquireError::HeldByAnother(Box::new(ballot)).to_string(), said);
+        assert_eq!(AcquireError::HeldByAnother(Arc::new(ballot)).to_string(), said);
     }
 }
 
@@ -35,7 +35,7 @@ fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
     let held = Vote::HeldByAnother { remaining: None, holder: None };
     let closed = Vote::Failed(Cause::Closed);
     let duplicate = Vote::Failed(Cause::SameServer { other: MasterId::all(1).next().unwrap() });
-    let error = |votes| AcquireError::from_ballot(ballot(votes), Quorum::of(3).unwrap());
+    let error = |votes| AcquireError::from_ballot(Arc::new(ballot(votes)), Quorum::of(3).unwrap());
     assert!(matches!(error([Vote::Granted, Vote::Granted, held]), AcquireError::TooLate(_)));
     assert!(matches!(error([Vote::Granted, held, closed]), AcquireError::HeldByAnother(_)));
     assert!(matches!(error([duplicate, duplicate, held]), AcquireError::Misconfigured(_)));
@@ -47,14 +47,14 @@ fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
 
 #[test]
 fn errors_say_what_happened_and_to_which_lock() {
-    let boxed = || Box::new(ballot([Vote::Granted; 3]));
-    let votes = boxed().to_string();
+    let shared = || Arc::new(ballot([Vote::Granted; 3]));
+    let votes = shared().to_string();
     let limit = "5 locks are alive or being sought already; release some, or raise the limit";
     let zero = ConfigError::ZeroTtl;
     for (error, said) in [
-        (AcquireError::NoQuorum(boxed()).to_string(), format!("job not acquired: {votes}")),
+        (AcquireError::NoQuorum(shared()).to_string(), format!("job not acquired: {votes}")),
         (
-            AcquireError::TooLate(boxed()).to_string(),
+            AcquireError::TooLate(shared()).to_string(),
             format!("job not acquired: the votes came after its validity had run out: {votes}"),
         ),
         (AcquireError::from(TooManyLocks { limit: 5 }).to_string(), limit.to_owned()),
@@ -64,7 +64,7 @@ fn errors_say_what_happened_and_to_which_lock() {
             ExtendError::Lost(LossCause::NotHeld).to_string(),
             "not extended: a quorum of masters no longer holds the lock".to_owned(),
         ),
-        (ExtendError::NoQuorum(boxed()).to_string(), format!("job not extended: {votes}")),
+        (ExtendError::NoQuorum(shared()).to_string(), format!("job not extended: {votes}")),
         (ExtendError::from(zero.clone()).to_string(), format!("not extended: {zero}")),
         (LossCause::Expired.to_string(), "the lock's validity ran out".to_owned()),
     ] {
@@ -77,25 +77,25 @@ fn an_error_inside_of_another_is_its_source() {
     fn source(error: &dyn Error) -> Option<String> {
         error.source().map(ToString::to_string)
     }
-    let boxed = || Box::new(ballot([Vote::Granted; 3]));
+    let shared = || Arc::new(ballot([Vote::Granted; 3]));
     let zero = ConfigError::ZeroTtl;
     assert_eq!(source(&AcquireError::Invalid(zero.clone())), Some(zero.to_string()));
-    assert_eq!(source(&AcquireError::NoQuorum(boxed())), None);
+    assert_eq!(source(&AcquireError::NoQuorum(shared())), None);
     assert_eq!(source(&ExtendError::Invalid(zero.clone())), Some(zero.to_string()));
-    assert_eq!(source(&ExtendError::NoQuorum(boxed())), None);
+    assert_eq!(source(&ExtendError::NoQuorum(shared())), None);
     let lost = LossCause::Released;
     assert_eq!(source(&ExtendError::Lost(lost)), Some(lost.to_string()));
 }
 
 #[test]
 fn each_kind_of_error_has_a_word_of_its_own() {
-    let boxed = || Box::new(ballot([Vote::Granted; 3]));
+    let shared = || Arc::new(ballot([Vote::Granted; 3]));
     let kinds = [
-        AcquireError::HeldByAnother(boxed()),
-        AcquireError::NoQuorum(boxed()),
-        AcquireError::Misconfigured(boxed()),
-        AcquireError::TooLate(boxed()),
-        AcquireError::NotHeld(boxed()),
+        AcquireError::HeldByAnother(shared()),
+        AcquireError::NoQuorum(shared()),
+        AcquireError::Misconfigured(shared()),
+        AcquireError::TooLate(shared()),
+        AcquireError::NotHeld(shared()),
         AcquireError::Lost(LossCause::Expired),
         AcquireError::HeldWithout { resource: job(), missing: Missing::Renewal },
         AcquireError::WouldDeadlock { resource: job() },
