@@ -86,7 +86,7 @@ impl Flight {
             self.repeated.pop_front();
         }
         self.answered += 1;
-        if self.sent.is_empty() {
+        if self.sent.is_empty() && self.sent.capacity() > KEPT {
             self.sent.shrink_to(KEPT);
         }
         if self.next > 0 {

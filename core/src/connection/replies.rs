@@ -72,7 +72,7 @@ impl Connection {
             _ => None,
         };
         let is_evicted = error == Some(ServerError::NoScript) && form == Form::BySha;
-        if is_evicted && request.script(self.config.fleet).is_some() {
+        if is_evicted {
             // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent
             // meanwhile; every script compares the token first, so that it may come later than it
             // was meant to. Only what sets the key must not come behind its release. It is sent
@@ -103,7 +103,7 @@ impl Connection {
         if request.action == Action::Inspect {
             return self.told(&request, reply, answers);
         }
-        let answer = match self.interpret(&request, reply) {
+        let answer = match self.interpret(&request, form, reply) {
             Ok(answer) => answer,
             Err(cause) => {
                 // The connection ends with it, and the request is answered like all others there.
@@ -188,9 +188,9 @@ impl Connection {
     }
 
     /// What a reply means for such a request; anything that it never gets ends the connection.
-    fn interpret(&self, request: &Request, reply: &Reply<'_>) -> Result<Answer, Cause> {
+    fn interpret(&self, request: &Request, form: Form, reply: &Reply<'_>) -> Result<Answer, Cause> {
         let fleet = self.config.fleet;
-        let is_plain = request.script(fleet).is_none();
+        let is_plain = form == Form::Plain;
         let counts =
             request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
         match (request.action, reply) {
@@ -310,7 +310,7 @@ impl Answers {
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
         let next = self.0.pop_front();
-        if next.is_none() {
+        if next.is_none() && self.0.capacity() > KEPT_ANSWERS {
             self.0.shrink_to(KEPT_ANSWERS);
         }
         next

@@ -36,14 +36,14 @@ impl Connection {
         if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
             self.longest_asked = self.longest_asked.max(request.ttl);
         }
-        let script = request.script(self.config.fleet);
-        let form = match self.native_release {
-            Some(command) if request.action == Action::Release && request.claim.is_one() => {
+        let form = match (request.script(self.config.fleet), self.native_release) {
+            (None, _) => Form::Plain,
+            (_, Some(command)) if request.action == Action::Release && request.claim.is_one() => {
                 Form::Native(command)
             }
             // Scripts that few locks need are not part of the greeting: the first use brings the
             // text along.
-            _ if script.is_some_and(|script| self.known.insert(script)) => Form::ByText,
+            (Some(script), _) if self.known.insert(script) => Form::ByText,
             _ => Form::BySha,
         };
         let bytes = wording.of(request, form, self.config.fleet);
@@ -194,10 +194,12 @@ impl NativeRelease {
     }
 }
 
-/// How a request that a script carries out is put to the server.
+/// How a request is put to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Form {
-    /// By a command of the server's own.
+    /// By a command that no script stands behind.
+    Plain,
+    /// By a command of the server's own that does what a script does for others.
     Native(NativeRelease),
     /// By its SHA-1, for a master that has it.
     BySha,
@@ -250,24 +252,23 @@ impl Request {
 
     /// Appends the command.
     pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut BytesMut) {
-        match self.script(fleet) {
-            _ if self.action == (Action::Track { on: true }) => {
-                wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
-            }
-            _ if self.action == (Action::Track { on: false }) => {
-                wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]);
-            }
-            None => {
+        match (form, self.script(fleet)) {
+            (Form::Native(command), _) => self.encode_native(command, out),
+            (_, Some(script)) => self.encode_script(script, form == Form::ByText, fleet, out),
+            (_, None) => self.encode_plain(out),
+        }
+    }
+
+    fn encode_plain(&self, out: &mut BytesMut) {
+        match self.action {
+            Action::Track { on: true } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
+            Action::Track { on: false } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
+            _ => {
                 out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
                 self.claim.put(false, None, out);
                 out.extend_from_slice(b"$2\r\nNX\r\n$2\r\nPX\r\n");
                 put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
             }
-            Some(script) => match form {
-                Form::Native(command) => self.encode_native(command, out),
-                Form::BySha => self.encode_script(script, false, fleet, out),
-                Form::ByText => self.encode_script(script, true, fleet, out),
-            },
         }
     }
 

@@ -93,7 +93,7 @@ impl Held {
             return;
         }
         let asking = Asking { round: self.round, watch: false, waited: None };
-        let Some(answer) = cx.seated(master, answer, asking) else { return };
+        let Some(answer) = cx.seated(master, answer, || asking) else { return };
         let vote = answer.vote();
         if let Some(place) = self.votes.get_mut(master.index()) {
             *place = vote;

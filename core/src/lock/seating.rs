@@ -139,7 +139,18 @@ impl Context<'_, '_> {
     }
 
     /// What a master's answer means for the seats that were chosen, or are by this answer. `None`: there is more to come from it.
-    pub(super) fn seated(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
+    #[inline]
+    pub(super) fn seated(
+        &mut self,
+        master: MasterId,
+        answer: Answer,
+        asking: impl FnOnce() -> Asking,
+    ) -> Option<Answer> {
+        // Of anything but permits there is nothing to choose.
+        if self.keys.seating.is_none() { Some(answer) } else { self.chosen_by(master, answer, asking()) }
+    }
+
+    fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return Some(answer) };
         if let Some((masters, claim)) = seating.earlier_of(master) {

@@ -5,8 +5,8 @@ use super::slot::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
-    Acquire, AcquireError, BootstrapError, ConfigError, Entropy, ExtendError, ExtensionId, LockId, LossCause,
-    Resumption, Targets, Token, TooManyLocks, Ttl,
+    Acquire, AcquireError, BootstrapError, ConfigError, Entropy, EntropyFailed, ExtendError, ExtensionId,
+    LockId, LossCause, Resumption, Targets, Token, TooManyLocks, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::{Bid, Entry};
@@ -31,49 +31,55 @@ impl<E: Entropy> Machine<E> {
         }
         self.check_room()?;
         let id = self.locks.next_id();
-        let (lock, place) = self.enter(id, wanted, now)?;
-        self.locks.insert(Slot::new(Task::Lock(lock), place));
+        if let Some(resumption) = wanted.resumption {
+            let lock = Lock::resumed(id, wanted, resumption, &mut effects!(self, now));
+            self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
+        } else {
+            self.enter(id, wanted, now)?;
+        }
         self.changed(id, false);
         self.settle(now);
         Ok(id)
     }
 
-    /// The lock that is wanted, and where it waits; it has asked already if it need not.
-    fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(Lock, Place), AcquireError> {
-        if let Some(resumption) = wanted.resumption {
-            let lock = Lock::resumed(id, wanted, resumption, &mut effects!(self, now));
-            return Ok((lock, Place::Outside(None)));
-        }
-        let mut lock = Lock::queued(id, wanted, now);
+    /// The lock that is wanted begins where it waits, and asks if it need not.
+    fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(), EntropyFailed> {
         let locks = &self.locks;
         let is_held = |id| locks.get(id).is_some_and(Slot::is_held);
         let entry = self.contenders.enter(wanted, id, is_held, &mut self.jitter, now);
-        let lets_pass = self.contenders.lets_pass(&wanted.targets);
+        self.locks.insert(Slot::new(Task::Lock(Lock::queued(id, wanted, now)), Place::Gone));
+        let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return Ok(()) };
         let effects = &mut effects!(self, now);
-        let place = match entry {
+        let begun = match entry {
             Entry::Outside => {
-                lock.attempt(Attempt::default(), effects)?;
-                Place::Outside(None)
+                *place = Place::Outside(None);
+                lock.attempt(Attempt::default(), effects)
             }
             Entry::Front(start) => {
-                let mut bid = Bid::for_start(start, lets_pass, now);
+                let mut bid = Bid::for_start(start, || self.contenders.lets_pass(&wanted.targets), now);
                 let begun = match &mut bid {
-                    Some(bid) => bid.begin(start, &mut lock, effects),
+                    Some(bid) => bid.begin(start, lock, effects),
                     None => lock.attempt(Attempt::default(), effects),
                 };
-                if let Err(error) = begun {
-                    self.contenders.leave_front(&wanted.targets, id);
-                    return Err(error.into());
-                }
-                Place::Front(bid)
+                *place = Place::Front(bid);
+                begun
             }
-            Entry::Behind(places) => Place::Behind(places),
+            Entry::Behind(places) => {
+                *place = Place::Behind(places);
+                Ok(())
+            }
             Entry::Refused { others } => {
                 lock.give_up_behind(others, effects);
-                Place::Gone
+                Ok(())
             }
         };
-        Ok((lock, place))
+        if begun.is_err() {
+            if matches!(place, Place::Front(_)) {
+                self.contenders.leave_front(&wanted.targets, id);
+            }
+            self.locks.remove(id);
+        }
+        begun
     }
 
     /// Tells at the moment in which the caller takes a granted lock until when it is valid.

@@ -147,8 +147,9 @@ impl<E: Entropy> Machine<E> {
     pub(super) fn advance(&mut self, mut let_go: LetGo, now: Instant) {
         let targets = let_go.targets.clone();
         for (resource, _) in targets.queues() {
-            self.contenders.let_go(resource, &let_go, now);
-            self.admit(resource, &mut let_go, now);
+            if self.contenders.let_go(resource, &let_go, now) {
+                self.admit(resource, &mut let_go, now);
+            }
         }
     }
 
@@ -209,7 +210,7 @@ impl<E: Entropy> Machine<E> {
             Begin::Start(start) if targets.only().is_some() => start,
             Begin::Start(_) => self.contenders.start(targets, now),
         };
-        *place = Place::Front(Bid::for_start(start, self.contenders.lets_pass(targets), now));
+        *place = Place::Front(Bid::for_start(start, || self.contenders.lets_pass(targets), now));
         if start.is_plain() {
             self.with_lock(id, now, |lock, effects| {
                 let begun = lock.attempt(Attempt::default(), effects);

@@ -74,7 +74,9 @@ impl<T> Slab<T> {
 
     pub(super) fn remove(&mut self, id: LockId) {
         let Some(cell) = self.cell_mut(id.index()) else { return };
-        if cell.generation == id.generation && cell.value.take().is_some() {
+        if cell.generation == id.generation && cell.value.is_some() {
+            // Dropped where it lies: to take it out would move it first.
+            cell.value = None;
             cell.generation = cell.generation.wrapping_add(1);
             let generation = cell.generation;
             self.free.push(LockId { generation, ..id });
@@ -99,16 +101,21 @@ pub(super) struct Timers {
 
 impl Timers {
     /// Makes sure that `lock` comes up no later than at `deadline`. `armed` is its earliest entry, kept with the owner.
+    #[inline]
     pub(super) fn arm(&mut self, lock: LockId, deadline: Option<Instant>, armed: &mut Option<Instant>) {
         let Some(deadline) = deadline else { return };
         if armed.is_none_or(|at| deadline < at) {
             *armed = Some(deadline);
-            if self.heap.len() == self.heap.capacity() {
-                // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
-                self.heap.reserve_exact(16 + self.heap.len() / 4);
-            }
-            self.heap.push(Reverse((deadline, lock)));
+            self.push(deadline, lock);
         }
+    }
+
+    fn push(&mut self, deadline: Instant, lock: LockId) {
+        if self.heap.len() == self.heap.capacity() {
+            // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
+            self.heap.reserve_exact(16 + self.heap.len() / 4);
+        }
+        self.heap.push(Reverse((deadline, lock)));
     }
 
     pub(super) fn first(&self) -> Option<(Instant, LockId)> {

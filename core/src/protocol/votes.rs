@@ -16,16 +16,23 @@ impl Votes {
     /// These masters are asked, and the others have nothing. `buffer` is only used for its room.
     pub(crate) fn outstanding_from(asked: MasterSet, masters: usize, mut buffer: Vec<Vote>) -> Self {
         buffer.clear();
-        buffer.extend(
-            MasterId::all(masters)
-                .map(|master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld }),
-        );
-        Self { tally: Tally::of(&buffer), cast: buffer }
+        let mut tally = Tally::default();
+        buffer.extend(MasterId::all(masters).map(|master| {
+            if asked.contains(master) {
+                tally.outstanding += 1;
+                Vote::Outstanding
+            } else {
+                tally.not_held += 1;
+                Vote::NotHeld
+            }
+        }));
+        Self { cast: buffer, tally }
     }
 
     /// All masters are asked.
     pub(crate) fn outstanding(masters: usize) -> Self {
-        Self::outstanding_from(MasterSet::all(masters), masters, Vec::new())
+        let tally = Tally { outstanding: masters, ..Tally::default() };
+        Self { cast: vec![Vote::Outstanding; masters], tally }
     }
 
     pub(crate) fn record(&mut self, master: MasterId, vote: Vote) {

@@ -107,8 +107,12 @@ impl Default for Bid {
 
 impl Bid {
     /// Of a lock that comes to the front now, and begins like this; none where it asks at once, and expects no others.
-    pub(crate) fn for_start(start: Start, lets_pass: LetsPass, now: Instant) -> Option<Box<Self>> {
-        (!start.is_plain()).then(|| Box::new(Self::starting(start, lets_pass, now)))
+    pub(crate) fn for_start(
+        start: Start,
+        lets_pass: impl FnOnce() -> LetsPass,
+        now: Instant,
+    ) -> Option<Box<Self>> {
+        (!start.is_plain()).then(|| Box::new(Self::starting(start, lets_pass(), now)))
     }
 
     /// Of a lock that has asked already.

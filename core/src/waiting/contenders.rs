@@ -35,6 +35,15 @@ impl Contender {
         self.known.as_ref().map_or(0, |known| known.queue.len())
     }
 
+    /// Whether anybody waits. What is known of a resource is forgotten where it is no more than of one that nobody has wanted.
+    fn still_waited_for(&mut self) -> bool {
+        let waits = self.waiting() > 0;
+        if !waits && self.known.as_ref().is_some_and(|known| known.pace == Pace::default()) {
+            self.known = None;
+        }
+        waits
+    }
+
     fn has_room_for(&self, mode: &Mode) -> bool {
         self.front.has_room_for(mode) && self.waiting() == 0
     }
@@ -313,15 +322,15 @@ impl Contenders {
         }
     }
 
-    /// A lock has let go of a resource: of what it was granted, if it was. [`Contenders::next`] tells who comes to the front.
-    pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) {
-        let Some(contender) = self.by_resource.get_mut(resource) else { return };
+    /// A lock has let go of a resource: of what it was granted, if it was. Returns whether others wait for it; [`Contenders::next`] tells who comes to the front.
+    pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) -> bool {
+        let Some(contender) = self.by_resource.get_mut(resource) else { return false };
         contender.front.remove(let_go.id);
         let LetGo { targets, grant, bid, .. } = let_go;
         // Where nobody was granted anything, nobody has met anybody and nobody waits, there is nothing to keep. Those that share take turns
         // with nobody.
         if targets.is_shared() || contender.known.is_none() && grant.is_none() && bid.is_none() {
-            return;
+            return contender.still_waited_for();
         }
         let known = contender.known.get_or_insert_default();
         if let Some(bid) = bid {
@@ -332,6 +341,7 @@ impl Contenders {
             let passed_over = bid.as_ref().map_or(0, |bid| bid.passed_over);
             known.pace.let_go(grant, waited, passed_over, self.longest_patience, now);
         }
+        contender.still_waited_for()
     }
 
     /// The next lock that comes to the front of a resource that was let go of, and how it begins there. `is` tells how a waiter wants the resource.
@@ -345,13 +355,7 @@ impl Contenders {
     ) -> Option<Next> {
         let contender = self.by_resource.get_mut(resource)?;
         let known = contender.known.as_mut()?;
-        let Some(first) = known.queue.first() else {
-            if known.pace == Pace::default() {
-                contender.known = None;
-            }
-            return None;
-        };
-        let mode = is(first);
+        let mode = is(known.queue.first()?);
         if !contender.front.has_room_for(&mode) {
             return None;
         }

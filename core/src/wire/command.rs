@@ -23,10 +23,27 @@ pub(crate) fn put_argument(out: &mut impl BufMut, argument: &[u8]) {
 }
 
 fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
-    out.put_u8(kind);
+    // Put together from its end, so that it is appended in one piece.
+    let mut header = [kind; MAX_HEADER_BYTES];
+    let (front, end) = header.split_at_mut(MAX_HEADER_BYTES - CRLF.len());
+    end.copy_from_slice(CRLF);
     // No platform of Rust has addresses of more than 64 bits.
-    out.put_slice(Decimal::new(length as u64).as_bytes());
-    out.put_slice(CRLF);
+    let start = put_digits(front, length as u64);
+    out.put_slice(header.get(start - 1..).unwrap_or_default());
+}
+
+/// Puts the digits of `value` at the end of `room`, and returns where they begin.
+fn put_digits(room: &mut [u8], mut value: u64) -> usize {
+    let mut start = room.len();
+    for digit in room.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+        start -= 1;
+        if value == 0 {
+            break;
+        }
+    }
+    start
 }
 
 /// A number in decimal digits, on the stack: how a TTL becomes an argument.
@@ -38,17 +55,9 @@ pub(crate) struct Decimal {
 
 impl Decimal {
     /// The digits of `value`.
-    pub(crate) fn new(mut value: u64) -> Self {
+    pub(crate) fn new(value: u64) -> Self {
         let mut digits = [b'0'; MAX_DIGITS];
-        let mut start = MAX_DIGITS;
-        for digit in digits.iter_mut().rev() {
-            *digit = b'0' + (value % 10) as u8;
-            value /= 10;
-            start -= 1;
-            if value == 0 {
-                break;
-            }
-        }
+        let start = put_digits(&mut digits, value);
         Self { digits, start }
     }
 
