@@ -82,7 +82,11 @@ impl Transport {
                 let connector = move |to: Address| through_tokio(tunnel, to.to_string());
                 quorlock_tokio::through(connector).open(config).expect("this is inside the runtime")
             }
-            Self::Smol | Self::Blocking => unimplemented!(),
+            Self::Smol => {
+                let connector = move |to: Address| through_smol(tunnel, to.to_string());
+                quorlock_smol::through(connector).open(config).expect("its executor starts by itself")
+            }
+            Self::Blocking => unimplemented!(),
         }
     }
 
@@ -119,6 +123,23 @@ async fn through_tokio(tunnel: SocketAddr, name: String) -> io::Result<tokio::ne
     let mut answer = Vec::new();
     while !is_whole(&answer) {
         answer.push(stream.read_u8().await?);
+    }
+    check(&answer)?;
+    Ok(stream)
+}
+
+/// A connection through a tunnel, by sockets of smol.
+async fn through_smol(tunnel: SocketAddr, name: String) -> io::Result<smol::net::TcpStream> {
+    use smol::io::{AsyncReadExt, AsyncWriteExt};
+
+    let mut stream = smol::net::TcpStream::connect(tunnel).await?;
+    stream.set_nodelay(true)?;
+    stream.write_all(request(&name).as_bytes()).await?;
+    let mut answer = Vec::new();
+    while !is_whole(&answer) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).await?;
+        answer.push(byte[0]);
     }
     check(&answer)?;
     Ok(stream)
