@@ -39,6 +39,7 @@
 //! What a program rarely names, such as the parts of errors and of reports, is in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
+mod clock;
 mod runtime;
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,11 @@ use std::task::{Context, Poll};
 
 use quorlock_core::front::{Driver, Host, Locker, OpenError, Stream};
 use quorlock_core::{Address, Config};
+use quorlock_host::System;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::Handle;
 
+use crate::clock::InTimeOf;
 use crate::runtime::{OutsideOfAsync, Runtime};
 
 /// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
@@ -85,7 +88,7 @@ where
     F: Future<Output = io::Result<S>> + Send + 'static,
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    Through { connector }
+    Through { connector, time: None }
 }
 
 /// A way to open lockers over connections of the caller's own. [`through`] makes one.
@@ -93,6 +96,8 @@ where
 #[must_use = "it opens nothing by itself"]
 pub struct Through<C> {
     connector: C,
+    /// The runtime whose clock the locker has, instead of the system's.
+    time: Option<Handle>,
 }
 
 impl<C, F, S> Through<C>
@@ -101,6 +106,50 @@ where
     F: Future<Output = io::Result<S>> + Send + 'static,
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    /// Has the locker's clock be that of a runtime, for tests in simulated time: in `turmoil`, or
+    /// where `tokio::time` is paused.
+    ///
+    /// Without it a locker has the system's clock: TTLs and timeouts do not pass with simulated
+    /// time. It is for tests alone, since tokio's clock may stand still while the machine sleeps,
+    /// and keys expire meanwhile. Random bytes are still the system's.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use quorlock_tokio::{Config, LossCause};
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    /// use tokio::runtime::Handle;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    /// runtime.block_on(async {
+    ///     // A master in this process. A simulated network would connect to one of its hosts.
+    ///     let connector = |_| async {
+    ///         let (ours, mut theirs) = duplex(4096);
+    ///         tokio::spawn(async move {
+    ///             let (mut master, mut session) = (quorlock_sim::Master::new(1), quorlock_sim::Session::new());
+    ///             let (since, mut buffer) = (tokio::time::Instant::now(), [0; 4096]);
+    ///             while let Ok(bytes @ 1..) = theirs.read(&mut buffer).await {
+    ///                 let mut replies = Vec::new();
+    ///                 let _ = master.serve(&mut session, &buffer[..bytes], since.elapsed(), &mut replies);
+    ///                 theirs.write_all(&replies).await.unwrap();
+    ///             }
+    ///         });
+    ///         Ok(ours)
+    ///     };
+    ///     let through = quorlock_tokio::through(connector).time_of(&Handle::current());
+    ///     let locker = through.open(Config::new(["redis://simulated"])?)?;
+    ///     let guard = locker.lock("invoice:42").ttl(Duration::from_secs(3600)).await?;
+    ///     // An hour passes at once.
+    ///     assert_eq!(guard.lost().await, LossCause::Expired);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn time_of(self, runtime: &Handle) -> Self {
+        Self { time: Some(runtime.clone()), ..self }
+    }
+
     /// Opens a locker as [`open`](crate::open) does, over connections of the connector.
     ///
     /// # Errors
@@ -113,7 +162,11 @@ where
     /// A locker, and the driver that must be polled for it, as
     /// [`open_with_driver`](crate::open_with_driver) gives them, over connections of the connector.
     pub fn open_with_driver(self, config: Config) -> (Locker, Driver) {
-        let host: Arc<dyn Host> = Arc::new(quorlock_host::System::waiting_by(OutsideOfAsync));
+        let system = System::waiting_by(OutsideOfAsync);
+        let host: Arc<dyn Host> = match self.time {
+            None => Arc::new(system),
+            Some(runtime) => Arc::new(InTimeOf::new(runtime, system)),
+        };
         let connector = self.connector;
         let connector = move |to| {
             let connecting = connector(to);
