@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorlock_core::front::Locker;
 use quorlock_core::{Address, Config};
 
-use crate::tunnel::{check, is_whole, request};
+use crate::tunnel::{Tunnel, check, is_whole, request};
 
 /// A transport together with the runtime that it needs, if any. Dropping it ends the runtime.
 #[derive(Debug)]
@@ -86,7 +86,10 @@ impl Transport {
                 let connector = move |to: Address| through_smol(tunnel, to.to_string());
                 quorlock_smol::through(connector).open(config).expect("its executor starts by itself")
             }
-            Self::Blocking => unimplemented!(),
+            Self::Blocking => {
+                let connector = move |to: Address| Tunnel::connect(tunnel, &to.to_string());
+                quorlock_blocking::through(connector).open(config).expect("a poll and a thread are left")
+            }
         }
     }
 

@@ -152,3 +152,4 @@ macro_rules! all_on {
 #[cfg(feature = "tokio")]
 all_on!(tokio);
 all_on!(smol);
+all_on!(blocking);
