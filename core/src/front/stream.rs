@@ -57,12 +57,12 @@ where
 pub(super) struct Streamed<S> {
     stream: Arc<Mutex<Shared<S>>>,
     alert: Arc<Alert>,
+    /// Of the alert.
+    waker: Waker,
 }
 
 struct Shared<S> {
     stream: S,
-    /// The stream has taken bytes that it may keep back until it is flushed.
-    is_unflushed: bool,
     /// Why nothing more can be written. Reading tells it, behind what has come.
     fault: Option<io::Error>,
 }
@@ -104,11 +104,18 @@ impl Alert {
     }
 }
 
-impl<S: Stream> Streamed<S> {
+impl<S> Streamed<S> {
     fn new(stream: S, driver: &Waker) -> Self {
-        let shared = Shared { stream, is_unflushed: false, fault: None };
-        let alert = Alert { is_raised: AtomicBool::new(true), driver: Mutex::new(driver.clone()) };
-        Self { stream: Arc::new(Mutex::new(shared)), alert: Arc::new(alert) }
+        let shared = Shared { stream, fault: None };
+        let driver = Mutex::new(driver.clone());
+        let alert = Arc::new(Alert { is_raised: AtomicBool::new(true), driver });
+        let waker = Waker::from(Arc::clone(&alert));
+        Self { stream: Arc::new(Mutex::new(shared)), alert, waker }
+    }
+
+    fn writer(&self) -> Sink<S> {
+        let (stream, alert) = (Arc::clone(&self.stream), Arc::clone(&self.alert));
+        Sink { stream, alert, waker: self.waker.clone(), unflushed: 0 }
     }
 }
 
@@ -117,19 +124,11 @@ impl<S: Stream> Shared<S> {
     fn call<T>(&mut self, call: impl FnOnce(&mut S) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         contain(|| call(&mut self.stream)).unwrap_or_else(|| Poll::Ready(Err(io::Error::other(Panicked))))
     }
-
-    fn flush(&mut self, cx: &mut Context<'_>) {
-        if let Poll::Ready(flushed) = self.call(|stream| stream.poll_flush(cx)) {
-            self.is_unflushed = false;
-            self.fault = flushed.err();
-        }
-    }
 }
 
 impl<S: Stream> Socket for Streamed<S> {
     fn sink(&self) -> impl Write + Send + 'static {
-        let waker = Waker::from(Arc::clone(&self.alert));
-        Sink { stream: Arc::clone(&self.stream), alert: Arc::clone(&self.alert), waker }
+        self.writer()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], look: bool) -> Poll<io::Result<usize>> {
@@ -138,20 +137,11 @@ impl<S: Stream> Socket for Streamed<S> {
         if !self.alert.is_raised.swap(false, Ordering::SeqCst) && !look {
             return Poll::Pending;
         }
-        let waker = Waker::from(Arc::clone(&self.alert));
-        let mut own = Context::from_waker(&waker);
         let mut shared = lock(&self.stream);
-        if shared.is_unflushed && shared.fault.is_none() {
-            shared.flush(&mut own);
+        let mut read = shared.call(|stream| stream.poll_read(&mut Context::from_waker(&self.waker), buffer));
+        if read.is_pending() {
+            read = shared.fault.take().map_or(Poll::Pending, |fault| Poll::Ready(Err(fault)));
         }
-        let read = shared.call(|stream| stream.poll_read(&mut own, buffer));
-        let read = match (read, shared.fault.take()) {
-            (Poll::Pending, Some(fault)) => Poll::Ready(Err(fault)),
-            (read, fault) => {
-                shared.fault = fault;
-                read
-            }
-        };
         if read.is_ready() {
             // No waker is registered, and there may be more.
             self.alert.is_raised.store(true, Ordering::SeqCst);
@@ -183,6 +173,9 @@ struct Sink<S> {
     stream: Arc<Mutex<Shared<S>>>,
     alert: Arc<Alert>,
     waker: Waker,
+    /// Bytes that the stream has taken and may keep back. The front takes them for not written, and
+    /// comes again with them when the stream has woken the driver.
+    unflushed: usize,
 }
 
 impl<S: Stream> Write for Sink<S> {
@@ -191,21 +184,22 @@ impl<S: Stream> Write for Sink<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut cx = Context::from_waker(&self.waker);
         let mut shared = lock(&self.stream);
-        if shared.fault.is_none() {
-            match shared.call(|stream| stream.poll_write(&mut cx, bytes)) {
-                Poll::Pending => return Err(io::ErrorKind::WouldBlock.into()),
-                Poll::Ready(Ok(0)) => shared.fault = Some(io::ErrorKind::WriteZero.into()),
+        while shared.fault.is_none() {
+            let called = match self.unflushed {
+                0 => shared.call(|stream| stream.poll_write(&mut cx, bytes)),
+                _ => shared.call(|stream| stream.poll_flush(&mut cx)).map_ok(|()| 0),
+            };
+            match called {
+                Poll::Pending => break,
                 Poll::Ready(Err(error)) => shared.fault = Some(error),
-                Poll::Ready(Ok(taken)) => {
-                    shared.is_unflushed = true;
-                    shared.flush(&mut cx);
-                    if shared.fault.is_none() {
-                        return Ok(taken.min(bytes.len()));
-                    }
-                }
+                Poll::Ready(Ok(_)) if self.unflushed > 0 => return Ok(mem::take(&mut self.unflushed)),
+                Poll::Ready(Ok(0)) => shared.fault = Some(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(taken)) => self.unflushed = taken.min(bytes.len()),
             }
         }
-        self.alert.is_raised.store(true, Ordering::SeqCst);
+        if shared.fault.is_some() {
+            self.alert.is_raised.store(true, Ordering::SeqCst);
+        }
         Err(io::ErrorKind::WouldBlock.into())
     }
 
@@ -213,3 +207,7 @@ impl<S: Stream> Write for Sink<S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;
