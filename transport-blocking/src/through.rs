@@ -73,12 +73,13 @@ use crate::socket::Socket;
 /// has another name than its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
-/// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)). Nothing ends a call
-/// that takes longer. It should give up by itself after that time: until it has returned, the
-/// connector is not called again for this master.
+/// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)): after that the
+/// master counts as unreachable, and no request waits for it. Nothing ends a call that takes longer,
+/// so it should give up by itself: until it has returned, the connector is not called again for this
+/// master.
 ///
-/// *Cancel safety*: an opening is given up when that time is over, and when the locker ends. What a
-/// call gives later is dropped.
+/// *Cancel safety*: an opening is given up for another one after the longer of four such times and
+/// the longest `reconnect_delay`, and when the locker ends. What a call gives after that is dropped.
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
 /// [`Cause::Connect`] or [`Cause::Closed`]: an error's text may hold a secret. A panic of the

@@ -70,10 +70,11 @@ use crate::runtime::Runtime;
 /// the stream, and `sni=` names a master whose certificate has another name than its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
-/// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)).
+/// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)): after that the
+/// master counts as unreachable, and no request waits for it.
 ///
-/// *Cancel safety*: the future is dropped when that time is over, and when the locker or its driver
-/// ends. A later opening calls the connector anew.
+/// *Cancel safety*: the future is dropped when the opening is given up for another one, after the
+/// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver ends.
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
 /// [`Cause::Connect`](quorlock_core::Cause::Connect) or

@@ -43,10 +43,12 @@ impl Driver {
     /// master's URL, once for each opening of a connection, and its future gives a stream. Of the
     /// runtime only the timers are used.
     ///
-    /// The future is polled by the driver and shares the one
-    /// [`connect_timeout`](crate::ConfigBuilder::connect_timeout) with TLS and the greeting: it is
-    /// dropped when that is over, and when the locker or the driver is. Its error is told as that of
-    /// a socket, and its panic as [`Cause::ConnectorPanicked`].
+    /// The future is polled by the driver. TLS and the greeting share its one
+    /// [`connect_timeout`](crate::ConfigBuilder::connect_timeout): after that the master counts as
+    /// unreachable, and no request waits for it. The future is dropped when the opening is given up
+    /// for another one, after the longer of four such times and the longest
+    /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), and when the locker or the driver
+    /// ends. Its error is told as that of a socket, and its panic as [`Cause::ConnectorPanicked`].
     pub fn open_through<R, S, F>(
         config: Config,
         host: Arc<dyn Host>,
