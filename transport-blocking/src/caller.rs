@@ -47,8 +47,8 @@ fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
 }
 
 impl Caller {
-    pub(crate) fn new(connector: Connector) -> Self {
-        Self { connector, line: Arc::default() }
+    pub(crate) fn new(connector: &Connector) -> Self {
+        Self { connector: Arc::clone(connector), line: Arc::default() }
     }
 
     /// Begins an opening, in the place of the last one. `waker` is woken when there is an answer.

@@ -84,7 +84,7 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
 }
 
 /// Opens a locker, over connections of a connector if there is one.
-fn open_by(config: Config, connector: Option<Connector>) -> Result<Locker, OpenError> {
+fn open_by(config: Config, connector: Option<&Connector>) -> Result<Locker, OpenError> {
     let config = secured(config);
     OpenError::prepare_security(&config)?;
     let leading = Arc::new(Leading::default());

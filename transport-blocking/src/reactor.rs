@@ -58,7 +58,7 @@ impl Reactor {
         port: Port,
         poll: Poll,
         config: &Config,
-        connector: Option<Connector>,
+        connector: Option<&Connector>,
         waker: Waker,
     ) -> Self {
         let masters = config.master_ids().zip(config.masters().iter().cloned());
@@ -67,7 +67,7 @@ impl Reactor {
                 id,
                 endpoint,
                 addresses: Addresses::new(config),
-                caller: connector.clone().map(Caller::new),
+                caller: connector.map(Caller::new),
                 link: Link::None,
                 unread: false,
                 has_room: false,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use quorlock_core::front::{Locker, OpenError};
 use quorlock_core::{Address, Cause, Config};
 
+use crate::caller::Connector;
 use crate::own::Own;
 use crate::socket::Socket;
 
@@ -116,11 +117,11 @@ where
     /// where TLS is asked for and cannot be used.
     pub fn open(self, config: Config) -> Result<Locker, OpenError> {
         let connector = self.connector;
-        let connector = move |to| {
+        let connector: Connector = Arc::new(move |to| {
             let opened = connector(to).and_then(Own::new).map(Socket::Own);
             opened.map_err(|error| Cause::from(&error))
-        };
-        crate::open_by(config, Some(Arc::new(connector)))
+        });
+        crate::open_by(config, Some(&connector))
     }
 }
 
