@@ -5,6 +5,7 @@
 //! * [`RedisServer`] is one master that can be stopped, continued, killed and restarted; [`masters`]
 //!   starts several. [`Servers`] tells whether they are real servers or embedded masters.
 //! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and swallows.
+//! * [`Tunnel`] carries connections to servers whose names it alone knows.
 //! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
@@ -35,6 +36,7 @@ mod server;
 mod spawn;
 mod tls;
 mod transport;
+mod tunnel;
 
 pub use client::{RawClient, Value};
 pub use eventually::{eventually, eventually_equals};
@@ -50,6 +52,7 @@ pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
 pub use tls::{Certificates, NAMES, url_of};
 pub use transport::{Pause, Transport};
+pub use tunnel::Tunnel;
 
 /// The examples of the README and of the pages for users, compiled by the test run. That none is forgotten is a test of the command's.
 #[cfg(all(doctest, feature = "tokio"))]

@@ -1,11 +1,15 @@
 //! The transports under test, behind one handle: the scenarios know nothing more of them.
 
 use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
-use quorlock_core::Config;
 use quorlock_core::front::Locker;
+use quorlock_core::{Address, Config};
+
+use crate::tunnel::{Tunnel, check, is_whole, request};
 
 /// A transport together with the runtime that it needs, if any. Dropping it ends the runtime.
 #[derive(Debug)]
@@ -69,6 +73,26 @@ impl Transport {
         }
     }
 
+    /// A locker with its driver running, whose connections go through the [`Tunnel`](crate::Tunnel) at this address.
+    pub fn open_through(&self, tunnel: SocketAddr, config: Config) -> Locker {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::Tokio(runtime) => {
+                let _inside = runtime.enter();
+                let connector = move |to: Address| through_tokio(tunnel, to.to_string());
+                quorlock_tokio::through(connector).open(config).expect("this is inside the runtime")
+            }
+            Self::Smol => {
+                let connector = move |to: Address| through_smol(tunnel, to.to_string());
+                quorlock_smol::through(connector).open(config).expect("its executor starts by itself")
+            }
+            Self::Blocking => {
+                let connector = move |to: Address| Tunnel::connect(tunnel, &to.to_string());
+                quorlock_blocking::through(connector).open(config).expect("a poll and a thread are left")
+            }
+        }
+    }
+
     /// Runs a future on the calling thread, in the transport's runtime.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         match self {
@@ -89,4 +113,37 @@ impl Transport {
             }),
         }
     }
+}
+
+/// A connection through a tunnel, by sockets of tokio.
+#[cfg(feature = "tokio")]
+async fn through_tokio(tunnel: SocketAddr, name: String) -> io::Result<tokio::net::TcpStream> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let mut stream = tokio::net::TcpStream::connect(tunnel).await?;
+    stream.set_nodelay(true)?;
+    stream.write_all(request(&name).as_bytes()).await?;
+    let mut answer = Vec::new();
+    while !is_whole(&answer) {
+        answer.push(stream.read_u8().await?);
+    }
+    check(&answer)?;
+    Ok(stream)
+}
+
+/// A connection through a tunnel, by sockets of smol.
+async fn through_smol(tunnel: SocketAddr, name: String) -> io::Result<smol::net::TcpStream> {
+    use smol::io::{AsyncReadExt, AsyncWriteExt};
+
+    let mut stream = smol::net::TcpStream::connect(tunnel).await?;
+    stream.set_nodelay(true)?;
+    stream.write_all(request(&name).as_bytes()).await?;
+    let mut answer = Vec::new();
+    while !is_whole(&answer) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).await?;
+        answer.push(byte[0]);
+    }
+    check(&answer)?;
+    Ok(stream)
 }

@@ -12,6 +12,7 @@ use mio::{Interest, Registry, Token};
 use quorlock_core::front::{Addresses, Dial};
 use quorlock_core::{Address, Cause, Endpoint};
 
+use crate::caller::{Call, Caller};
 use crate::socket::Socket;
 
 /// A connection that is being opened.
@@ -19,6 +20,8 @@ pub(crate) enum Connecting {
     /// The system's resolver waits for its answer, so a thread of its own asks it.
     Resolving(Receiver<Vec<SocketAddr>>, Addresses),
     Dialing(Dialing),
+    /// A connector of the caller's own has been asked.
+    Calling(Call),
     /// A Unix domain socket connects at once or not at all; only TCP is waited for in the poll.
     Unix(Option<Opened>),
 }
@@ -32,7 +35,7 @@ pub(crate) struct Dialing {
 }
 
 /// What an opening comes to; its socket is not registered.
-type Opened = Result<Socket, Cause>;
+pub(crate) type Opened = Result<Socket, Cause>;
 
 impl Connecting {
     /// Starts. `waker` is woken when a name has been resolved.
@@ -52,6 +55,11 @@ impl Connecting {
         }
     }
 
+    /// Starts by calling a connector. `waker` is woken when it has answered.
+    pub(crate) fn call(endpoint: &Endpoint, caller: &Caller, waker: &Waker) -> Self {
+        Self::Calling(caller.call(endpoint.address().clone(), waker.clone()))
+    }
+
     /// How long the poll may sleep until there is something to do of which it knows nothing. A resolver wakes by itself.
     pub(crate) fn sleep(&self) -> Option<Duration> {
         let Self::Dialing(dialing) = self else { return None };
@@ -61,7 +69,7 @@ impl Connecting {
     /// Whether there may be something to do of which the poll knows nothing.
     pub(crate) fn is_due(&self) -> bool {
         match self {
-            Self::Resolving(..) | Self::Unix(_) => true,
+            Self::Resolving(..) | Self::Calling(_) | Self::Unix(_) => true,
             Self::Dialing(_) => self.sleep().is_some_and(|sleep| sleep.is_zero()),
         }
     }
@@ -79,6 +87,7 @@ impl Connecting {
         match self {
             Self::Resolving(..) => None,
             Self::Dialing(dialing) => dialing.advance(registry, token),
+            Self::Calling(call) => call.answer(),
             Self::Unix(connected) => connected.take(),
         }
     }

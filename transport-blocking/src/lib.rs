@@ -39,11 +39,16 @@
 //! What a program rarely names, such as the parts of errors and of reports, is in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
+mod caller;
 mod connect;
 mod lead;
+#[cfg(unix)]
+mod own;
 mod reactor;
 mod socket;
 mod sync;
+#[cfg(unix)]
+mod through;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
@@ -56,14 +61,17 @@ pub use quorlock_core::front::{
     Report, Request, RunError, Semaphore, Watch, WriteGuard,
 };
 pub use quorlock_core::{
-    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
-    LossCause, MasterState, Resumption, Target, Token,
+    AcquireError, Address, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken,
+    Group, LossCause, MasterState, Resumption, Target, Token,
 };
 #[cfg(feature = "tls")]
 pub use quorlock_tls::{self, Tls};
 
+use crate::caller::Connector;
 use crate::lead::Lead;
 use crate::reactor::Reactor;
+#[cfg(unix)]
+pub use crate::through::{Through, through};
 
 /// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the
 /// background serves what no caller waits for.
@@ -72,6 +80,11 @@ use crate::reactor::Reactor;
 /// [`OpenError::System`] where the system gives no poll or no thread, and [`OpenError::Tls`] where
 /// TLS is asked for and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
+    open_by(config, None)
+}
+
+/// Opens a locker, over connections of a connector if there is one.
+fn open_by(config: Config, connector: Option<&Connector>) -> Result<Locker, OpenError> {
     let config = secured(config);
     OpenError::prepare_security(&config)?;
     let leading = Arc::new(Leading::default());
@@ -79,7 +92,7 @@ pub fn open(config: Config) -> Result<Locker, OpenError> {
     let interrupt = mio::Waker::new(poll.registry(), reactor::INTERRUPT)?;
     let system = quorlock_host::System::waiting_by(Arc::clone(&leading));
     let (locker, port) = Port::new(config, Arc::new(system));
-    let reactor = Reactor::new(port, poll, locker.config(), Waker::from(Arc::clone(&leading)));
+    let reactor = Reactor::new(port, poll, locker.config(), connector, Waker::from(Arc::clone(&leading)));
     // An interrupt fails only where the poll is gone, and then no thread sleeps in it.
     let lead = Lead::new(reactor, move || drop(interrupt.wake()));
     // It is set once, here.

@@ -1,6 +1,6 @@
 //! The I/O loop: sockets, a poll with a time-out, a wake-up, and nothing about locks.
 
-use std::io::{self, Read};
+use std::io;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use mio::{Events, Interest, Poll, Token};
 use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Cause, Config, Endpoint, MasterId};
 
+use crate::caller::{Caller, Connector};
 use crate::connect::Connecting;
 use crate::lead::EventLoop;
 use crate::socket::Socket;
@@ -29,6 +30,8 @@ struct Master {
     id: MasterId,
     endpoint: Endpoint,
     addresses: Addresses,
+    /// The connector of the caller's own that opens its connections, if there is one.
+    caller: Option<Caller>,
     link: Link,
     /// There may be something to do in this turn: more to read than one turn allows, or an opening that goes on.
     unread: bool,
@@ -51,13 +54,20 @@ pub(crate) struct Reactor {
 
 impl Reactor {
     /// `waker` interrupts the poll, or has somebody take turns.
-    pub(crate) fn new(port: Port, poll: Poll, config: &Config, waker: Waker) -> Self {
+    pub(crate) fn new(
+        port: Port,
+        poll: Poll,
+        config: &Config,
+        connector: Option<&Connector>,
+        waker: Waker,
+    ) -> Self {
         let masters = config.master_ids().zip(config.masters().iter().cloned());
         let masters = masters
             .map(|(id, endpoint)| Master {
                 id,
                 endpoint,
                 addresses: Addresses::new(config),
+                caller: connector.map(Caller::new),
                 link: Link::None,
                 unread: false,
                 has_room: false,
@@ -92,7 +102,10 @@ impl Reactor {
                 if !self.port.has_served(master.id) {
                     master.addresses.avoid_last();
                 }
-                let connecting = Connecting::begin(&master.endpoint, &master.addresses, &self.waker);
+                let connecting = match &master.caller {
+                    Some(caller) => Connecting::call(&master.endpoint, caller, &self.waker),
+                    None => Connecting::begin(&master.endpoint, &master.addresses, &self.waker),
+                };
                 master.link = Link::Connecting(generation, connecting);
                 master.advance(&self.port, &self.poll);
             }
@@ -127,7 +140,7 @@ impl EventLoop for Reactor {
             if master.can_retry(&self.port) {
                 master.has_room = self.port.retry_write(master.id);
             }
-            let unread = std::mem::take(&mut master.unread);
+            let unread = std::mem::take(&mut master.unread) || master.has_fault();
             match &master.link {
                 Link::Connecting(_, connecting) if unread || connecting.is_due() => {
                     master.advance(&self.port, &self.poll);
@@ -172,6 +185,11 @@ impl Master {
         self.has_room && port.is_blocked(self.id)
     }
 
+    /// Whether writing to its socket has failed, which reading tells.
+    fn has_fault(&self) -> bool {
+        matches!(&self.link, Link::Open(_, socket) if socket.has_fault())
+    }
+
     /// Takes an opening as far as it goes without waiting.
     fn advance(&mut self, port: &Port, poll: &Poll) {
         let token = self.token();
@@ -188,6 +206,8 @@ impl Master {
         });
         match opened {
             Ok((socket, sink)) => {
+                // What has been read ahead is no event.
+                self.unread = !socket.gives_all();
                 self.link = Link::Open(generation, socket);
                 port.opened(self.id, generation, sink);
             }
@@ -203,18 +223,17 @@ impl Master {
         let generation = *generation;
         for _ in 0..READS_PER_TURN {
             let cause = match socket.read(buffer) {
-                Ok(bytes @ 1..) => {
+                None => return,
+                Some(Ok(bytes @ 1..)) => {
                     port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
                     // It gave all that it had; what comes later is a new event.
-                    if bytes < buffer.len() && !self.ended {
+                    if bytes < buffer.len() && !self.ended && socket.gives_all() {
                         return;
                     }
                     continue;
                 }
-                Ok(0) => Cause::Closed,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Cause::from(&error),
+                Some(Ok(0)) => Cause::Closed,
+                Some(Err(cause)) => cause,
             };
             self.close(poll);
             return port.closed(self.id, generation, cause);

@@ -1,4 +1,4 @@
-//! A connection to one master, over TCP or a Unix domain socket.
+//! A connection to one master: over TCP, a Unix domain socket or a socket of the caller's own.
 
 use std::io::{self, Read, Write};
 
@@ -9,11 +9,16 @@ use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 use quorlock_core::Cause;
 
+#[cfg(unix)]
+use crate::own::Own;
+
 /// The side of a connection that the loop reads.
 pub(crate) enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
+    #[cfg(unix)]
+    Own(Own),
 }
 
 /// The side that whoever has something to say writes: a second handle of the same socket.
@@ -26,6 +31,9 @@ impl Socket {
             Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
             #[cfg(unix)]
             Self::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
+            // Its connector has connected it.
+            #[cfg(unix)]
+            Self::Own(_) => return Some(Ok(())),
         };
         match (error, connected) {
             (Err(error) | Ok(Some(error)), _) => Some(Err(error)),
@@ -52,17 +60,54 @@ impl Socket {
                     .try_clone()
                     .map(|sink| (Self::Unix(UnixStream::from_std(stream)), Box::new(sink) as Sink))
             }
+            #[cfg(unix)]
+            Self::Own(own) => {
+                let sink = own.sink();
+                Ok((Self::Own(own), sink))
+            }
         };
         halves.map_err(|error| Cause::from(&error))
     }
-}
 
-impl Read for Socket {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads what has come; `None` if there is nothing.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<Result<usize, Cause>> {
+        loop {
+            let read = match self {
+                Self::Tcp(stream) => stream.read(buffer),
+                #[cfg(unix)]
+                Self::Unix(stream) => stream.read(buffer),
+                #[cfg(unix)]
+                Self::Own(own) => return own.read(buffer),
+            };
+            return match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+                read => Some(read.map_err(|error| Cause::from(&error))),
+            };
+        }
+    }
+
+    /// Whether a read that does not fill the buffer has given all that there was. What comes later is
+    /// an event of the poll then. A socket of the caller's own may have read ahead, and gives that
+    /// first.
+    pub(crate) fn gives_all(&self) -> bool {
         match self {
-            Self::Tcp(stream) => stream.read(buffer),
+            Self::Tcp(_) => true,
             #[cfg(unix)]
-            Self::Unix(stream) => stream.read(buffer),
+            Self::Unix(_) => true,
+            #[cfg(unix)]
+            Self::Own(_) => false,
+        }
+    }
+
+    /// Whether it is to be read, although the poll tells nothing.
+    pub(crate) fn has_fault(&self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            #[cfg(unix)]
+            Self::Unix(_) => false,
+            #[cfg(unix)]
+            Self::Own(own) => own.has_fault(),
         }
     }
 }
@@ -73,6 +118,8 @@ impl Source for Socket {
             Self::Tcp(stream) => stream.register(registry, token, interests),
             #[cfg(unix)]
             Self::Unix(stream) => stream.register(registry, token, interests),
+            #[cfg(unix)]
+            Self::Own(own) => own.register(registry, token, interests),
         }
     }
 
@@ -81,6 +128,8 @@ impl Source for Socket {
             Self::Tcp(stream) => stream.reregister(registry, token, interests),
             #[cfg(unix)]
             Self::Unix(stream) => stream.reregister(registry, token, interests),
+            #[cfg(unix)]
+            Self::Own(own) => own.reregister(registry, token, interests),
         }
     }
 
@@ -89,6 +138,8 @@ impl Source for Socket {
             Self::Tcp(stream) => stream.deregister(registry),
             #[cfg(unix)]
             Self::Unix(stream) => stream.deregister(registry),
+            #[cfg(unix)]
+            Self::Own(own) => own.deregister(registry),
         }
     }
 }

@@ -39,6 +39,7 @@
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod through;
 
 use std::sync::Arc;
 
@@ -48,11 +49,13 @@ pub use quorlock_core::front::{
     Released, Report, Request, RunError, Semaphore, Watch, WriteGuard,
 };
 pub use quorlock_core::{
-    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
-    LossCause, MasterState, Resumption, Target, Token,
+    AcquireError, Address, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken,
+    Group, LossCause, MasterState, Resumption, Target, Token,
 };
 #[cfg(feature = "tls")]
 pub use quorlock_tls::{self, Tls};
+
+pub use crate::through::{Through, through};
 
 use crate::runtime::Runtime;
 
@@ -61,6 +64,14 @@ use crate::runtime::Runtime;
 /// # Errors
 /// [`OpenError::Tls`] where TLS is asked for and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
+    spawned(config, open_with_driver)
+}
+
+/// A locker whose driver runs on smol's global executor.
+fn spawned(
+    config: Config,
+    open_with_driver: impl FnOnce(Config) -> (Locker, Driver),
+) -> Result<Locker, OpenError> {
     let config = secured(config);
     OpenError::prepare_security(&config)?;
     let (locker, driver) = open_with_driver(config);

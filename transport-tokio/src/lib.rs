@@ -39,9 +39,11 @@
 //! What a program rarely names, such as the parts of errors and of reports, is in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
+mod clock;
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod through;
 
 use std::sync::Arc;
 
@@ -51,11 +53,13 @@ pub use quorlock_core::front::{
     Released, Report, Request, RunError, Semaphore, Watch, WriteGuard,
 };
 pub use quorlock_core::{
-    AcquireError, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken, Group,
-    LossCause, MasterState, Resumption, Target, Token,
+    AcquireError, Address, BootstrapError, Config, ConfigBuilder, ConfigError, ExtendError, FencingToken,
+    Group, LossCause, MasterState, Resumption, Target, Token,
 };
 #[cfg(feature = "tls")]
 pub use quorlock_tls::{self, Tls};
+
+pub use crate::through::{Through, through};
 
 use crate::runtime::{OutsideOfAsync, Runtime};
 
@@ -65,6 +69,14 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] where TLS is asked for
 /// and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
+    spawned(config, open_with_driver)
+}
+
+/// A locker whose driver runs as a task of the present runtime.
+fn spawned(
+    config: Config,
+    open_with_driver: impl FnOnce(Config) -> (Locker, Driver),
+) -> Result<Locker, OpenError> {
     let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
     let config = secured(config);
     OpenError::prepare_security(&config)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use super::host::{Host, Runtime, Socket, Timer};
 use super::locker::Locker;
 use super::mailbox::Demand;
 use super::port::Port;
+use super::stream::{self, Stream, Streamed};
 use crate::endpoint::Address;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
@@ -34,9 +36,78 @@ pub struct Driver(Box<dyn Turn>);
 impl Driver {
     /// A locker over the masters of `config`, and the driver that must be polled for it.
     pub fn open<R: Runtime>(config: Config, host: Arc<dyn Host>, runtime: R) -> (Locker, Self) {
+        Self::open_by(config, host, runtime.clone(), Direct(runtime))
+    }
+
+    /// The same over connections of the caller's own: `connector` is called with the address in a
+    /// master's URL, once for each opening of a connection, and its future gives a stream. Of the
+    /// runtime only the timers are used.
+    ///
+    /// The future is polled by the driver. TLS and the greeting share its one
+    /// [`connect_timeout`](crate::ConfigBuilder::connect_timeout): after that the master counts as
+    /// unreachable, and no request waits for it. The future is dropped when the opening is given up
+    /// for another one, after the longer of four such times and the longest
+    /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), and when the locker or the driver
+    /// ends. Its error is told as that of a socket, and its panic as [`Cause::ConnectorPanicked`].
+    pub fn open_through<R, S, F>(
+        config: Config,
+        host: Arc<dyn Host>,
+        runtime: R,
+        connector: impl Fn(Address) -> F + Send + Sync + 'static,
+    ) -> (Locker, Self)
+    where
+        R: Runtime,
+        S: Stream,
+        F: Future<Output = io::Result<S>> + Send + 'static,
+    {
+        Self::open_by(config, host, runtime, Through(Arc::new(connector)))
+    }
+
+    fn open_by<R: Runtime, C: Connect>(
+        config: Config,
+        host: Arc<dyn Host>,
+        runtime: R,
+        connect: C,
+    ) -> (Locker, Self) {
         let (locker, port) = Port::new(config, host);
-        let driver = Turns::new(port, locker.config(), runtime);
+        let driver = Turns::new(port, locker.config(), runtime, connect);
         (locker, Self(Box::new(driver)))
+    }
+}
+
+/// How a driver opens connections.
+trait Connect: Send + 'static {
+    type Socket: Socket;
+
+    fn open(&self, to: Address, addresses: Addresses) -> Opening<Self::Socket>;
+}
+
+type Opening<S> = Pin<Box<dyn Future<Output = Result<S, Cause>> + Send>>;
+
+/// Over TCP and Unix domain sockets of the runtime.
+struct Direct<R>(R);
+
+impl<R: Runtime> Connect for Direct<R> {
+    type Socket = R::Socket;
+
+    fn open(&self, to: Address, addresses: Addresses) -> Opening<R::Socket> {
+        Box::pin(open(self.0.clone(), to, addresses))
+    }
+}
+
+/// By a connector of the caller's.
+struct Through<C>(Arc<C>);
+
+impl<C, F, S> Connect for Through<C>
+where
+    C: Fn(Address) -> F + Send + Sync + 'static,
+    F: Future<Output = io::Result<S>> + Send + 'static,
+    S: Stream,
+{
+    type Socket = Streamed<S>;
+
+    fn open(&self, to: Address, _: Addresses) -> Opening<Streamed<S>> {
+        Box::pin(stream::connect(Arc::clone(&self.0), to))
     }
 }
 
@@ -60,10 +131,11 @@ trait Turn: Send {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-struct Turns<R: Runtime> {
+struct Turns<R: Runtime, C: Connect> {
     port: Port,
     runtime: R,
-    masters: Vec<Master<R>>,
+    connect: C,
+    masters: Vec<Master<C::Socket>>,
     /// Made at the first turn, which is inside the runtime.
     timer: Option<R::Timer>,
     /// When the timer runs out, while it has not.
@@ -73,24 +145,22 @@ struct Turns<R: Runtime> {
     has_woken: bool,
 }
 
-struct Master<R: Runtime> {
+struct Master<S> {
     id: MasterId,
     address: Address,
     addresses: Addresses,
-    link: Link<R>,
+    link: Link<S>,
 }
-
-type Opening<R> = Pin<Box<dyn Future<Output = Result<<R as Runtime>::Socket, Cause>> + Send>>;
 
 /// One master's connection, if any, with its generation.
-enum Link<R: Runtime> {
+enum Link<S> {
     None,
-    Opening(u32, Opening<R>),
-    Open(u32, R::Socket),
+    Opening(u32, Opening<S>),
+    Open(u32, S),
 }
 
-impl<R: Runtime> Turns<R> {
-    fn new(port: Port, config: &Config, runtime: R) -> Self {
+impl<R: Runtime, C: Connect> Turns<R, C> {
+    fn new(port: Port, config: &Config, runtime: R, connect: C) -> Self {
         let masters = config.master_ids().zip(config.masters()).map(|(id, endpoint)| Master {
             id,
             address: endpoint.address().clone(),
@@ -101,6 +171,7 @@ impl<R: Runtime> Turns<R> {
             masters: masters.collect(),
             port,
             runtime,
+            connect,
             timer: None,
             alarm: None,
             buffer: vec![0; BUFFER_BYTES].into(),
@@ -125,7 +196,7 @@ impl<R: Runtime> Turns<R> {
     }
 }
 
-impl<R: Runtime> Turn for Turns<R> {
+impl<R: Runtime, C: Connect> Turn for Turns<R, C> {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.port.is_forked() {
             return Poll::Ready(());
@@ -150,7 +221,7 @@ impl<R: Runtime> Turn for Turns<R> {
         while let Some(demand) = self.port.next_demand() {
             let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
             if let Some(master) = self.masters.get_mut(master.index()) {
-                again |= master.carry_out(&self.port, &self.runtime, demand);
+                again |= master.carry_out(&self.port, &self.connect, demand);
             }
         }
         if self.port.is_finished() {
@@ -165,7 +236,7 @@ impl<R: Runtime> Turn for Turns<R> {
     }
 }
 
-impl<R: Runtime> Master<R> {
+impl<S: Socket> Master<S> {
     /// Whether there is anything to do for it. If not, `cx` is woken when there is.
     ///
     /// A full socket may be what the driver was woken for, and such a wake-up comes only once.
@@ -231,7 +302,7 @@ impl<R: Runtime> Master<R> {
     }
 
     /// Returns whether it has begun something that needs a first poll.
-    fn carry_out(&mut self, port: &Port, runtime: &R, demand: Demand) -> bool {
+    fn carry_out(&mut self, port: &Port, connect: &impl Connect<Socket = S>, demand: Demand) -> bool {
         match demand {
             Demand::Connect { generation, .. } => {
                 if !port.has_served(self.id) {
@@ -240,8 +311,8 @@ impl<R: Runtime> Master<R> {
                 // What was under way is dropped first, so that its addresses are known to take too
                 // long.
                 self.link = Link::None;
-                let opening = open(runtime.clone(), self.address.clone(), self.addresses.clone());
-                self.link = Link::Opening(generation, Box::pin(opening));
+                let opening = connect.open(self.address.clone(), self.addresses.clone());
+                self.link = Link::Opening(generation, opening);
                 true
             }
             Demand::Close { generation, .. } => {
@@ -266,7 +337,7 @@ async fn open<R: Runtime>(runtime: R, address: Address, addresses: Addresses) ->
     }
 }
 
-impl<R: Runtime> Drop for Turns<R> {
+impl<R: Runtime, C: Connect> Drop for Turns<R, C> {
     /// In a forked child, sockets and timer are left alone: dropping them would take them out of
     /// the reactor that the parent uses.
     fn drop(&mut self) {

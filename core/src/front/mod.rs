@@ -3,7 +3,8 @@
 //!
 //! Everything here rests on [`std::task::Waker`] alone, so it exists once for every runtime. A
 //! transport is an I/O loop around a [`Port`] and a [`Host`]; for async runtimes the loop is here,
-//! too, as [`Driver`] over the sockets and timers of a [`Runtime`].
+//! too, as [`Driver`] over the sockets and timers of a [`Runtime`], or over [`Stream`]s of the caller's
+//! own.
 //!
 //! Rules of this room: it decides nothing about locks. A command changes the *engine*, which is the
 //! machine behind its mutex. The thread that gave it also carries out what came of it through the
@@ -47,6 +48,7 @@ mod semaphore;
 mod shared;
 mod sharing;
 mod slot;
+mod stream;
 mod sync;
 
 pub use bootstrap::Bootstrap;
@@ -69,3 +71,4 @@ pub use request::{Acquiring, Request};
 pub use run::RunError;
 pub use semaphore::{Permit, Permits, Semaphore};
 pub use sharing::{Granted, ReadGuard, WriteGuard};
+pub use stream::Stream;

@@ -68,6 +68,6 @@ pub use sentinel::Sentinel;
 pub use targets::{Mode, Target, Targets};
 pub use token::Token;
 pub use ttl::Ttl;
-pub(crate) use vote::Tally;
 pub use vote::{Cause, Vote};
+pub(crate) use vote::{Panicked, Tally};
 pub(crate) use votes::Votes;

@@ -59,6 +59,8 @@ pub enum Cause {
     Tls(TlsFault),
     /// The system refused the connection or ended it.
     Connect(io::ErrorKind),
+    /// The caller's own connector panicked, or the stream that it gave.
+    ConnectorPanicked,
     /// The host name has no address.
     UnknownHost,
     /// The connection ended before the answer.
@@ -105,10 +107,25 @@ pub enum Cause {
     LoginRefused(ServerError),
 }
 
+/// What an error of a stream that panicked has inside.
+#[derive(Debug)]
+pub(crate) struct Panicked;
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Cause::ConnectorPanicked)
+    }
+}
+
+impl std::error::Error for Panicked {}
+
 impl From<&io::Error> for Cause {
     /// Tells a connection that the other side ended from other errors of a socket.
     fn from(error: &io::Error) -> Self {
         match error.kind() {
+            io::ErrorKind::Other if error.get_ref().is_some_and(|inside| inside.is::<Panicked>()) => {
+                Self::ConnectorPanicked
+            }
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::BrokenPipe
@@ -153,6 +170,7 @@ impl Cause {
             Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
             Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
             Self::Connect(kind) => write!(f, "no connection: {kind}"),
+            Self::ConnectorPanicked => f.write_str("no connection: its connector panicked"),
             Self::UnknownHost => f.write_str("host name not found"),
             Self::Closed => f.write_str("connection closed"),
             Self::HungUp => {
@@ -314,6 +332,7 @@ mod tests {
             (Cause::Connect(io::ErrorKind::ConnectionRefused), "connection refused"),
             (Cause::Connect(io::ErrorKind::NotFound), "no such socket"),
             (Cause::Connect(io::ErrorKind::TimedOut), "no connection: timed out"),
+            (Cause::ConnectorPanicked, "no connection: its connector panicked"),
             (Cause::UnknownHost, "host name not found"),
             (Cause::Closed, "connection closed"),
             (Cause::HungUp, "closed before any answer: a TLS port, or a proxy that hides the server"),

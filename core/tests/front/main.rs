@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
 
+mod connectors;
 mod downgrading;
 mod driver;
 mod ending;

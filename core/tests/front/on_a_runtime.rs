@@ -15,11 +15,11 @@ use quorlock_sim::{Master, Session};
 
 /// The system, the runtime and the masters in one.
 #[derive(Clone, Default)]
-struct World(Arc<Mutex<State>>);
+pub(crate) struct World(Arc<Mutex<State>>);
 
 #[derive(Default)]
-struct State {
-    now: Duration,
+pub(crate) struct State {
+    pub(crate) now: Duration,
     is_forked: bool,
     drawn: u8,
     wires: Vec<Wire>,
@@ -60,7 +60,7 @@ impl World {
         (world, locker, driver)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
 
@@ -77,7 +77,7 @@ impl World {
     }
 }
 
-fn turn(driver: &mut Driver) -> Poll<()> {
+pub(crate) fn turn(driver: &mut Driver) -> Poll<()> {
     pin!(driver).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -121,7 +121,7 @@ impl Runtime for World {
 }
 
 /// The client's end of a wire.
-struct End {
+pub(crate) struct End {
     world: World,
     place: usize,
 }
@@ -198,7 +198,7 @@ impl Drop for End {
     }
 }
 
-struct Alarm {
+pub(crate) struct Alarm {
     world: World,
     at: Duration,
 }

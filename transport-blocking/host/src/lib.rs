@@ -23,11 +23,13 @@
 //! There is no runtime in its tree.
 
 mod keep_alive;
+mod nonblocking;
 mod sink;
 mod system;
 mod wait;
 
 pub use keep_alive::{TCP_KEEP_ALIVE, keep_alive};
+pub use nonblocking::set_nonblocking;
 pub use sink::{Direct, Sink};
 pub use system::System;
 pub use wait::{Park, Wait, park};

@@ -29,7 +29,7 @@ fn greeting() -> (Locker, Reactor, TcpStream) {
     let config = Config::builder([master]).connect_timeout(LONG).build().unwrap();
     let (locker, port) = Port::new(config, Arc::new(System::new()));
     let poll = Poll::new().unwrap();
-    let mut reactor = Reactor::new(port, poll, locker.config(), Waker::noop().clone());
+    let mut reactor = Reactor::new(port, poll, locker.config(), None, Waker::noop().clone());
     while reactor.masters.iter().any(|master| !matches!(master.link, Link::Open(..))) {
         assert!(reactor.turn());
     }
@@ -97,7 +97,7 @@ fn room_that_is_told_before_the_front_knows_that_the_socket_is_full_is_not_forgo
     let poll = Poll::new().unwrap();
     let interrupt = mio::Waker::new(poll.registry(), INTERRUPT).unwrap();
     let waker = Waker::from(Arc::new(Interrupts(interrupt)));
-    let mut reactor = Reactor::new(port, poll, locker.config(), waker);
+    let mut reactor = Reactor::new(port, poll, locker.config(), None, waker);
     while !matches!(locker.masters()[0].1, MasterState::Ready { .. }) {
         assert!(reactor.turn());
     }
@@ -134,7 +134,7 @@ fn dialing(first: SocketAddr, second: SocketAddr, connect_timeout: Duration) -> 
     let config = Config::builder([format!("redis://{first}")]).connect_timeout(connect_timeout);
     let (locker, port) = Port::new(config.build().unwrap(), Arc::new(System::new()));
     let poll = Poll::new().unwrap();
-    let mut reactor = Reactor::new(port, poll, locker.config(), Waker::noop().clone());
+    let mut reactor = Reactor::new(port, poll, locker.config(), None, Waker::noop().clone());
     assert!(reactor.turn());
     let master = &mut reactor.masters[0];
     let Link::Connecting(_, connecting) = &mut master.link else { panic!("no opening") };

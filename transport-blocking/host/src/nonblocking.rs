@@ -1,0 +1,29 @@
+//! Sockets that do not keep a thread waiting.
+
+use std::io;
+
+use rustix::fd::AsFd;
+
+/// Has the system never keep a thread waiting that reads or writes this socket.
+///
+/// # Errors
+/// What the system says where it does not know that of a descriptor.
+pub fn set_nonblocking(socket: impl AsFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(socket, true)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_read_of_nothing_returns_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        set_nonblocking(&socket).unwrap();
+        assert_eq!(socket.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+}

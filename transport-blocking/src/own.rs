@@ -1,0 +1,131 @@
+//! Sockets of the caller's own: what can be read and written, and a descriptor that tells when.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mio::event::Source;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use quorlock_core::Cause;
+
+use crate::socket::Sink;
+
+trait Io: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Io for S {}
+
+/// The side that the loop reads. It shares the socket with its [`Sink`].
+pub(crate) struct Own {
+    /// Of the socket, which lives as long as this.
+    descriptor: RawFd,
+    socket: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    socket: Box<dyn Io>,
+    /// Why nothing more can be written. Reading tells it, behind what has come.
+    fault: Option<Cause>,
+}
+
+/// Nothing that runs under this mutex panics without being contained.
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Own {
+    /// The socket is made non-blocking.
+    pub(crate) fn new(socket: impl Read + Write + AsFd + Send + 'static) -> io::Result<Self> {
+        quorlock_host::set_nonblocking(&socket)?;
+        let descriptor = socket.as_fd().as_raw_fd();
+        let shared = Shared { socket: Box::new(socket), fault: None };
+        Ok(Self { descriptor, socket: Arc::new(Mutex::new(shared)) })
+    }
+
+    /// The side to write.
+    pub(crate) fn sink(&self) -> Sink {
+        Box::new(Writer { socket: Arc::clone(&self.socket), unflushed: 0 })
+    }
+
+    /// Whether it is to be read, although the poll tells nothing.
+    pub(crate) fn has_fault(&self) -> bool {
+        lock(&self.socket).fault.is_some()
+    }
+
+    /// Reads what has come; `None` if there is nothing.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> Option<Result<usize, Cause>> {
+        let mut shared = lock(&self.socket);
+        match shared.call(|socket| socket.read(buffer)) {
+            None => shared.fault.take().map(Err),
+            Some(read) => Some(read),
+        }
+    }
+}
+
+impl Shared {
+    /// A call of the socket: `None` if it would have to wait, and a panic is an error.
+    fn call<T>(&mut self, mut call: impl FnMut(&mut dyn Io) -> io::Result<T>) -> Option<Result<T, Cause>> {
+        loop {
+            let called = catch_unwind(AssertUnwindSafe(|| call(&mut *self.socket)));
+            return match called {
+                Ok(Ok(value)) => Some(Ok(value)),
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => continue,
+                Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => None,
+                Ok(Err(error)) => Some(Err(Cause::from(&error))),
+                Err(_) => Some(Err(Cause::ConnectorPanicked)),
+            };
+        }
+    }
+}
+
+impl Source for Own {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        SourceFd(&self.descriptor).register(registry, token, interests)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        SourceFd(&self.descriptor).reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        SourceFd(&self.descriptor).deregister(registry)
+    }
+}
+
+/// The side that writes.
+struct Writer {
+    socket: Arc<Mutex<Shared>>,
+    /// Bytes that the socket has taken and may keep back. The front takes them for not written, and
+    /// comes again with them when there is room.
+    unflushed: usize,
+}
+
+impl Write for Writer {
+    /// After an error it calls itself full: that brings the loop to read, which tells the error.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut shared = lock(&self.socket);
+        let fault = loop {
+            if shared.fault.is_some() {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let called = match self.unflushed {
+                0 => shared.call(|socket| socket.write(bytes)),
+                _ => shared.call(|socket| socket.flush().map(|()| 0)),
+            };
+            match called {
+                None => return Err(ErrorKind::WouldBlock.into()),
+                Some(Err(fault)) => break fault,
+                Some(Ok(_)) if self.unflushed > 0 => return Ok(std::mem::take(&mut self.unflushed)),
+                Some(Ok(0)) => break Cause::Closed,
+                Some(Ok(taken)) => self.unflushed = taken.min(bytes.len()),
+            }
+        };
+        shared.fault = Some(fault);
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
