@@ -6,6 +6,7 @@
 //! | [`kinds`] | nested locks |
 //! | [`waiting`] | queues, notifications, fairness |
 //! | [`beyond`] | fencing tokens, restart guard, healing, handing over |
+//! | [`failover`] | masters with replicas: what is promised, and its price |
 //! | [`masters`] | URLs, servers, permissions |
 //! | [`tls`] | encrypted connections: certificates, faults, costs |
 //! | [`observability`] | numbers, spans and events |
@@ -44,11 +45,16 @@ pub mod doctor {}
 #[doc = include_str!("../docs/driving.md")]
 pub mod driving {}
 
+/// [masters]: masters#permissions
+#[doc = include_str!("../docs/failover.md")]
+pub mod failover {}
+
 /// [command]: command
 #[doc = include_str!("../docs/kinds.md")]
 pub mod kinds {}
 
 /// [doctor]: doctor
+/// [failover]: failover
 /// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls

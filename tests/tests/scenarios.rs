@@ -39,6 +39,8 @@ mod network;
 mod owners;
 #[path = "scenarios/owners_of_several.rs"]
 mod owners_of_several;
+#[path = "scenarios/replicas.rs"]
+mod replicas;
 #[path = "scenarios/servers.rs"]
 mod servers;
 #[path = "scenarios/silence.rs"]
@@ -270,6 +272,13 @@ macro_rules! all_scenarios_on {
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
+            }
+            replicas {
+                a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas,
+                a_holder_at_the_old_primary_is_lost_before_the_new_one_grants,
+                a_primary_that_stood_still_during_the_failover_has_no_vote,
+                while_a_replica_stands_still_nothing_is_granted_or_extended,
+                clients_that_disagree_about_replicas_are_told,
             }
             logins {
                 a_password_file_that_changes_under_load_fails_no_lock,

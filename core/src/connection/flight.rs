@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::requests::Form;
-use crate::protocol::{Action, Claim, LockId, Request};
+use crate::protocol::{Action, Answer, Claim, LockId, Request};
 use crate::time::Instant;
 
 /// Room for so many is kept when the last answer has come; more is given back.
@@ -41,6 +41,11 @@ pub(crate) struct Flight {
     unwritten: usize,
     /// Of all of them.
     pub(super) bytes: usize,
+    /// Votes that the replicas have yet to confirm, oldest first: all those before the first
+    /// confirmation that is awaited.
+    held: Vec<(Sent, Answer)>,
+    /// Since when the last vote is awaited that no request for a confirmation follows yet.
+    pub(super) unconfirmed: Option<Instant>,
 }
 
 impl Flight {
@@ -97,8 +102,25 @@ impl Flight {
         Some(sent)
     }
 
+    /// Keeps a request whose answer is a vote until that is confirmed. Whether that has been asked for.
+    pub(super) fn hold(&mut self, sent: Sent, answer: Answer) -> bool {
+        self.held.push((sent, answer));
+        self.sent.iter().any(|sent| sent.request.action == Action::Confirm)
+    }
+
+    /// Takes the votes that the next confirmation is about.
+    pub(super) fn take_held(&mut self) -> impl Iterator<Item = (Request, Answer)> + use<> {
+        std::mem::take(&mut self.held).into_iter().map(|(sent, answer)| (sent.request, answer))
+    }
+
+    /// Reports the votes whose confirmation has been awaited for too long, each once.
+    pub(super) fn overdue_votes(&mut self) -> impl Iterator<Item = &Request> {
+        let held = self.held.iter_mut().map(|(sent, _)| sent);
+        held.filter_map(|sent| (!std::mem::replace(&mut sent.is_overdue, true)).then_some(&sent.request))
+    }
+
     pub(crate) fn requests(&self) -> usize {
-        self.sent.len()
+        self.sent.len() + self.held.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -166,7 +188,8 @@ impl Flight {
             .filter(|sent| sent.request.claim.reads())
             .filter_map(|sent| Some((Self::attempt(&sent.request)?, &sent.request.claim)))
             .collect();
-        let created = self.sent.iter().map(|sent| &sent.request).filter(|request| request.action.creates());
+        let sent = self.held.iter().map(|(sent, _)| sent).chain(&self.sent);
+        let created = sent.map(|sent| &sent.request).filter(|request| request.action.creates());
         created.filter_map(move |request| {
             let Some(lock) = request.ticket.map(|ticket| ticket.lock) else {
                 return Some((request, &request.claim));
@@ -185,7 +208,8 @@ impl Flight {
 
     /// Ends the flight: every request, and whether it has been reported as unanswered already.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Sent, bool)> + use<> {
-        std::mem::take(self).sent.into_iter().map(|sent| {
+        let Self { held, sent, .. } = std::mem::take(self);
+        held.into_iter().map(|(sent, _)| sent).chain(sent).map(|sent| {
             let was_reported = sent.is_overdue;
             (sent, was_reported)
         })

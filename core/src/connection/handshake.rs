@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::replies::read_quarantine;
+use super::replies::read_standing;
 use super::requests::NativeRelease;
 use crate::endpoint::{Endpoint, Login};
 use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
 use crate::wire::{
-    self, ACQUIRE_GUARDED, ATTEND, Decimal, Dialect, EXTEND, RELEASE, Reply, Script, ScriptSet, ServerError,
-    UNDO,
+    self, ACQUIRE_GUARDED, ACQUIRE_REPLICATED, ATTEND, ATTEND_REPLICATED, Decimal, Dialect, EXTEND,
+    EXTEND_REPLICATED, RELEASE, Reply, Script, ScriptSet, ServerError, UNDO,
 };
 
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
@@ -36,9 +36,10 @@ pub enum Warning {
     ScriptLoadDenied,
     /// CLIENT TRACKING is denied: waiters poll, because the master does not notify them.
     TrackingDenied,
-    /// The restart guard is on, and the master had replicas when the connection was opened. The guard does not cover a promotion
-    /// during which this master goes on (a split brain): both servers vote then, and two clients may hold one lock. Detach the
-    /// replicas, or make sure that none is ever promoted.
+    /// The restart guard is on, and the master had replicas when the connection was opened, which its URL does not declare. The
+    /// guard alone does not cover a promotion during which this master goes on (a split brain): both servers vote then, and two
+    /// clients may hold one lock. Declare all replicas with `replicas=` in the URL
+    /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or detach them.
     UndeclaredReplicas,
     /// Another server answers than before, which was not restarted: both were up at the same time. Several servers behind one
     /// name are several masters, and clients that reach different ones exclude nobody. Give each server a name of its own.
@@ -85,6 +86,8 @@ pub(crate) struct Handshake {
     pub(super) loaded: ScriptSet,
     /// For how long the master does not vote yet, if it said so.
     pub(super) quarantine: Option<Duration>,
+    /// Whether it said that not all of its replicas follow.
+    pub(super) alone: bool,
     /// SCRIPT is not known, so whether EVAL is has yet to be found out.
     to_try: bool,
     /// The marker is yet to be looked at.
@@ -131,6 +134,7 @@ impl Handshake {
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
             quarantine: None,
+            alone: false,
             to_try: false,
             to_attend: None,
             login,
@@ -186,7 +190,7 @@ impl Handshake {
                     return Err(Cause::Replica);
                 }
                 let has_replicas = field(info, b"connected_slaves").is_some_and(|replicas| replicas != b"0");
-                if config.fleet.is_some() && has_replicas {
+                if config.fleet.is_some() && has_replicas && endpoint.replicas() == 0 {
                     self.warnings.push(Warning::UndeclaredReplicas);
                 }
             }
@@ -207,8 +211,9 @@ impl Handshake {
             }
             (Step::Attend(_), Reply::Error(text)) => return Err(Cause::Server(ServerError::classify(text))),
             (Step::Attend(_), Reply::Integer(1)) => {}
-            (Step::Attend(fleet), Reply::Array(fields)) => match read_quarantine(fields, fleet) {
+            (Step::Attend(fleet), Reply::Array(fields)) => match read_standing(fields, fleet) {
                 Some(Cause::Quarantined { remaining }) => self.quarantine = Some(remaining),
+                Some(Cause::Alone { .. }) => self.alone = true,
                 cause => return Err(cause.unwrap_or(Cause::UnexpectedReply)),
             },
             (
@@ -263,11 +268,18 @@ impl Handshake {
         wire::encode(out, &[b"CLIENT", b"SETINFO", b"LIB-NAME", b"quorlock"]);
         wire::encode(out, &[b"CLIENT", b"SETINFO", b"LIB-VER", env!("CARGO_PKG_VERSION").as_bytes()]);
         self.awaited.extend([Step::InfoServer, Step::InfoReplication, Step::SetInfo, Step::SetInfo]);
-        for script in [&RELEASE, &EXTEND, &UNDO] {
+        let fleet = config.fleet_at(endpoint);
+        let has_replicas = fleet.is_some_and(|fleet| fleet.replicas > 0);
+        let (acquire, extend) = if has_replicas {
+            (&ACQUIRE_REPLICATED, &EXTEND_REPLICATED)
+        } else {
+            (&ACQUIRE_GUARDED, &EXTEND)
+        };
+        for script in [&RELEASE, extend, &UNDO] {
             self.load(script, out);
         }
-        if let Some(fleet) = config.fleet {
-            self.load(&ACQUIRE_GUARDED, out);
+        if let Some(fleet) = fleet {
+            self.load(acquire, out);
             wire::encode(out, &[b"INFO", b"memory"]);
             self.awaited.push_back(Step::InfoMemory);
             self.to_attend = Some(fleet);
@@ -276,9 +288,10 @@ impl Handshake {
 
     /// Not before the database is known to be selected: it may write the marker.
     fn attend(&mut self, fleet: Fleet, out: &mut BytesMut) {
-        let [longest, masters] = [fleet.longest_ttl.as_millis(), fleet.masters.into()].map(Decimal::new);
-        let (text, marker) = (ATTEND.text.as_bytes(), Fleet::MARKER.as_bytes());
-        wire::encode(out, &[b"EVAL", text, b"1", marker, longest.as_bytes(), masters.as_bytes()]);
+        let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
+        let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
+        let (text, marker) = (script.text.as_bytes(), Fleet::MARKER.as_bytes());
+        wire::encode(out, &[b"EVAL", text, b"1", marker, longest.as_bytes(), marked.as_bytes()]);
         self.awaited.push_back(Step::Attend(fleet));
     }
 

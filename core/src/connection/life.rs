@@ -68,11 +68,12 @@ impl Connection {
         }
         while let Some(sent) = self.flight.next_overdue(limit, looked) {
             let cause = Cause::NoAnswer { waited: looked.since(sent.at) };
-            answers.answer(
-                self.id,
-                &sent.request,
-                Answer::Failed { cause, fate: Fate::Unknown, stale: false },
-            );
+            let failed = Answer::Failed { cause, fate: Fate::Unknown, stale: false };
+            if sent.request.action == Action::Confirm {
+                self.flight.overdue_votes().for_each(|request| answers.answer(self.id, request, failed));
+            } else {
+                answers.answer(self.id, &sent.request, failed);
+            }
         }
     }
 

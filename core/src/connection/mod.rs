@@ -6,6 +6,7 @@
 //! whose release comes while it still waits for a connection is dropped, and the release is answered for both. What is to be written, closed and opened is kept as tasks until somebody takes them.
 //! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
 
+mod confirming;
 mod flight;
 mod handshake;
 mod life;
@@ -37,7 +38,7 @@ use self::tracking::Tracking;
 use self::upkeep::Former;
 use crate::endpoint::Login;
 use crate::jitter::Jitter;
-use crate::protocol::{Cause, Config, MasterId, Request, Ttl};
+use crate::protocol::{Cause, Config, Fleet, MasterId, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
 
@@ -89,6 +90,10 @@ struct Queued {
 pub(crate) struct Connection {
     config: Arc<Config>,
     id: MasterId,
+    /// What all clients of this master must agree on, if the restart guard is on.
+    fleet: Option<Fleet>,
+    /// Whether the master said last that not all of its replicas follow.
+    alone: bool,
     state: State,
     generation: u32,
     /// Why the master is known to have no vote; `None` while there is hope.
@@ -131,6 +136,8 @@ impl Connection {
     pub(crate) fn new(config: Arc<Config>, id: MasterId, jitter: Jitter, now: Instant) -> Self {
         let mut connection = Self {
             id,
+            fleet: config.fleet(id),
+            alone: false,
             state: State::Resting { until: now },
             generation: 0,
             fault: None,
@@ -336,6 +343,7 @@ impl Connection {
         written_at: Option<Instant>,
     ) -> Option<DriverTask> {
         if !self.outbound.is_empty() {
+            self.have_votes_confirmed();
             bytes.clear();
             if bytes.capacity() > KEPT_OUTBOUND_BYTES {
                 *bytes = BytesMut::new();

@@ -65,7 +65,8 @@ impl Connection {
         if let State::Greeting { .. } = self.state {
             return self.greeted(reply, now, answers);
         }
-        let Sent { request, at, form, .. } = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        let &Sent { ref request, at, form, .. } = &sent;
         self.heard_at = self.heard_at.max(at);
         let error = match reply {
             Reply::Error(text) => Some(ServerError::classify(text)),
@@ -79,7 +80,7 @@ impl Connection {
             // once: a server that does not know the text either will not learn it. The caller has
             // waited since the first.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
-                self.repeat(request, at);
+                self.repeat(sent.request, at);
                 return Ok(());
             }
         }
@@ -90,7 +91,7 @@ impl Connection {
                 // A proxy in between does not know it, or an ACL does not allow it.
                 self.native_release = None;
             }
-            self.repeat(request, at);
+            self.repeat(sent.request, at);
             return Ok(());
         }
         if let Action::Track { on } = request.action {
@@ -100,20 +101,19 @@ impl Connection {
         if matches!(request.action, Action::Ping | Action::Login) {
             return self.own_answer(request.action, reply);
         }
-        if request.action == Action::Inspect {
-            return self.told(&request, reply, answers);
+        if request.action == Action::Confirm {
+            return self.confirmed(reply, answers);
         }
-        let answer = match self.interpret(&request, form, reply) {
+        if request.action == Action::Inspect {
+            return self.told(request, reply, answers);
+        }
+        let answer = match self.interpret(request, form, reply) {
             Ok(answer) => answer,
             Err(cause) => {
                 // The connection ends with it, and the request is answered like all others there.
-                answers.answer(
-                    self.id,
-                    &request,
-                    Answer::Failed { cause, fate: Fate::Unknown, stale: false },
-                );
+                answers.answer(self.id, request, Answer::Failed { cause, fate: Fate::Unknown, stale: false });
                 if request.action.clears() {
-                    self.owe(request, now, now);
+                    self.owe(sent.request, now, now);
                 }
                 return Err(cause);
             }
@@ -127,7 +127,10 @@ impl Connection {
             Answer::Yes | Answer::Counted(_) if request.action.creates() => self.quarantined_until = None,
             _ => {}
         }
-        answers.answer(self.id, &request, answer);
+        let is_held = self.must_be_confirmed(request, answer);
+        if !is_held {
+            answers.answer(self.id, request, answer);
+        }
         // Others of this process wait beside one that takes its attempt back only where several may be in front.
         let is_news = request.action.changes_held_key()
             || request.action == Action::Undo && request.claim.has_neighbours();
@@ -141,7 +144,10 @@ impl Connection {
         // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
         let is_put_off = error.is_some_and(|error| error != ServerError::WrongType);
         if request.action.clears() && is_put_off {
-            self.owe(request, now + *self.config.reconnect_delay.end(), now);
+            self.owe(sent.request, now + *self.config.reconnect_delay.end(), now);
+        } else if is_held && !self.flight.hold(sent, answer) {
+            self.flight.unconfirmed = Some(at);
+            self.have_votes_confirmed();
         }
         Ok(())
     }
@@ -171,6 +177,7 @@ impl Connection {
         self.warnings = std::mem::take(&mut handshake.warnings);
         self.known = handshake.loaded;
         self.native_release = handshake.native_release;
+        self.alone = handshake.alone;
         self.quarantined_until = handshake.quarantine.map(|remaining| now + remaining);
         self.served = true;
         self.fault = None;
@@ -189,7 +196,7 @@ impl Connection {
 
     /// What a reply means for such a request; anything that it never gets ends the connection.
     fn interpret(&self, request: &Request, form: Form, reply: &Reply<'_>) -> Result<Answer, Cause> {
-        let fleet = self.config.fleet;
+        let fleet = self.fleet;
         let is_plain = form == Form::Plain;
         let counts =
             request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
@@ -210,15 +217,12 @@ impl Connection {
                 Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
             }
             (_, Reply::Integer(1)) => Ok(Answer::Yes),
-            (
-                Action::Acquire | Action::Attend | Action::Undo | Action::ForceRelease,
-                Reply::Array(fields),
-            ) => {
-                let quarantine = fleet.and_then(|fleet| read_quarantine(fields, fleet));
-                match (request.action, quarantine) {
-                    (Action::Acquire | Action::Attend, Some(cause)) => {
-                        Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false })
-                    }
+            (action, Reply::Array(fields)) => {
+                let voting = fleet.filter(|fleet| {
+                    matches!(action, Action::Acquire | Action::Attend) || fleet.replicas > 0 && action.votes()
+                });
+                match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
+                    (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
                     (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
                         let seats = read_seats(fields);
                         seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
@@ -231,16 +235,22 @@ impl Connection {
     }
 }
 
-/// Why a master under the restart guard does not vote: `[quarantined, milliseconds]` or `[fleet, longest TTL, masters]`.
-pub(super) fn read_quarantine(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> {
+/// Why a master under the restart guard does not vote: `[quarantined, milliseconds]`, `[fleet, longest TTL, the marker's last
+/// number]`, or `[alone, replicas that follow, replicas that are connected]`.
+pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> {
     match fields {
         [Reply::Bulk(b"quarantined"), Reply::Integer(millis)] => {
             Some(Cause::Quarantined { remaining: Duration::from_millis(u64::try_from(*millis).ok()?) })
         }
-        [Reply::Bulk(b"fleet"), Reply::Integer(millis), Reply::Integer(masters)] => {
+        [Reply::Bulk(b"fleet"), Reply::Integer(millis), Reply::Integer(marked)] => {
             let longest_ttl = Ttl::new(Duration::from_millis(u64::try_from(*millis).ok()?)).ok()?;
-            let theirs = Fleet { longest_ttl, masters: u32::try_from(*masters).ok()? };
+            let theirs = Fleet::of_marker(longest_ttl, u32::try_from(*marked).ok()?);
             Some(Cause::OtherFleet { ours, theirs })
+        }
+        [Reply::Bulk(b"alone"), Reply::Integer(following), Reply::Integer(connected)] => {
+            let [following, connected] =
+                [following, connected].map(|number| u32::try_from(*number).unwrap_or(0));
+            Some(Cause::Alone { following, connected, declared: ours.replicas })
         }
         _ => None,
     }

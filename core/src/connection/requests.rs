@@ -36,7 +36,7 @@ impl Connection {
         if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
             self.longest_asked = self.longest_asked.max(request.ttl);
         }
-        let form = match (request.script(self.config.fleet), self.native_release) {
+        let form = match (request.script(self.fleet), self.native_release) {
             (None, _) => Form::Plain,
             (_, Some(command)) if request.action == Action::Release && request.claim.is_one() => {
                 Form::Native(command)
@@ -46,15 +46,17 @@ impl Connection {
             (Some(script), _) if self.known.insert(script) => Form::ByText,
             _ => Form::BySha,
         };
-        let bytes = wording.of(request, form, self.config.fleet);
+        let bytes = wording.of(request, form, self.fleet);
         self.outbound.extend_from_slice(bytes);
         self.flight.push(request.clone(), form, now, bytes.len(), false);
+        self.expect_vote(request.action, now);
     }
 
     /// Sends a request once more, whose answer is waited for since that instant.
     pub(super) fn repeat(&mut self, request: Request, since: Instant) {
         let before = self.outbound.len();
-        request.encode(Form::ByText, self.config.fleet, &mut self.outbound);
+        request.encode(Form::ByText, self.fleet, &mut self.outbound);
+        self.expect_vote(request.action, since);
         self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
     }
 
@@ -210,6 +212,12 @@ pub(crate) enum Form {
 impl Request {
     /// The script that carries it out; `None` is a plain `SET`.
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
+        let script = self.script_without_replicas(fleet);
+        let is_replicated = fleet.is_some_and(|fleet| fleet.replicas > 0) && self.action.votes();
+        if is_replicated { wire::replicated(script) } else { script }
+    }
+
+    fn script_without_replicas(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         if let Some(all) = self.claim.as_all() {
             return match self.action {
                 Action::Acquire if all.takes_some() => Some(&TAKE),
@@ -225,13 +233,14 @@ impl Request {
                 | Action::Open
                 | Action::Track { .. }
                 | Action::Ping
-                | Action::Login => None,
+                | Action::Login
+                | Action::Confirm => None,
             };
         }
         match (self.action, self.claim.is_fenced(), fleet) {
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
-            (Action::Track { .. } | Action::Ping | Action::Login, ..) => None,
+            (Action::Track { .. } | Action::Ping | Action::Login | Action::Confirm, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
@@ -302,7 +311,10 @@ impl Request {
         }
         let counts = self.claim.is_fenced() && !self.action.clears();
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
-        let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire);
+        let replicated = fleet.filter(|fleet| fleet.replicas > 0);
+        let heals = replicated.is_some() && self.action == Action::Heal;
+        let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire || heals);
+        let replicated = replicated.filter(|_| self.action.rests_on_keys());
         let marker = guarded.filter(|_| !is_about_marker).map(|_| Fleet::MARKER);
         let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal | Action::Keep);
         let raises =
@@ -311,7 +323,8 @@ impl Request {
         let values = u64::from(!is_about_marker)
             + u64::from(lives)
             + u64::from(raises)
-            + 2 * u64::from(guarded.is_some());
+            + 2 * u64::from(guarded.is_some())
+            + u64::from(replicated.is_some());
         put_head(script, by_text, keys, values, out);
         self.claim.put(counts, marker, out);
         if lives {
@@ -322,7 +335,10 @@ impl Request {
         }
         if let Some(fleet) = guarded {
             put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
-            put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
+            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
+        }
+        if let Some(fleet) = replicated {
+            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
         }
     }
 }
@@ -346,7 +362,7 @@ fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut By
 /// A request's command as bytes, encoded once for all masters that get it in the same form.
 #[derive(Clone, Default)]
 pub(crate) struct Wording {
-    form: Option<Form>,
+    form: Option<(Form, Option<Fleet>)>,
     bytes: BytesMut,
 }
 
@@ -357,10 +373,10 @@ impl Wording {
     }
 
     pub(super) fn of(&mut self, request: &Request, form: Form, fleet: Option<Fleet>) -> &[u8] {
-        if self.form != Some(form) {
+        if self.form != Some((form, fleet)) {
             self.bytes.clear();
             request.encode(form, fleet, &mut self.bytes);
-            self.form = Some(form);
+            self.form = Some((form, fleet));
         }
         &self.bytes
     }

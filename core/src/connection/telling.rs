@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Answers, Connection};
 use crate::protocol::{
-    Answer, Cause, Fate, Group, Marker, Request, Said, SaidHolder, SaidKey, SaidSharing, ServerFacts,
+    Answer, Cause, Fate, Fleet, Group, Marker, Request, Said, SaidHolder, SaidKey, SaidSharing, ServerFacts,
+    Ttl,
 };
 use crate::wire::{Reply, ServerError};
 
@@ -144,7 +145,9 @@ fn read_marker(marker: &[u8], replication_id: Option<&str>, clock: Option<Durati
         let mut millis = || parts.next().and_then(|part| part.parse().ok()).map(Duration::from_millis);
         let (born, opens, longest) = (millis()?, millis()?, millis()?);
         let is_own = id == replication_id && born <= clock;
-        Some(Marker::Present { is_own, left: opens.saturating_sub(clock), longest })
+        let fleet = Fleet::of_marker(Ttl::new(longest).ok()?, parts.next()?.parse().ok()?);
+        let left = opens.saturating_sub(clock);
+        Some(Marker::Present { is_own, left, longest, replicas: fleet.replicas })
     };
     read().unwrap_or(Marker::Unknown)
 }
@@ -159,7 +162,6 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Fleet;
     use crate::wire::INSPECT;
 
     #[test]
@@ -171,7 +173,7 @@ mod tests {
     fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {
         let seconds = Duration::from_secs;
         let read = |marker: &str, clock| match read_marker(marker.as_bytes(), Some("ab12"), clock) {
-            Marker::Present { is_own, left, longest } => Some((is_own, left, longest)),
+            Marker::Present { is_own, left, longest, .. } => Some((is_own, left, longest)),
             Marker::Absent | Marker::Unknown => None,
         };
         let marker = "ab12 5000 65000 60000 3";

@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    fn await_own(&mut self, action: Action, before: usize, now: Instant) {
+    pub(super) fn await_own(&mut self, action: Action, before: usize, now: Instant) {
         let bytes = self.outbound.len() - before;
         self.flight.push(Request::of_connection(action), Form::Plain, now, bytes, false);
     }
@@ -118,7 +118,7 @@ impl Connection {
         {
             let since = now.since(former.heard_at);
             if run_id != former.run_id && uptime.saturating_sub(UPTIME_GRAIN) > since {
-                let longest = self.config.fleet.map_or(self.longest_asked, |fleet| fleet.longest_ttl);
+                let longest = self.fleet.map_or(self.longest_asked, |fleet| fleet.longest_ttl);
                 self.other_server_until = Some(now + longest.as_duration());
             }
         }

@@ -2,6 +2,9 @@
 
 use std::{error::Error, fmt};
 
+#[cfg(doc)]
+use super::Endpoint;
+
 /// Why a text does not name a master. It repeats no part of the URL but the name of a parameter that stands where
 /// no password can.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub enum EndpointError {
     PasswordAndFile,
     /// `password-file` without a path.
     MissingPasswordFile,
+    /// The number of replicas is not one from 1 to [`Endpoint::MAX_REPLICAS`].
+    BadReplicas,
 }
 
 impl EndpointError {
@@ -66,6 +71,7 @@ impl EndpointError {
             Self::RepeatedParameter(_) => "repeated_parameter",
             Self::PasswordAndFile => "password_and_file",
             Self::MissingPasswordFile => "missing_password_file",
+            Self::BadReplicas => "bad_replicas",
         }
     }
 }
@@ -97,8 +103,8 @@ impl fmt::Display for EndpointError {
             Self::UnknownParameter(name) => {
                 return write!(
                     f,
-                    "the parameter `{name}` is not known: unix:// takes db, user, pass and password-file, redis:// and valkey:// take \
-                     password-file, and rediss:// and valkeys:// also cacert, cert, key and sni"
+                    "the parameter `{name}` is not known: unix:// takes db, user, pass, password-file and replicas, redis:// and valkey:// \
+                     take password-file and replicas, and rediss:// and valkeys:// also cacert, cert, key and sni"
                 );
             }
             Self::PasswordAndFile => {
@@ -106,6 +112,10 @@ impl fmt::Display for EndpointError {
                  or drop password-file"
             }
             Self::MissingPasswordFile => "the path is missing: write password-file=/run/secrets/redis",
+            Self::BadReplicas => {
+                "replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
+                 leave it out"
+            }
             Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),
         })
     }

@@ -36,7 +36,8 @@ pub use tls::TlsOptions;
 ///   credentials may also stand as `unix://user:password@/path`.
 ///
 /// Both take `password-file=/path` in place of a password: the password is in that file, which is
-/// read at each login ([`Endpoint::with_password_file`]).
+/// read at each login ([`Endpoint::with_password_file`]). Both take `replicas=2` for a master with
+/// replicas that may be promoted ([`Endpoint::with_replicas`]).
 ///
 /// A password alone is written `redis://:password@host`. User, password and path are percent-decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -46,6 +47,7 @@ pub struct Endpoint {
     secret: Option<Secret>,
     database: u16,
     tls: Option<TlsOptions>,
+    replicas: u8,
 }
 
 /// The password, or where it is.
@@ -70,6 +72,10 @@ pub enum Address {
 }
 
 impl Endpoint {
+    /// The most replicas that a master may be said to have. Each of them is waited for at every vote,
+    /// so a larger number is taken for a mistake.
+    pub const MAX_REPLICAS: u8 = 16;
+
     /// The server at a TCP port. `host` is a name or an IP address; brackets around an IPv6 address are optional.
     ///
     /// # Errors
@@ -133,6 +139,30 @@ impl Endpoint {
         Self { tls: Some(options), ..self }
     }
 
+    /// The same for a primary that has this number of replicas: each vote of it counts only once all
+    /// of them have confirmed it (`WAIT`), so that a replica that is promoted knows every lock. See
+    /// [`guide::failover`](crate::guide::failover) for what that is worth, and for its price.
+    ///
+    /// It is the number of *all* other servers that may ever be promoted, each a direct replica. With
+    /// fewer, two clients may hold one lock after a failover. All clients must say the same, and use
+    /// the restart guard ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)).
+    ///
+    /// The price: while one replica is away, the master has no vote
+    /// ([`Cause::Alone`](crate::Cause::Alone)). Then no lock is granted there and none is extended: a
+    /// replica that is away for longer than the validity that is left ends the locks of a group that
+    /// is on its own. Such a group is less available than one server without replicas.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::BadReplicas`] unless it is from 1 to [`Self::MAX_REPLICAS`].
+    pub fn with_replicas(self, replicas: u8) -> Result<Self, EndpointError> {
+        if (1..=Self::MAX_REPLICAS).contains(&replicas) {
+            Ok(Self { replicas, ..self })
+        } else {
+            Err(EndpointError::BadReplicas)
+        }
+    }
+
     /// Where the server listens.
     pub fn address(&self) -> &Address {
         &self.address
@@ -173,6 +203,11 @@ impl Endpoint {
         self.database.into()
     }
 
+    /// How many replicas confirm each of its votes; 0 for a master without replicas.
+    pub fn replicas(&self) -> u8 {
+        self.replicas
+    }
+
     /// How to reach it over TLS, if it is to be reached so.
     pub fn tls(&self) -> Option<&TlsOptions> {
         self.tls.as_ref()
@@ -191,7 +226,7 @@ impl Endpoint {
     }
 
     fn at(address: Address) -> Self {
-        Self { address, user: None, secret: None, database: 0, tls: None }
+        Self { address, user: None, secret: None, database: 0, tls: None, replicas: 0 }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
     if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials, tls) }
 }
 
-/// `host[:port][/db][?password-file=…]`, over TLS also with `cacert=`, `cert=`, `key=` and `sni=`.
+/// `host[:port][/db][?password-file=…&replicas=…]`, over TLS also with `cacert=`, `cert=`, `key=` and `sni=`.
 fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Result<Endpoint, EndpointError> {
     // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
     // that pieces of it would be taken for a host, a database or the name of a parameter.
@@ -39,6 +39,7 @@ fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Resul
         Some(digits) => number(digits).ok_or(EndpointError::BadDatabase)?,
     };
     let mut options = TlsOptions::default();
+    let mut replicas = None;
     for (name, value) in parameters(parts.query) {
         match name {
             "cacert" if tls => set_once(&mut options.root_file, "cacert", file(value)?)?,
@@ -46,6 +47,7 @@ fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Resul
             "key" if tls => set_once(&mut options.key_file, "key", file(value)?)?,
             "sni" if tls => set_once(&mut options.server_name, "sni", decode(value)?)?,
             "password-file" => credentials.set_file(value)?,
+            "replicas" => set_once(&mut replicas, "replicas", value)?,
             "verify" | "insecure" if tls => return Err(EndpointError::Unverified),
             "cacert" | "cert" | "key" | "sni" => return Err(EndpointError::NeedsTls),
             _ => return Err(unknown(name)),
@@ -54,7 +56,8 @@ fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Resul
     if options.certificate_file.is_some() != options.key_file.is_some() {
         return Err(EndpointError::HalfOfPair);
     }
-    let endpoint = credentials.on(Endpoint::tcp(host, port)?.with_database(database))?;
+    let endpoint = with_replicas(Endpoint::tcp(host, port)?.with_database(database), replicas)?;
+    let endpoint = credentials.on(endpoint)?;
     Ok(if tls { endpoint.with_tls(options) } else { endpoint })
 }
 
@@ -63,7 +66,7 @@ fn file(value: &str) -> Result<PathBuf, EndpointError> {
     if path.is_empty() { Err(EndpointError::MissingFile) } else { Ok(path.into()) }
 }
 
-/// `/path[?db=…&user=…&pass=…]`, or `password-file` in place of `pass`.
+/// `/path[?db=…&user=…&pass=…&replicas=…]`, or `password-file` in place of `pass`.
 fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoint, EndpointError> {
     if !parts.host.is_empty() {
         return Err(EndpointError::HostInUnixUrl);
@@ -72,19 +75,27 @@ fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoi
     if matches!(path.as_str(), "" | "/") {
         return Err(EndpointError::MissingPath);
     }
-    let mut database = None;
+    let (mut database, mut replicas) = (None, None);
     for (name, value) in parameters(parts.query) {
         match name {
             "db" => set_once(&mut database, "db", number(value).ok_or(EndpointError::BadDatabase)?)?,
             "user" => set_once(&mut credentials.user, "user", decode(value)?)?,
             "pass" => set_once(&mut credentials.password, "pass", decode(value)?)?,
             "password-file" => credentials.set_file(value)?,
+            "replicas" => set_once(&mut replicas, "replicas", value)?,
             // It may be the rest of a password in which an `&` was not encoded.
             _ if credentials.password.is_some() => return Err(EndpointError::UnencodedCharacter),
             _ => return Err(unknown(name)),
         }
     }
-    credentials.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0)))
+    let endpoint = Endpoint::unix(path)?.with_database(database.unwrap_or(0));
+    credentials.on(with_replicas(endpoint, replicas)?)
+}
+
+fn with_replicas(endpoint: Endpoint, replicas: Option<&str>) -> Result<Endpoint, EndpointError> {
+    let Some(digits) = replicas else { return Ok(endpoint) };
+    let number = number(digits).and_then(|number| u8::try_from(number).ok());
+    endpoint.with_replicas(number.ok_or(EndpointError::BadReplicas)?)
 }
 
 /// What follows `://`, cut where RFC 3986, section 3.2, cuts it.

@@ -305,7 +305,7 @@ impl Change {
                 tell!(INFO, "quorlock.master.up", "master up", { server.address = address, server.port = port });
                 for warning in warnings {
                     if warning == Warning::UndeclaredReplicas {
-                        tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas, whose promotion the restart guard does not cover", {
+                        tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas, whose promotion the restart guard does not cover without replicas= in the URL", {
                             server.address = address, server.port = port, quorlock.warning = ?warning
                         });
                     } else if warning == Warning::OtherServer {

@@ -38,6 +38,8 @@ pub enum Action {
     Ping,
     /// Log in anew.
     Login,
+    /// Have all replicas confirm what was asked before on the connection.
+    Confirm,
 }
 
 impl Action {
@@ -50,6 +52,16 @@ impl Action {
     /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same connection must read it again.
     pub(crate) fn changes_held_key(self) -> bool {
         matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
+    }
+
+    /// Whether a yes to it carries a vote, so that the replicas of the master must confirm it.
+    pub(crate) fn votes(self) -> bool {
+        matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
+    }
+
+    /// Whether it rests on keys that are there, and sets none.
+    pub(crate) fn rests_on_keys(self) -> bool {
+        matches!(self, Self::Raise | Self::Extend)
     }
 
     /// Whether it may set the key, so that a release must follow it.

@@ -97,6 +97,24 @@ pub enum Cause {
         /// The one in the master's marker.
         theirs: Fleet,
     },
+    /// Its replicas are not exactly those that its URL declares
+    /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or one of them has not been
+    /// heard of for a second. It votes again once all of them follow.
+    Alone {
+        /// How many follow.
+        following: u32,
+        /// How many are connected.
+        connected: u32,
+        /// How many are declared.
+        declared: u32,
+    },
+    /// It said yes, and not all of its replicas confirmed that they know it in time.
+    Unconfirmed {
+        /// How many confirmed it.
+        confirmed: u32,
+        /// How many are declared.
+        declared: u32,
+    },
     /// The server may remove locks when its memory is full, which the restart guard does not notice.
     Evicts(EvictionPolicy),
     /// There was no login for it: its password file cannot be read, or the
@@ -192,6 +210,16 @@ impl Cause {
                 f,
                 "its restart guard is of {theirs}, this client's of {ours}: give all clients the same"
             ),
+            Self::Alone { connected, declared, .. } if connected > declared => write!(
+                f,
+                "has {connected} replicas, and its URL says replicas={declared}: give all clients the number of all replicas"
+            ),
+            Self::Alone { following, declared, .. } => {
+                write!(f, "replicas that follow it: {following} of {declared}")
+            }
+            Self::Unconfirmed { confirmed, declared } => {
+                write!(f, "replicas that confirmed it in time: {confirmed} of {declared}")
+            }
             Self::Evicts(policy) => write!(
                 f,
                 "may remove locks when its memory is full ({policy}): set maxmemory-policy to noeviction, or allow {policy}"

@@ -22,14 +22,14 @@ pub(crate) use command::{Decimal, MAX_OVERHEAD_BYTES, encode, put_argument};
 pub use fault::WireFault;
 pub(crate) use reply::{Dialect, Reply, common_reply, decode};
 pub(crate) use scan::Scanner;
-#[cfg(feature = "internals")]
-pub use script::ALL;
-pub(crate) use script::ScriptSet;
 pub use script::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND, EXTEND,
     EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN, RAISE,
     RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, RELEASE_SCRIPT, Script, TAKE, UNDO,
 };
+pub(crate) use script::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, ScriptSet, replicated};
+#[cfg(feature = "internals")]
+pub use script::{ALL, REPLICATED};
 pub use server_error::{Code, ServerError};
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod permits_at_once;
 mod permits_handed_over;
 mod prefix;
 mod renewal;
+mod replicas;
 mod restart_guard;
 mod retry;
 mod schedules;

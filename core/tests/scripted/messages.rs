@@ -46,8 +46,8 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis://a?secret=1"])),
-            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user, pass and password-file, redis:// and valkey:// take \
-             password-file, and rediss:// and valkeys:// also cacert, cert, key and sni",
+            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user, pass, password-file and replicas, redis:// and valkey:// take \
+             password-file and replicas, and rediss:// and valkeys:// also cacert, cert, key and sni",
         ),
         (
             refused(Config::builder(["rediss://a#insecure"])),
@@ -57,6 +57,15 @@ fn configurations_that_cannot_work() {
         (
             refused(Config::builder(["redis://a?cacert=/ca.pem"])),
             "master 1 of 1: cacert, cert, key and sni are for TLS: write rediss:// or valkeys://",
+        ),
+        (
+            refused(Config::builder(["redis://a?replicas=0"]).restart_guard(ms(10_000))),
+            "master 1 of 1: replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
+             leave it out",
+        ),
+        (
+            refused(Config::builder(["redis://a?replicas=1"])),
+            "replicas= of a:6379 needs the restart guard: set restart_guard (--restart-guard) to the longest TTL of all clients",
         ),
         (refused(Config::builder(["unix:///s?db=1&db=2"])), "master 1 of 1: `db` is given more than once"),
         (

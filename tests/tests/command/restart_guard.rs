@@ -86,8 +86,10 @@ fn replicas_are_told_by_bootstrap_and_status() {
     // Without the guard nothing is promised about a promotion.
     assert!(!quiet.out.contains("promotion"), "{}", quiet.out);
 
-    let says =
-        format!("{} has replicas, whose promotion the restart guard does not cover", masters[1].address());
+    let says = format!(
+        "{} has replicas, whose promotion the restart guard does not cover without replicas= in the URL",
+        masters[1].address()
+    );
     let told = call(&masters, &BOOTSTRAP, None);
     assert_eq!(told.code, Some(0));
     assert_eq!(told.err, format!("quorlock: {says}\n"));
@@ -95,7 +97,7 @@ fn replicas_are_told_by_bootstrap_and_status() {
     let told = call(&masters, &["status", JOB], None);
     let lines: Vec<_> = told.out.lines().filter(|line| line.contains("promotion")).collect();
     assert_eq!(lines.len(), 1, "{}", told.out);
-    let says = "has a replica, whose promotion the restart guard does not cover";
+    let says = "has a replica, whose promotion the restart guard does not cover without replicas= in the URL";
     assert!(lines[0].contains(&masters[1].address().to_string()) && lines[0].contains(says), "{}", told.out);
     let json = call(&masters, &["status", "--json", JOB], None);
     assert_eq!(json.out.matches("\"replicas\":1,\"warning\":\"has a replica").count(), 1, "{}", json.out);

@@ -50,7 +50,9 @@ fn warn(locker: &Locker, output: &Output) {
         let MasterState::Ready { warnings } = state else { continue };
         if warnings.contains(&Warning::UndeclaredReplicas) {
             let master = master.to_string();
-            let text = format!("{master} has replicas, whose promotion the restart guard does not cover");
+            let text = format!(
+                "{master} has replicas, whose promotion the restart guard does not cover without replicas= in the URL"
+            );
             output.record(
                 Level::Warning,
                 "undeclared_replicas",

@@ -5,8 +5,10 @@ use std::fmt;
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
     EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
-    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
+    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
 };
+
+use super::scripts::behind_check;
 
 /// A command with its arguments.
 ///
@@ -71,6 +73,8 @@ pub enum CommandKind {
     ForceRelease,
     /// The script that releases a token of which nothing else is known.
     ReleaseAny,
+    /// The script that restores the key of a lock on a master with replicas.
+    Heal,
     /// `HELLO`
     Hello,
     /// `AUTH`
@@ -83,6 +87,8 @@ pub enum CommandKind {
     Info,
     /// `SCRIPT` with any subcommand.
     Script,
+    /// `WAIT`: whether the replicas know what was done before.
+    Wait,
     /// Anything else.
     Other,
 }
@@ -106,6 +112,11 @@ impl Command {
     /// Returns the meaning of the command for a lock.
     pub fn kind(&self) -> CommandKind {
         if let Some(script) = self.script() {
+            let script = match behind_check(script) {
+                Some(None) => return CommandKind::Heal,
+                Some(Some(plain)) => plain,
+                None => script,
+            };
             return SCRIPTS
                 .iter()
                 .find(|(known, _)| *known == script)
@@ -171,12 +182,16 @@ impl Command {
 
 /// The script with exactly this text.
 pub(super) fn script_by_text(text: &[u8]) -> Option<&'static Script> {
-    ALL.into_iter().find(|script| script.text.as_bytes() == text)
+    scripts().find(|script| script.text.as_bytes() == text)
 }
 
 /// The script with this SHA-1, in any case.
 pub(super) fn script_by_sha1(sha1: &[u8]) -> Option<&'static Script> {
-    ALL.into_iter().find(|script| script.sha1_hex.as_bytes().eq_ignore_ascii_case(sha1))
+    scripts().find(|script| script.sha1_hex.as_bytes().eq_ignore_ascii_case(sha1))
+}
+
+fn scripts() -> impl Iterator<Item = &'static Script> {
+    ALL.into_iter().chain(REPLICATED.map(|(_, replicated)| replicated))
 }
 
 impl CommandKind {
@@ -208,12 +223,14 @@ impl CommandKind {
             Self::Inspect => "INSPECT",
             Self::ForceRelease => "FORCE RELEASE",
             Self::ReleaseAny => "RELEASE ANY",
+            Self::Heal => "HEAL",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
             Self::Select => "SELECT",
             Self::Client => "CLIENT",
             Self::Info => "INFO",
             Self::Script => "SCRIPT",
+            Self::Wait => "WAIT",
             Self::Other => "other",
         }
     }
@@ -266,7 +283,7 @@ const SCRIPTS: [(&Script, CommandKind); 23] = [
 ];
 
 /// The kinds that are commands of the server.
-const NAMES: [CommandKind; 8] = [
+const NAMES: [CommandKind; 9] = [
     CommandKind::Set,
     CommandKind::Get,
     CommandKind::Hello,
@@ -275,6 +292,7 @@ const NAMES: [CommandKind; 8] = [
     CommandKind::Client,
     CommandKind::Info,
     CommandKind::Script,
+    CommandKind::Wait,
 ];
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::call::Role;
 use super::keyspace::{Entry, Value, instant, millis};
+use super::replicas::Replicas;
 use super::{Dialect, Master, digest};
 
 /// What was made to go wrong.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Conditions {
     pub(super) role: Role,
-    /// How many replicas are attached.
-    pub(super) replicas: u16,
+    pub(super) replicas: Replicas,
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
@@ -95,18 +95,6 @@ impl Master {
             self.former_replication_id = Some(std::mem::replace(&mut self.replication_id, next));
             self.conditions.role = Role::Master;
         }
-    }
-
-    /// Sets the number of attached replicas that `INFO replication` reports. They hold no data.
-    ///
-    /// The first replica gives the master another replication id. For the id that a master gets
-    /// when its last replica has been away for a long time, see [`Master::set_replication_id`].
-    pub fn set_replicas(&mut self, replicas: u16) {
-        if self.conditions.replicas == 0 && replicas > 0 {
-            self.replication_id = digest(&format!("first replica of {}", self.replication_id));
-            self.former_replication_id = None;
-        }
-        self.conditions.replicas = replicas;
     }
 
     /// Returns the replication id: 40 hexadecimal digits, new at every start and promotion, and

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::Master;
 use super::call::{Call, Role};
 use super::keyspace::{Keyspace, Millis};
 use super::reply::Failure;
+use super::{Master, replicas};
 
 /// The version that is modelled.
 pub(super) const VERSION: &str = "7.0.15";
@@ -43,6 +43,9 @@ pub(super) fn text<W: AsRef<[u8]>>(call: &Call<'_>, asked: &[W]) -> String {
             for (field, value) in fields(call.master, call.now) {
                 // Writing to a string does not fail.
                 let _ = write!(text, "{field}:{value}\r\n");
+                if field == "connected_slaves" {
+                    text += &replicas::lines(call.master);
+                }
             }
             texts.push(text);
         }
@@ -96,7 +99,7 @@ fn replication(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
     };
     let former = &master.former_replication_id;
     fields.extend([
-        ("connected_slaves", master.conditions.replicas.to_string()),
+        ("connected_slaves", master.conditions.replicas.connected.to_string()),
         ("master_failover_state", "no-failover".to_owned()),
         ("master_replid", master.replication_id.clone()),
         ("master_replid2", former.clone().unwrap_or_else(|| "0".repeat(40))),

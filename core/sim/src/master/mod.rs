@@ -21,6 +21,7 @@ mod keep;
 mod keys;
 mod keyspace;
 mod number;
+mod replicas;
 mod reply;
 mod scores;
 mod scripts;

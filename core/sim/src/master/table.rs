@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::reply::Failure;
-use super::{configuration, connection, expiry, info, keys, scores, scripts, strings};
+use super::{configuration, connection, expiry, info, keys, replicas, scores, scripts, strings};
 
 /// Changes keys: a replica refuses it.
 pub(super) const WRITE: u8 = 1;
@@ -115,6 +115,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     command("time", 1, LOADING, info::time),
     command("command", -1, LOADING, info::command),
     container("config", CONFIG),
+    command("wait", 3, 0, replicas::wait),
 ];
 
 const SCRIPT: &[Spec] = &[

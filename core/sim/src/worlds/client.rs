@@ -208,8 +208,8 @@ impl Process {
     /// A process with its client's locker.
     pub(super) fn start(state: &SharedState, config: Config) -> (Client, Self) {
         let number = lock(state).add_client();
-        if let Some(fleet) = config.fleet() {
-            lock(state).guard(fleet.longest_ttl.as_duration());
+        if let Some(longest_ttl) = config.restart_guard() {
+            lock(state).guard(longest_ttl);
         }
         let host = Arc::new(SimHost { client: number, state: Arc::clone(state) });
         let masters = config.master_ids().collect();

@@ -169,7 +169,8 @@ impl AllClaim {
             wish: self.wish.filter(|_| may_wish),
             waited: waited.unwrap_or_default(),
             counts: self.is_fenced() && !action.clears(),
-            fleet: fleet.filter(|_| acquires),
+            fleet: fleet.filter(|fleet| acquires || fleet.replicas > 0 && action == Action::Heal),
+            replicas: fleet.filter(|fleet| fleet.replicas > 0 && action.rests_on_keys()),
             insists: insists && acquires,
             tells: action == Action::Undo,
             takes: if acquires { self.takes } else { 0 },
@@ -184,6 +185,8 @@ pub(crate) struct Arguments<'a> {
     waited: Duration,
     counts: bool,
     fleet: Option<Fleet>,
+    /// For a master with replicas, where the script asks for no marker.
+    replicas: Option<Fleet>,
     insists: bool,
     tells: bool,
     /// How many the script takes that takes seats, and reads none.
@@ -201,7 +204,7 @@ impl Arguments<'_> {
 
     pub(crate) fn values(&self) -> u64 {
         let read = self.claim.resources.len() - self.claim.written;
-        let fleet = if self.fleet.is_some() { 2 } else { 0 };
+        let fleet = if self.fleet.is_some() { 2 } else { usize::from(self.replicas.is_some()) };
         let shape = if self.takes > 0 { 1 } else { 2 + read };
         let wish = if self.takes > 0 { 2 } else { 1 };
         (4 + shape + self.wish.map_or(0, |_| wish) + fleet) as u64
@@ -242,7 +245,10 @@ impl Arguments<'_> {
         }
         if let Some(fleet) = self.fleet {
             put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
-            put_argument(out, Decimal::new(fleet.masters.into()).as_bytes());
+            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
+        }
+        if let Some(fleet) = self.replicas {
+            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
         }
     }
 

@@ -201,7 +201,8 @@ impl ConfigBuilder {
     /// of the locks' database, after a promotion, when it gets its first replica, and when its last
     /// one has been away for `repl-backlog-ttl`. The guard does not notice single evicted keys, nor
     /// an old snapshot that was restored with its marker. It does not cover a split brain, a
-    /// promotion while the old primary goes on: then both vote. A master with replicas has the
+    /// promotion while the old primary goes on: then both vote, unless the URL says how many replicas
+    /// the master has ([`Endpoint::with_replicas`]). Without that, a master with replicas has the
     /// warning [`Warning::UndeclaredReplicas`](crate::Warning).
     ///
     /// Every client of these masters must use the guard with the same TTL and the same number of
@@ -293,7 +294,7 @@ impl ConfigBuilder {
     /// # Errors
     /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
     /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
-    /// than [`Ttl::MAX`], a TTL that leaves no validity, and a prefix with which a key could be one
+    /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard, and a prefix with which a key could be one
     /// that Quorlock needs itself.
     pub fn build(mut self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
@@ -332,9 +333,12 @@ impl ConfigBuilder {
         let fleet = match self.restart_guard {
             Some(longest_ttl) => {
                 let masters = u32::try_from(quorum.masters()).unwrap_or(u32::MAX);
-                Some(Fleet { longest_ttl: Ttl::new(longest_ttl)?, masters })
+                Some(Fleet { longest_ttl: Ttl::new(longest_ttl)?, masters, replicas: 0 })
             }
-            None => None,
+            None => match masters.iter().find(|master| master.replicas() > 0) {
+                Some(master) => return Err(ConfigError::ReplicasWithoutGuard { master: master.to_string() }),
+                None => None,
+            },
         };
         let config = Config {
             masters: masters.into(),

@@ -121,6 +121,12 @@ pub enum ConfigError {
         /// What was said to be the longest.
         longest: Duration,
     },
+    /// A master's URL has `replicas=`, and the restart guard is off: without it a replica that is
+    /// promoted would not wait for locks that end early there.
+    ReplicasWithoutGuard {
+        /// The address.
+        master: String,
+    },
     /// The name is one under which fencing counters or the restart guard keep what they need.
     ReservedResource,
     /// The prefix is longer than 1,024 bytes.
@@ -171,6 +177,7 @@ impl ConfigError {
             Self::ReversedBounds { .. } => "reversed_bounds",
             Self::ZeroLimit { .. } => "zero_limit",
             Self::TtlAboveFleet { .. } => "ttl_above_fleet",
+            Self::ReplicasWithoutGuard { .. } => "replicas_without_guard",
             Self::ReservedResource => "reserved_resource",
             Self::OversizedPrefix { .. } => "oversized_prefix",
             Self::ReservedPrefix => "reserved_prefix",
@@ -252,6 +259,11 @@ impl fmt::Display for ConfigError {
                 "a TTL of {} is beyond the longest that the restart guard was told, {}; use a shorter one, or give all clients a guard with a longer one",
                 Span(*ttl),
                 Span(*longest)
+            ),
+            Self::ReplicasWithoutGuard { master } => write!(
+                f,
+                "replicas= of {master} needs the restart guard: set restart_guard (--restart-guard) to \
+                 the longest TTL of all clients"
             ),
             Self::ReservedResource => write!(
                 f,

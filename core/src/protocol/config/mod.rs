@@ -37,6 +37,7 @@ pub struct Config {
     pub(crate) max_locks: usize,
     pub(crate) client_name: Option<String>,
     pub(crate) prefix: Arc<str>,
+    /// Without the replicas, which each master has of its own.
     pub(crate) fleet: Option<Fleet>,
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
     pub(crate) wake_ups: bool,
@@ -217,9 +218,14 @@ impl Config {
         self.keep_alive
     }
 
-    /// Returns what all clients must agree on, if the restart guard is on.
-    pub fn fleet(&self) -> Option<Fleet> {
-        self.fleet
+    /// Returns what all clients of this master must agree on, if the restart guard is on.
+    pub fn fleet(&self, master: MasterId) -> Option<Fleet> {
+        self.fleet_at(self.masters.get(master.index())?)
+    }
+
+    /// The same, for one of the masters.
+    pub(crate) fn fleet_at(&self, master: &Endpoint) -> Option<Fleet> {
+        self.fleet.map(|fleet| Fleet { replicas: master.replicas().into(), ..fleet })
     }
 
     /// The longest life that a key of any client may have been given, as far as is known.

@@ -133,7 +133,7 @@ fn what_goes_with_the_restart_guard_is_what_is_used() {
         .build()
         .unwrap();
     assert_eq!(config.restart_guard(), Some(Ttl::MAX));
-    assert_eq!(config.fleet().map(|fleet| fleet.masters), Some(3));
+    assert_eq!(config.fleet(MasterId::all(3).next().unwrap()).map(|fleet| fleet.masters), Some(3));
     assert_eq!(config.allowed_evictions(), [EvictionPolicy::VolatileTtl]);
     assert!(!config.wake_ups());
 }

@@ -39,10 +39,10 @@ pub struct PermitsAnswer {
 }
 
 impl PermitsAnswer {
-    /// Returns whether it has replicas although clients use the restart guard, which does not cover
-    /// their promotion.
+    /// Returns whether it has replicas although clients use the restart guard without saying so in
+    /// their URLs: the guard alone does not cover a promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
-        self.server.has_replicas() && self.marker.is_present()
+        self.server.has_replicas() && self.marker.declares_no_replicas()
     }
 }
 

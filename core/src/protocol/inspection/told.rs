@@ -130,10 +130,10 @@ pub struct ServerFacts {
 }
 
 impl MasterAnswer {
-    /// Returns whether it has replicas although clients use the restart guard, which does not cover
-    /// their promotion.
+    /// Returns whether it has replicas although clients use the restart guard without saying so in
+    /// their URLs: the guard alone does not cover a promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
-        self.server.has_replicas() && self.marker.is_present()
+        self.server.has_replicas() && self.marker.declares_no_replicas()
     }
 }
 
@@ -144,8 +144,8 @@ impl ServerFacts {
 }
 
 impl Marker {
-    pub(super) fn is_present(self) -> bool {
-        matches!(self, Self::Present { .. })
+    pub(super) fn declares_no_replicas(self) -> bool {
+        matches!(self, Self::Present { replicas: 0, .. })
     }
 }
 
@@ -163,5 +163,7 @@ pub(crate) enum Marker {
         left: Duration,
         /// The longest TTL of the clients under the guard.
         longest: Duration,
+        /// How many replicas confirm each vote, by their URLs.
+        replicas: u32,
     },
 }

@@ -37,6 +37,7 @@ mod fleet;
 mod inspect;
 mod keep;
 mod many;
+mod replicas;
 mod seat;
 
 pub use any::RELEASE_ANY;
@@ -45,6 +46,9 @@ pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 pub use inspect::{FORCE_RELEASE, INSPECT};
 pub use keep::{KEEP, KEEP_ALL};
 pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
+#[cfg(any(test, feature = "internals"))]
+pub use replicas::REPLICATED;
+pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
 pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn each_script_goes_by_the_sha_1_of_its_text() {
         let mut numbers = ScriptSet::default();
-        for script in ALL {
+        for script in ALL.into_iter().chain(REPLICATED.map(|(_, replicated)| replicated)) {
             assert!(script.number < 64 && numbers.insert(script), "{}", script.name);
             let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
             assert_eq!(script.sha1_hex, digest, "{}", script.name);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError};
+use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError, Ttl};
 
 use super::clock::{self, Reading};
 use super::conversation::{Conversation, Reply, words};
@@ -197,8 +197,9 @@ impl Marker {
             let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
             let (born, _, longest, masters) = (number()?, number()?, number()?, number()?);
             let is_own = id == replication_id && Duration::from_millis(born) <= clock;
-            let masters = u32::try_from(masters).ok()?;
-            Some(Self::Present { is_own, longest: Duration::from_millis(longest), masters })
+            let longest = Duration::from_millis(longest);
+            let fleet = Fleet::of_marker(Ttl::new(longest).ok()?, u32::try_from(masters).ok()?);
+            Some(Self::Present { is_own, longest, masters: fleet.masters })
         };
         read().unwrap_or(Self::Unknown)
     }

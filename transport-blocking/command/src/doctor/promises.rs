@@ -198,16 +198,26 @@ fn restarts(survey: &Survey) -> Promise {
 
 fn failover(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    let followed = survey.those(|_, facts| {
+    let declared = |place: usize| survey.masters.get(place).map_or(0, |master| u64::from(master.replicas()));
+    let followed = survey.those(|place, facts| {
         let replicas = facts.info.as_ref()?.replicas?;
-        (replicas > 0)
+        (replicas > 0 && declared(place) == 0)
             .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
     });
-    let cure = "detach the replicas, or make sure that none is ever promoted";
+    let cure = "detach the replicas, or say replicas= in the URL of all clients, with the restart guard";
     let what = "two clients may hold one lock if a replica is promoted while its old primary goes on";
     findings.broken(what, &followed, cure);
+    let incomplete = survey.those(|place, facts| {
+        let (replicas, declared) = (facts.info.as_ref()?.replicas?, declared(place));
+        (declared > 0 && replicas != declared).then(|| format!("{replicas} of {declared}"))
+    });
+    let cure = "attach the replicas, or give all clients the number that there is";
+    findings.broken("has no vote without the replicas that its URL declares", &incomplete, cure);
     unheard(survey, &mut findings);
-    findings.judge("failover", "no master has a replica that could be promoted beside it")
+    findings.judge(
+        "failover",
+        "no master has a replica that could be promoted beside it and does not confirm its votes",
+    )
 }
 
 fn restart_guard(survey: &Survey) -> Promise {

@@ -9,10 +9,13 @@ mod inspect;
 mod keep;
 mod many;
 mod plain;
+mod replicas;
 mod seat;
 mod store;
 
 use quorlock_core::internals::Script;
+
+pub(super) use replicas::behind_check;
 
 use super::call::Call;
 use super::command::{CommandKind, script_by_sha1, script_by_text};
@@ -82,6 +85,15 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         clock.readings = 0;
     }
     let mut body = Body { call, script, keys, values, has_written: false };
+    if let Some(plain) = behind_check(script) {
+        if !body.check_replicas()? {
+            return Ok(());
+        }
+        let heals = plain.is_none_or(|plain| plain.name.starts_with("heal"));
+        if heals && matches!(body.check_marker()?, fleet::Standing::Answered) {
+            return Ok(());
+        }
+    }
     match body.call.command.kind() {
         CommandKind::Release => body.release(),
         CommandKind::Extend => body.extend(),
@@ -106,6 +118,7 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         CommandKind::Inspect => body.inspect(),
         CommandKind::ForceRelease => body.force_release(),
         CommandKind::ReleaseAny => body.release_any(),
+        CommandKind::Heal => body.heal(),
         _ => Err(UNKNOWN_SCRIPT),
     }
 }

@@ -1,0 +1,90 @@
+//! Votes of a master with replicas: a yes counts once all of them have confirmed it.
+//!
+//! Behind the requests of one write that carry votes stands one `WAIT`. Its answer is how many replicas
+//! have applied all that this connection has asked for before. A yes is held until then. If fewer have
+//! than are declared, the request has no answer: what it did may be lost with a failover.
+//!
+//! An acknowledgement cannot be older than what it acknowledges, and a replica that is promoted gives its
+//! former primary no more of them. So whatever server is promoted later knows every vote that has
+//! counted. No clock, lag or pause is in that.
+
+use super::{Answers, Connection};
+use crate::protocol::{Action, Answer, Cause, Fate, Request};
+use crate::time::Instant;
+use crate::wire::{self, Decimal, Reply, ServerError};
+
+/// Which part (1/n) of `request_timeout` the replicas have. A server looks for waits that are over when
+/// something happens, or with its cron of 100 ms: with the default of 200 ms it gives up after 50 to 150 ms.
+/// With a half the answer came after 201 ms on Redis 7.0.15, and the connection was given up for its silence.
+const PART: u32 = 4;
+
+impl Connection {
+    /// How many replicas must confirm a vote.
+    #[inline]
+    fn declared(&self) -> u32 {
+        self.fleet.map_or(0, |fleet| fleet.replicas)
+    }
+
+    /// A request has been put behind the others that are to be written.
+    #[inline]
+    pub(super) fn expect_vote(&mut self, action: Action, at: Instant) {
+        // While replicas are missing, the wait would last its whole time, and requests behind it
+        // with it. Then it is sent once a script says yes.
+        if self.declared() > 0 && action.votes() && !self.alone {
+            self.flight.unconfirmed = Some(at);
+        }
+    }
+
+    /// Puts a `WAIT` behind what is to be written, if there are votes in it.
+    #[inline]
+    pub(super) fn have_votes_confirmed(&mut self) {
+        let Some(at) = self.flight.unconfirmed.take() else { return };
+        let limit = u64::try_from((self.config.request_timeout / PART).as_millis()).unwrap_or(u64::MAX);
+        // Zero would be without a limit.
+        let [replicas, limit] = [self.declared().into(), limit.max(1)].map(Decimal::new);
+        let before = self.outbound.len();
+        wire::encode(&mut self.outbound, &[b"WAIT", replicas.as_bytes(), limit.as_bytes()]);
+        self.await_own(Action::Confirm, before, at);
+    }
+
+    /// Whether an answer is a vote that has yet to be confirmed.
+    #[inline]
+    pub(super) fn must_be_confirmed(&mut self, request: &Request, answer: Answer) -> bool {
+        if self.declared() == 0 || !request.action.votes() {
+            return false;
+        }
+        match answer {
+            Answer::Yes | Answer::Counted(_) | Answer::Seats { .. } => {
+                self.alone = false;
+                true
+            }
+            Answer::Failed { cause: Cause::Alone { .. }, .. } => {
+                self.alone = true;
+                false
+            }
+            Answer::Failed { .. } | Answer::No | Answer::Holder { .. } => false,
+        }
+    }
+
+    /// The answer to a `WAIT`, and so to the votes before it.
+    pub(super) fn confirmed(&mut self, reply: &Reply<'_>, answers: &mut Answers) -> Result<(), Cause> {
+        let declared = self.declared();
+        let failure = match reply {
+            Reply::Integer(replicas) => {
+                let confirmed = u32::try_from(*replicas).unwrap_or(0);
+                (confirmed < declared).then_some(Cause::Unconfirmed { confirmed, declared })
+            }
+            Reply::Error(text) => Some(Cause::Server(ServerError::classify(text))),
+            _ => return Err(Cause::UnexpectedReply),
+        };
+        for (request, answer) in self.flight.take_held() {
+            let answer = match failure {
+                Some(cause) => Answer::Failed { cause, fate: Fate::Unknown, stale: false },
+                None => answer,
+            };
+            answers.answer(self.id, &request, answer);
+        }
+        self.prove();
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! Masters with replicas: a vote counts once all of them have confirmed it.
+
+use std::time::Duration;
+
+use quorlock_core::{
+    Acquire, AcquireError, BootstrapError, Config, ConfigBuilder, Event, ExtendError, LossCause, Vote,
+};
+
+use super::world::{Flow, REQUEST_TIMEOUT, World, ms, one_try, wanted};
+
+const LONGEST: Duration = ms(20_000);
+
+/// Masters of which each declares so many replicas; none is said by zero.
+fn declared(replicas: &[u8]) -> ConfigBuilder {
+    let urls = ["a", "b", "c"].iter().zip(replicas).map(|(name, replicas)| match replicas {
+        0 => format!("redis://{name}:6379"),
+        _ => format!("redis://{name}:6379?replicas={replicas}"),
+    });
+    Config::builder(urls).request_timeout(REQUEST_TIMEOUT).restart_guard(LONGEST)
+}
+
+/// Masters that vote and have the replicas that they declare.
+fn open(replicas: &[u8]) -> World {
+    let mut world = World::cold(declared(replicas));
+    for (master, replicas) in world.masters.iter_mut().zip(replicas) {
+        master.server.set_replicas((*replicas).into());
+    }
+    world.pump();
+    world.pass(LONGEST);
+    world
+}
+
+fn waits(world: &World) -> Vec<usize> {
+    world.masters.iter().map(|master| master.count("WAIT")).collect()
+}
+
+fn refused(world: &mut World, asked: &Acquire) -> String {
+    world.acquire(asked);
+    match world.refusal() {
+        error @ AcquireError::NoQuorum(_) => error.to_string(),
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn one_wait_follows_the_votes_of_one_write() {
+    let mut world = open(&[2]);
+    world.hold(&wanted(ms(10_000)));
+    assert_eq!(waits(&world), [1]);
+    // A quarter of the request timeout, for both replicas.
+    assert!(world.nodes[0].written.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n12\r\n"));
+
+    let now = world.now;
+    for name in ["x", "y", "z"] {
+        let resource = quorlock_core::Resource::new(name).unwrap();
+        let asked = Acquire { targets: resource.into(), ..one_try() };
+        world.nodes[0].machine.acquire(&asked, now).unwrap();
+    }
+    world.drain(0);
+    assert_eq!(world.granted(0).len(), 3);
+    assert_eq!(waits(&world), [2]);
+}
+
+#[test]
+fn a_release_waits_for_no_replica_and_a_master_without_replicas_is_not_asked() {
+    let mut world = open(&[1, 0, 0]);
+    let lock = world.hold(&one_try());
+    world.pump();
+    assert_eq!(waits(&world), [1, 0, 0]);
+    world.release(lock);
+    world.next_event();
+    assert_eq!(waits(&world), [1, 0, 0]);
+}
+
+#[test]
+fn a_vote_that_not_all_replicas_confirm_is_no_answer_and_is_taken_back() {
+    let mut world = open(&[2]);
+    for confirming in 0..2 {
+        world.masters[0].server.set_following(2, confirming);
+        let text = refused(&mut world, &one_try());
+        assert!(text.contains(&format!("replicas that confirmed it in time: {confirming} of 2")), "{text}");
+        world.pump();
+        assert_eq!(world.holders(), []);
+        let fenced = Acquire { fenced: true, ..one_try() };
+        assert!(refused(&mut world, &fenced).contains("confirmed it in time"));
+        world.pump();
+        assert_eq!(world.holders(), []);
+    }
+    world.masters[0].server.set_following(2, 2);
+    world.hold(&one_try());
+}
+
+#[test]
+fn an_error_to_the_wait_is_no_vote() {
+    let mut world = open(&[1]);
+    world.masters[0].fails("WAIT", "NOPERM this user has no permissions to run the 'wait' command");
+    world.acquire(&one_try());
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    world.pump();
+    assert_eq!(world.holders(), []);
+}
+
+#[test]
+fn without_its_replicas_a_master_does_nothing_and_says_how_many_follow() {
+    let mut world = open(&[2]);
+    world.masters[0].server.set_following(1, 1);
+    assert!(refused(&mut world, &one_try()).contains("replicas that follow it: 1 of 2"));
+    // A wait would last its whole time, so none is sent until a script says yes again.
+    let before = waits(&world);
+    assert!(refused(&mut world, &one_try()).contains("replicas that follow it: 1 of 2"));
+    assert_eq!(waits(&world), before);
+    world.masters[0].server.set_replicas(3);
+    let text = refused(&mut world, &one_try());
+    assert!(text.contains("has 3 replicas, and its URL says replicas=2"), "{text}");
+
+    world.masters[0].server.set_replicas(2);
+    world.masters[0].server.set_following(2, 1);
+    assert!(refused(&mut world, &one_try()).contains("replicas that confirmed it in time: 1 of 2"));
+    world.pump();
+    world.masters[0].server.set_following(2, 2);
+    world.hold(&one_try());
+}
+
+#[test]
+fn an_extension_that_is_not_confirmed_leaves_the_lock_as_valid_as_it_was() {
+    for fenced in [false, true] {
+        let mut world = open(&[1]);
+        let lock = world.hold(&Acquire { fenced, ..one_try() });
+        for (following, confirming) in [(1, 0), (0, 0)] {
+            world.masters[0].server.set_following(following, confirming);
+            world.extend(lock, ms(15_000));
+            let event = world.next_event();
+            let Event::Extended { result: Err(ExtendError::NoQuorum(_)), .. } = event else {
+                panic!("{event:?}")
+            };
+        }
+        world.pass(ms(10_000));
+        let lost = world.events_now();
+        assert_eq!(lost, [Event::Lost { lock, cause: LossCause::Expired }]);
+    }
+}
+
+#[test]
+fn a_yes_without_the_answer_to_the_wait_is_no_vote() {
+    let mut world = open(&[1]);
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.acquire(&wanted(ms(10_000)));
+    assert!(world.deliver(0, 0));
+    assert_eq!(world.events_now(), []);
+    assert!(world.deliver(0, 0));
+    assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
+
+    let mut world = open(&[1]);
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.acquire(&one_try());
+    assert!(world.deliver(0, 0));
+    world.cut(0, 0);
+    assert!(world.refusal().to_string().contains("connection closed"));
+    world.masters[0].flow = Flow::Free;
+    world.pass(ms(1_000));
+    assert_eq!(world.holders(), []);
+
+    let mut world = open(&[1]);
+    world.masters[0].flow = Flow::RepliesHeld;
+    world.acquire(&one_try());
+    assert!(world.deliver(0, 0));
+    assert!(world.refusal().to_string().contains("no answer in 50 ms"));
+    world.masters[0].flow = Flow::Free;
+    world.pass(ms(1_000));
+    assert_eq!(world.holders(), []);
+}
+
+#[test]
+fn a_key_is_put_back_where_the_quarantine_is_over_and_the_replicas_confirm_it() {
+    for fenced in [false, true] {
+        let mut world = open(&[1, 1, 1]);
+        let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), fenced, ..one_try() };
+        world.hold(&renewed);
+        world.pump();
+        assert_eq!(world.holders(), [0, 1, 2]);
+        world.cut(0, 2);
+        world.masters[2].server.restart(102, |_| false);
+        world.masters[2].server.set_replicas(1);
+        world.pass(LONGEST / 2);
+        assert_eq!(world.holders(), [0, 1]);
+        world.pass(LONGEST);
+        assert_eq!(world.holders(), [0, 1, 2]);
+    }
+}
+
+#[test]
+fn the_quarantine_begins_when_the_replicas_are_complete() {
+    let mut world = World::ready(declared(&[1]));
+    world.pass(2 * LONGEST);
+    assert!(refused(&mut world, &one_try()).contains("replicas that follow it: 0 of 1"));
+    world.masters[0].server.set_replicas(1);
+    assert!(refused(&mut world, &one_try()).contains("quarantined for 20 s more"));
+    world.pass(LONGEST);
+    world.hold(&one_try());
+}
+
+#[test]
+fn a_bootstrap_is_confirmed() {
+    let mut world = World::cold(declared(&[1]));
+    world.masters[0].server.set_replicas(1);
+    world.masters[0].server.set_following(1, 0);
+    world.pump();
+    let now = world.now;
+    world.nodes[0].machine.bootstrap(now).unwrap();
+    world.drain(0);
+    match world.next_event() {
+        Event::Bootstrapped { result: Err(BootstrapError::Unreached(ballot)), .. } => {
+            assert!(ballot.to_string().contains("confirmed it in time: 0 of 1"), "{ballot}");
+        }
+        event => panic!("{event:?}"),
+    }
+}
+
+#[test]
+fn clients_that_disagree_are_told_by_the_marker() {
+    for (first, second) in [(1, 0), (2, 1)] {
+        let mut world = open(&[first]);
+        world.masters[0].server.set_replicas(second.into());
+        world.add_node(declared(&[second]).build().unwrap(), 7);
+        world.acquire_by(1, &one_try());
+        let told = match world.next_event_of(1) {
+            Event::NotAcquired { error: error @ AcquireError::Misconfigured(_), .. } => error.to_string(),
+            event => panic!("{event:?}"),
+        };
+        let theirs = format!("its restart guard is of 1 masters, replicas={first} and a longest TTL of 20 s");
+        assert!(told.contains(&theirs), "{told}");
+    }
+}
+
+#[test]
+fn a_quorum_is_had_without_the_group_whose_replica_is_away() {
+    let mut world = open(&[1, 1, 0]);
+    world.masters[0].server.set_following(1, 0);
+    world.hold(&one_try());
+    let mut world = open(&[1, 1, 0]);
+    world.masters[0].server.set_following(1, 0);
+    world.masters[1].server.set_following(0, 0);
+    world.acquire(&one_try());
+    let error = world.refusal();
+    let granted = error.ballot().unwrap().votes().filter(|(_, vote)| *vote == Vote::Granted);
+    assert_eq!(granted.count(), 1, "{error}");
+}

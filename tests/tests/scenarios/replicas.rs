@@ -1,0 +1,176 @@
+//! Masters with replicas that may be promoted: what the restart guard alone lets happen, and what it does with `replicas=`.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::kit::*;
+
+/// The longest TTL of all clients, and so the quarantine.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A primary and its replica, which is attached.
+struct Group {
+    primary: RedisServer,
+    replica: RedisServer,
+}
+
+impl Group {
+    #[track_caller]
+    fn start() -> Self {
+        let primary = ServerOptions::new().start();
+        let replica = ServerOptions::new().replica_of(&primary).start();
+        let group = Self { primary, replica };
+        group.is_complete(&group.primary);
+        group
+    }
+
+    #[track_caller]
+    fn is_complete(&self, primary: &RedisServer) {
+        // It is listed before it has read the data that it was sent.
+        let mut client = primary.client().unwrap();
+        eventually(SOON, "the replica follows", || {
+            client.command(&["SET", "probe", "x"]);
+            primary.replicas() == 1 && client.command(&["WAIT", "1", "50"]).int() == Some(1)
+        });
+    }
+}
+
+/// A locker under the restart guard, at one server of a group. A request that is not answered at once is one that is lost.
+fn guarded(transport: &Transport, server: &RedisServer, replicas: &str) -> Locker {
+    let config = Config::builder([format!("{}{replicas}", server.url())]).restart_guard(LONGEST);
+    let config = config.ttl(LONGEST).request_timeout(millis(400)).connect_timeout(PATIENCE).timeout(SOON);
+    transport.open(config.build().unwrap())
+}
+
+/// On a busy machine a replica may need several tries to confirm something in time.
+#[track_caller]
+fn vote(locker: &Locker) {
+    eventually(SOON, "the primary votes", || locker.bootstrap().wait().is_ok());
+}
+
+/// What is said where the only replica confirms nothing, before the primary misses it and after that.
+fn is_alone(error: &AcquireError) -> bool {
+    let said = ["confirmed it in time", "follow it"].map(|what| format!("replicas that {what}: 0 of 1"));
+    said.iter().any(|said| error.to_string().contains(said))
+}
+
+/// A client of the primary goes on, while another one follows the failover to the replica. Returns whether both hold one lock at once.
+#[track_caller]
+fn both_hold(transport: &Transport, group: &Group, replicas: &str) -> bool {
+    let old = guarded(transport, &group.primary, replicas);
+    vote(&old);
+    let held = old.lock("job").renew().wait().unwrap();
+
+    group.replica.become_master();
+
+    // What is renewed at the primary from now on, the replica does not know.
+    let new = guarded(transport, &group.replica, replicas);
+    match new.lock("job").timeout(4 * LONGEST).wait() {
+        Ok(other) => held.is_valid() && other.is_valid(),
+        Err(error) => {
+            assert!(error.to_string().contains("replicas that follow it: 0 of 1"), "{error}");
+            assert!(!held.is_valid(), "it is held by a primary without a replica");
+            false
+        }
+    }
+}
+
+pub(crate) fn a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas(
+    transport: &Transport,
+) {
+    assert!(both_hold(transport, &Group::start(), ""), "this split brain shows nothing");
+
+    let group = Group::start();
+    assert!(!both_hold(transport, &group, "?replicas=1"));
+
+    // The group is whole again, under its new primary. Until its quarantine is over it grants nothing.
+    group.primary.become_replica_of(&group.replica);
+    group.is_complete(&group.replica);
+    let locker = guarded(transport, &group.replica, "?replicas=1");
+    let error = locker.try_lock("job").wait().unwrap_err();
+    assert!(error.to_string().contains("quarantined for "), "{error}");
+    let guard = locker.lock("job").wait().unwrap();
+    held_on(&[group.primary, group.replica], &guard, 2);
+}
+
+pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(transport: &Transport) {
+    let group = Group::start();
+    let old = guarded(transport, &group.primary, "?replicas=1");
+    vote(&old);
+    let held = old.lock("job").renew().wait().unwrap();
+    let watch = held.watch();
+
+    group.replica.become_master();
+    // The primary goes on, and follows later than a client could ask the new one.
+    let new = guarded(transport, &group.replica, "?replicas=1");
+    group.primary.become_replica_of(&group.replica);
+    let guard = new.lock("job").wait().unwrap();
+
+    assert!(!held.is_valid() && guard.is_valid());
+    assert_eq!(watch.lost().wait(), LossCause::Expired);
+}
+
+/// The acknowledgements that its replica has sent before it was promoted lie in the buffers of the primary, which reads them when it
+/// goes on: its replica looks as if it followed.
+pub(crate) fn a_primary_that_stood_still_during_the_failover_has_no_vote(transport: &Transport) {
+    let group = Group::start();
+    let locker = guarded(transport, &group.primary, "?replicas=1");
+    vote(&locker);
+    locker.lock("job").wait().unwrap().release().wait().unwrap();
+
+    group.primary.stop();
+    // A replica acknowledges each second.
+    sleep(millis(1300));
+    group.replica.become_master();
+    let asked = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| locker.try_lock("job").wait());
+        sleep(millis(20));
+        group.primary.cont();
+        asks.join().unwrap()
+    });
+
+    // Which of the two it says depends on which of its sockets the primary reads first.
+    let error = asked.unwrap_err();
+    assert!(is_alone(&error), "{error}");
+    no_key(std::slice::from_ref(&group.primary), "job");
+}
+
+pub(crate) fn while_a_replica_stands_still_nothing_is_granted_or_extended(transport: &Transport) {
+    let group = Group::start();
+    let locker = guarded(transport, &group.primary, "?replicas=1");
+    vote(&locker);
+    let held = locker.lock("held").renew().wait().unwrap();
+
+    group.replica.stop();
+
+    let error = locker.try_lock("job").wait().unwrap_err();
+    assert!(is_alone(&error), "{error}");
+    assert_eq!(held.lost().wait(), LossCause::Expired);
+    assert!(!held.is_valid());
+    eventually(SOON, "the primary misses its replica", || {
+        let error = locker.try_lock("job").wait().unwrap_err();
+        error.to_string().contains("replicas that follow it: 0 of 1")
+    });
+    no_key(std::slice::from_ref(&group.primary), "job");
+
+    group.replica.cont();
+    let guard = locker.lock("job").wait().unwrap();
+    held_on(&[group.primary, group.replica], &guard, 2);
+}
+
+pub(crate) fn clients_that_disagree_about_replicas_are_told(transport: &Transport) {
+    let group = Group::start();
+    let declared = guarded(transport, &group.primary, "?replicas=1");
+    vote(&declared);
+    let guard = declared.lock("job").wait().unwrap();
+
+    let error = guarded(transport, &group.primary, "").lock("other").wait().unwrap_err();
+    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+    let told = "its restart guard is of 1 masters, replicas=1 and a longest TTL of 2 s, \
+                this client's of 1 masters and a longest TTL of 2 s: give all clients the same";
+    assert!(error.to_string().contains(told), "{error}");
+
+    let error = guarded(transport, &group.primary, "?replicas=2").try_lock("other").wait().unwrap_err();
+    assert!(error.to_string().contains("replicas that follow it: 1 of 2"), "{error}");
+    assert!(guard.is_valid());
+}
