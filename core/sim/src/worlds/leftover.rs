@@ -45,6 +45,16 @@ impl State {
     }
 
     /// Whether a master should not keep this token any more.
+    /// A master has taken over all that another one keeps. Those whose tokens come along do not know of them there.
+    pub(super) fn tokens_come_along(&mut self, master: usize) {
+        let Some(node) = self.masters.get(master) else { return };
+        let server_now = Duration::from_nanos(node.clock.read(self.now));
+        for held in node.model.keys(server_now) {
+            let tokens = entries(held, server_now).map(|(_, token, _)| (master, token.to_vec()));
+            self.observer.copied.extend(tokens);
+        }
+    }
+
     fn is_left(&self, master: usize, token: &[u8]) -> bool {
         let Some(known) = self.observer.known.get(token) else { return false };
         let is_excused = self.observer.dead.contains(&known.client)
@@ -54,6 +64,7 @@ impl State {
                 self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
             })
             || self.observer.handed.contains(token)
+            || self.observer.copied.contains(&(master, token.to_vec()))
             || self.observer.held.iter().any(|held| held.token == token);
         !is_excused
     }

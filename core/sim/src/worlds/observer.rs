@@ -94,6 +94,8 @@ pub(super) struct Observer {
     pub(super) known: BTreeMap<Vec<u8>, Known>,
     /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
     pub(super) late: BTreeMap<(usize, Vec<u8>), LinkId>,
+    /// Tokens by master that came there with the copy of another's data: they end there by themselves.
+    pub(super) copied: BTreeSet<(usize, Vec<u8>)>,
     ended: BTreeSet<(usize, LockId)>,
     pub(super) dead: BTreeSet<usize>,
     /// Tokens whose locks were handed over: their keys stay until another client takes them over, or
@@ -124,6 +126,7 @@ impl Observer {
             kept: Vec::new(),
             known: BTreeMap::new(),
             late: BTreeMap::new(),
+            copied: BTreeSet::new(),
             ended: BTreeSet::new(),
             dead: BTreeSet::new(),
             handed: BTreeSet::new(),

@@ -209,6 +209,7 @@ impl State {
         let Some(source) = self.masters.get(other).map(|node| node.model.clone()) else { return };
         let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
         node.model.resync_from(&source);
+        self.tokens_come_along(master);
         self.note(|| Happening::Copies { master, other });
         self.tell_readers(master, None);
         self.loses_data(master, false);
