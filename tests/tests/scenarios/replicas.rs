@@ -174,3 +174,48 @@ pub(crate) fn clients_that_disagree_about_replicas_are_told(transport: &Transpor
     assert!(error.to_string().contains("replicas that follow it: 1 of 2"), "{error}");
     assert!(guard.is_valid());
 }
+
+pub(crate) fn every_kind_of_lock_is_had_extended_and_healed_on_a_group(transport: &Transport) {
+    let (group, plain) = (Group::start(), masters(2));
+    let urls = [format!("{}?replicas=1", group.primary.url()), plain[0].url(), plain[1].url()];
+    let locker =
+        transport.open(patient(urls).request_timeout(millis(400)).restart_guard(TTL).build().unwrap());
+    vote(&locker);
+    let everywhere = |guard: &Guard, keys: &[&str]| {
+        eventually(SOON, "all masters and the replica have the keys", || {
+            let servers = [&group.primary, &group.replica, &plain[0], &plain[1]];
+            servers.iter().all(|server| keys.iter().all(|key| server.exists(key)))
+        });
+        assert!(guard.is_valid());
+    };
+
+    // A key that is gone at the primary is put back behind a renewal.
+    for fenced in [false, true] {
+        let request = locker.lock("job").ttl(3 * SECOND).renew().heal();
+        let guard = if fenced { request.fenced() } else { request }.wait().unwrap();
+        everywhere(&guard, &["job"]);
+        assert!(group.primary.del("job"));
+        everywhere(&guard, &["job"]);
+        guard.extend(TTL).wait().unwrap();
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
+    }
+
+    let both = locker.lock_all(["x", "y"]).fenced().ttl(3 * SECOND).renew().heal().wait().unwrap();
+    everywhere(&both, &["x", "y"]);
+    assert!(group.primary.del("y"));
+    everywhere(&both, &["x", "y"]);
+    both.extend(TTL).wait().unwrap();
+    assert_eq!(both.release().wait(), Ok(Released::Freed));
+
+    let writer = locker.write("doc").fenced().wait().unwrap();
+    let reader = writer.downgrade().unwrap();
+    let other = locker.read("doc").fenced().wait().unwrap();
+    everywhere(&other, &["doc"]);
+    assert!(reader.extend(TTL).wait().is_ok() && other.extend(TTL).wait().is_ok());
+    drop((reader, other));
+
+    let semaphore = locker.semaphore("gpu", 2).unwrap();
+    let permits = [(); 2].map(|()| semaphore.acquire().fenced().wait().unwrap());
+    assert!(permits.iter().all(|permit| permit.extend(TTL).wait().is_ok()));
+    assert!(semaphore.acquire().attempts(1).wait().is_err());
+}
