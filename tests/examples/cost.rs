@@ -1,5 +1,6 @@
 //! Prints what fencing, the restart guard and healing cost, as ratios to a lock without them: how long acquire and release take
-//! together, how many pairs a second 64 at once make, and how long a server is busy with a command.
+//! together, how many pairs a second 64 at once make, and how long a server is busy with a command. At the end also what it costs
+//! a primary that two replicas confirm each vote, beside the restart guard alone.
 //!
 //! `cargo run --release -p quorlock-tests --example cost [ROUNDS]`. The ways take turns in each round, so that whatever else the machine does
 //! meets all of them.
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use quorlock_core::Config;
 use quorlock_core::front::{Locker, Request};
-use quorlock_tests::{RedisServer, Summary, Transport, masters};
+use quorlock_tests::{RedisServer, ServerOptions, Summary, Transport, eventually_equals, masters};
 
 /// Acquired and released one after the other in each round, and by each of those that do it at once.
 const PAIRS: usize = 200;
@@ -63,6 +64,56 @@ fn main() {
     for way in &WAYS {
         println!("{}: {}", way.name, on_the_server(way));
     }
+    with_replicas(rounds);
+}
+
+/// One primary with two replicas, under the restart guard: without and with `replicas=2` in its URL, in turns.
+fn with_replicas(rounds: usize) {
+    let group = || {
+        let primary = ServerOptions::new().start();
+        let replicas = [(); 2].map(|()| ServerOptions::new().replica_of(&primary).start());
+        eventually_equals(Duration::from_secs(10), "replicas that follow", Some(2), || {
+            let mut client = primary.client().ok()?;
+            client.command(&["SET", "probe", "x"]);
+            client.command(&["WAIT", "2", "100"]).int()
+        });
+        (primary, replicas)
+    };
+    let Some(way) = WAYS.iter().find(|way| way.name == "guarded") else { return };
+    let transport = Transport::named("blocking");
+    let groups = [("", group()), ("?replicas=2", group())];
+    let trials = groups.each_ref().map(|(parameter, (primary, _))| {
+        let url = format!("{}{parameter}", primary.url());
+        let config = Config::builder([url]).restart_guard(Duration::from_secs(10)).build();
+        let locker = transport.open(config.expect("one master"));
+        locker.bootstrap().wait().expect("nobody has locked anything");
+        one_after_the_other(&locker, way);
+        (parameter, primary, locker)
+    });
+    let before = trials.each_ref().map(|(_, primary, _)| processor_time(primary));
+    let mut pairs = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for ((_, _, locker), pairs) in trials.iter().zip(&mut pairs) {
+            pairs.push(Summary::of(&one_after_the_other(locker, way)).p50);
+        }
+    }
+    println!("One primary with two replicas, each pair of a guarded lock:");
+    for (((parameter, primary, _), before), pairs) in trials.iter().zip(before).zip(&pairs) {
+        let busy = (processor_time(primary) - before) / (rounds * PAIRS) as f64;
+        let p50 = Summary::of(pairs).p50;
+        println!("{parameter:>12}: p50 {p50:.1?}, {:.1} µs of the primary's processor time", busy * 1e6);
+    }
+}
+
+/// Seconds of processor time that a server has used.
+fn processor_time(server: &RedisServer) -> f64 {
+    let info = server.command(&["INFO", "cpu"]);
+    let lines = info.text().unwrap_or_default().lines();
+    let own = ["used_cpu_sys:", "used_cpu_user:"];
+    lines
+        .filter_map(|line| own.iter().find_map(|name| line.strip_prefix(name)))
+        .filter_map(|seconds| seconds.trim().parse::<f64>().ok())
+        .sum()
 }
 
 /// One way on one transport.

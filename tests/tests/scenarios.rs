@@ -279,6 +279,7 @@ macro_rules! all_scenarios_on {
                 a_primary_that_stood_still_during_the_failover_has_no_vote,
                 while_a_replica_stands_still_nothing_is_granted_or_extended,
                 clients_that_disagree_about_replicas_are_told,
+                every_kind_of_lock_is_had_extended_and_healed_on_a_group,
             }
             logins {
                 a_password_file_that_changes_under_load_fails_no_lock,

@@ -101,6 +101,10 @@
 //! crash, an instant earlier by as much as clocks may differ, and takes keys that are put back meanwhile. A master in quarantine counts
 //! with the keys that a valid guard must have: it gives nobody a vote.
 //!
+//! # Failovers
+//!
+//! [`Group`] is a search of its own: of a primary with replicas, and of every order of replication, promotions and requests. It is a model alone.
+//!
 //! # What it does not cover
 //!
 //! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full pipelines; one server behind two
@@ -111,6 +115,7 @@ mod actions;
 mod book;
 mod canon;
 mod client;
+mod group;
 mod input;
 mod item;
 mod kinds;
@@ -132,6 +137,7 @@ use std::fmt;
 
 use self::actions::enabled;
 use self::canon::{Canon, Symmetry};
+pub use self::group::{Group, GroupFlaw, GroupReport};
 pub use self::properties::Violation;
 pub use self::scenario::{Aim, Flaw, Scenario};
 use self::state::State;

@@ -293,6 +293,7 @@ fn describe(client: usize, aims: &[Aim], item: Item) -> String {
         Does::Track { .. } => "CLIENT TRACKING".to_owned(),
         Does::Ping => "PING".to_owned(),
         Does::Login => "AUTH".to_owned(),
+        Does::Confirm => "WAIT".to_owned(),
     }
 }
 

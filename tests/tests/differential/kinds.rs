@@ -37,7 +37,8 @@ fn sentinel(random: &mut Random) -> Vec<u8> {
 }
 
 fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
-    let (text, sha1) = kind.script().expect("it is a script");
+    let replicated = kind.replicated_script().filter(|_| random.one_in(6));
+    let (text, sha1) = replicated.or(kind.script()).expect("it is a script");
     let head = if random.one_in(3) { ["EVAL", text] } else { ["EVALSHA", sha1] };
     let mut call = arguments(&head.map(str::as_bytes));
     call.push(keys.len().to_string().into_bytes());

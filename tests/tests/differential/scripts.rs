@@ -60,7 +60,7 @@ const NUMBERS: [&[u8]; 18] = [
     b"5\x007",
 ];
 const SPANS: [&[u8]; 10] = [b"5", b"5", b"5", b"20", b"0", b"1000", b"abc", b" 5", b"2.5", b"5\x007"];
-const FLEETS: [&[u8]; 6] = [b"3", b"3", b"3", b"5", b"x", b"3\x007"];
+const FLEETS: [&[u8]; 7] = [b"3", b"3", b"3", b"5", b"x", b"3\x007", b"1003"];
 
 /// What a marker is about: the server's present life and time.
 pub(crate) struct Site {
@@ -87,7 +87,8 @@ pub(crate) fn fleet(random: &mut Random) -> &'static [u8] {
 
 pub(crate) fn script(random: &mut Random) -> Arguments {
     let (kind, keys, values) = *random.of_all(&SCRIPTS);
-    let (text, sha1) = kind.script().expect("it is a script");
+    let replicated = kind.replicated_script().filter(|_| random.one_in(3));
+    let (text, sha1) = replicated.or(kind.script()).expect("it is a script");
     let mut call = if random.one_in(5) {
         arguments(&[b"EVAL", text.as_bytes()])
     } else if random.one_in(20) {

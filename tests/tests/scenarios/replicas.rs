@@ -35,9 +35,19 @@ impl Group {
     }
 }
 
+/// The URL of a server with one more parameter, which may be none.
+fn url(server: &RedisServer, parameter: &str) -> String {
+    let url = server.url();
+    match (parameter, url.contains('?')) {
+        ("", _) => url,
+        (_, true) => format!("{url}&{parameter}"),
+        (_, false) => format!("{url}?{parameter}"),
+    }
+}
+
 /// A locker under the restart guard, at one server of a group. A request that is not answered at once is one that is lost.
 fn guarded(transport: &Transport, server: &RedisServer, replicas: &str) -> Locker {
-    let config = Config::builder([format!("{}{replicas}", server.url())]).restart_guard(LONGEST);
+    let config = Config::builder([url(server, replicas)]).restart_guard(LONGEST);
     let config = config.ttl(LONGEST).request_timeout(millis(400)).connect_timeout(PATIENCE).timeout(SOON);
     transport.open(config.build().unwrap())
 }
@@ -81,12 +91,12 @@ pub(crate) fn a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_
     assert!(both_hold(transport, &Group::start(), ""), "this split brain shows nothing");
 
     let group = Group::start();
-    assert!(!both_hold(transport, &group, "?replicas=1"));
+    assert!(!both_hold(transport, &group, "replicas=1"));
 
     // The group is whole again, under its new primary. Until its quarantine is over it grants nothing.
     group.primary.become_replica_of(&group.replica);
     group.is_complete(&group.replica);
-    let locker = guarded(transport, &group.replica, "?replicas=1");
+    let locker = guarded(transport, &group.replica, "replicas=1");
     let error = locker.try_lock("job").wait().unwrap_err();
     assert!(error.to_string().contains("quarantined for "), "{error}");
     let guard = locker.lock("job").wait().unwrap();
@@ -95,14 +105,14 @@ pub(crate) fn a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_
 
 pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(transport: &Transport) {
     let group = Group::start();
-    let old = guarded(transport, &group.primary, "?replicas=1");
+    let old = guarded(transport, &group.primary, "replicas=1");
     vote(&old);
     let held = old.lock("job").renew().wait().unwrap();
     let watch = held.watch();
 
     group.replica.become_master();
     // The primary goes on, and follows later than a client could ask the new one.
-    let new = guarded(transport, &group.replica, "?replicas=1");
+    let new = guarded(transport, &group.replica, "replicas=1");
     group.primary.become_replica_of(&group.replica);
     let guard = new.lock("job").wait().unwrap();
 
@@ -114,7 +124,7 @@ pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(tran
 /// goes on: its replica looks as if it followed.
 pub(crate) fn a_primary_that_stood_still_during_the_failover_has_no_vote(transport: &Transport) {
     let group = Group::start();
-    let locker = guarded(transport, &group.primary, "?replicas=1");
+    let locker = guarded(transport, &group.primary, "replicas=1");
     vote(&locker);
     locker.lock("job").wait().unwrap().release().wait().unwrap();
 
@@ -137,7 +147,7 @@ pub(crate) fn a_primary_that_stood_still_during_the_failover_has_no_vote(transpo
 
 pub(crate) fn while_a_replica_stands_still_nothing_is_granted_or_extended(transport: &Transport) {
     let group = Group::start();
-    let locker = guarded(transport, &group.primary, "?replicas=1");
+    let locker = guarded(transport, &group.primary, "replicas=1");
     vote(&locker);
     let held = locker.lock("held").renew().wait().unwrap();
 
@@ -160,7 +170,7 @@ pub(crate) fn while_a_replica_stands_still_nothing_is_granted_or_extended(transp
 
 pub(crate) fn clients_that_disagree_about_replicas_are_told(transport: &Transport) {
     let group = Group::start();
-    let declared = guarded(transport, &group.primary, "?replicas=1");
+    let declared = guarded(transport, &group.primary, "replicas=1");
     vote(&declared);
     let guard = declared.lock("job").wait().unwrap();
 
@@ -170,7 +180,52 @@ pub(crate) fn clients_that_disagree_about_replicas_are_told(transport: &Transpor
                 this client's of 1 masters and a longest TTL of 2 s: give all clients the same";
     assert!(error.to_string().contains(told), "{error}");
 
-    let error = guarded(transport, &group.primary, "?replicas=2").try_lock("other").wait().unwrap_err();
+    let error = guarded(transport, &group.primary, "replicas=2").try_lock("other").wait().unwrap_err();
     assert!(error.to_string().contains("replicas that follow it: 1 of 2"), "{error}");
     assert!(guard.is_valid());
+}
+
+pub(crate) fn every_kind_of_lock_is_had_extended_and_healed_on_a_group(transport: &Transport) {
+    let (group, plain) = (Group::start(), masters(2));
+    let urls = [url(&group.primary, "replicas=1"), plain[0].url(), plain[1].url()];
+    let locker =
+        transport.open(patient(urls).request_timeout(millis(400)).restart_guard(TTL).build().unwrap());
+    vote(&locker);
+    let everywhere = |guard: &Guard, keys: &[&str]| {
+        eventually(SOON, "all masters and the replica have the keys", || {
+            let servers = [&group.primary, &group.replica, &plain[0], &plain[1]];
+            servers.iter().all(|server| keys.iter().all(|key| server.exists(key)))
+        });
+        assert!(guard.is_valid());
+    };
+
+    // A key that is gone at the primary is put back behind a renewal.
+    for fenced in [false, true] {
+        let request = locker.lock("job").ttl(3 * SECOND).renew().heal();
+        let guard = if fenced { request.fenced() } else { request }.wait().unwrap();
+        everywhere(&guard, &["job"]);
+        assert!(group.primary.del("job"));
+        everywhere(&guard, &["job"]);
+        guard.extend(TTL).wait().unwrap();
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
+    }
+
+    let both = locker.lock_all(["x", "y"]).fenced().ttl(3 * SECOND).renew().heal().wait().unwrap();
+    everywhere(&both, &["x", "y"]);
+    assert!(group.primary.del("y"));
+    everywhere(&both, &["x", "y"]);
+    both.extend(TTL).wait().unwrap();
+    assert_eq!(both.release().wait(), Ok(Released::Freed));
+
+    let writer = locker.write("doc").fenced().wait().unwrap();
+    let reader = writer.downgrade().unwrap();
+    let other = locker.read("doc").fenced().wait().unwrap();
+    everywhere(&other, &["doc"]);
+    assert!(reader.extend(TTL).wait().is_ok() && other.extend(TTL).wait().is_ok());
+    drop((reader, other));
+
+    let semaphore = locker.semaphore("gpu", 2).unwrap();
+    let permits = [(); 2].map(|()| semaphore.acquire().fenced().wait().unwrap());
+    assert!(permits.iter().all(|permit| permit.extend(TTL).wait().is_ok()));
+    assert!(semaphore.acquire().attempts(1).wait().is_err());
 }

@@ -235,6 +235,14 @@ impl CommandKind {
         }
     }
 
+    /// The text and the SHA-1 of the script that stands in its place on masters with replicas, if
+    /// there is one.
+    pub fn replicated_script(self) -> Option<(&'static str, &'static str)> {
+        let is_own = |plain: &Script| SCRIPTS.contains(&(plain, self));
+        let (_, script) = REPLICATED.iter().find(|(plain, _)| plain.map_or(self == Self::Heal, is_own))?;
+        Some((script.text, script.sha1_hex))
+    }
+
     /// The text and the SHA-1 of the script, if it is one.
     pub fn script(self) -> Option<(&'static str, &'static str)> {
         SCRIPTS.iter().find(|(_, kind)| *kind == self).map(|(script, _)| (script.text, script.sha1_hex))

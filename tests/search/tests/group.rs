@@ -1,0 +1,69 @@
+//! Failovers of one group: what the restart guard alone lets happen, and what no order of steps does with `replicas=`.
+
+use quorlock_search::{Group, GroupFlaw, GroupReport};
+
+const PAIR: Group = Group {
+    servers: 2,
+    spares: 0,
+    declared: 1,
+    promotions: 1,
+    changes: 1,
+    restarts: 0,
+    extensions: 1,
+    horizon: 7,
+    early_quarantine: false,
+    flaw: None,
+};
+
+#[track_caller]
+fn safe(group: Group) {
+    let GroupReport { states, two_holders } = group.search();
+    assert_eq!(two_holders, None, "{group:?}, after {states} states");
+}
+
+#[track_caller]
+fn broken(group: Group) {
+    let GroupReport { states, two_holders } = group.search();
+    assert!(two_holders.is_some(), "{group:?}: the search sees nothing in {states} states");
+}
+
+#[test]
+fn the_guard_alone_has_two_holders_in_a_split_brain() {
+    broken(Group { declared: 0, ..PAIR });
+}
+
+#[test]
+fn with_a_replica_that_confirms_there_is_one() {
+    safe(PAIR);
+    safe(Group { promotions: 2, changes: 2, horizon: 6, ..PAIR });
+    safe(Group { restarts: 1, horizon: 6, ..PAIR });
+}
+
+/// There are two lines of defence: votes that all replicas confirm, and a quarantine from when they are complete. Each is enough where
+/// the declared replicas are all others.
+#[test]
+fn either_line_of_defence_is_enough_and_none_is_not() {
+    let early = Group { early_quarantine: true, ..PAIR };
+    safe(early);
+    safe(Group { flaw: Some(GroupFlaw::NoWait), ..PAIR });
+    broken(Group { flaw: Some(GroupFlaw::NoWait), ..early });
+}
+
+#[test]
+fn an_extension_that_does_not_wait_is_found() {
+    broken(Group { flaw: Some(GroupFlaw::ExtensionsDoNotWait), early_quarantine: true, ..PAIR });
+}
+
+#[test]
+fn one_replica_that_need_not_confirm_is_found() {
+    let three = Group { servers: 3, declared: 2, changes: 2, extensions: 0, early_quarantine: true, ..PAIR };
+    broken(Group { flaw: Some(GroupFlaw::OneLess), ..three });
+    safe(Group { horizon: 4, early_quarantine: false, ..three });
+    safe(Group { horizon: 3, ..three });
+}
+
+/// A replica that was promoted and lives on, while another server has taken its place: the page says that this must not be.
+#[test]
+fn a_stand_in_for_a_server_that_lives_is_found() {
+    broken(Group { spares: 1, changes: 2, extensions: 0, ..PAIR });
+}
