@@ -116,12 +116,13 @@ pub use connection::Warning;
 pub use endpoint::{Address, Endpoint, EndpointError, Login, TlsOptions};
 pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
-    Acquire, AcquireError, Ballot, BootstrapError, Cause, Channel, ChannelState, Config, ConfigBuilder,
-    ConfigError, Credentials, Decision, Deletion, Entropy, EntropyFailed, Event, EvictionPolicy, ExtendError,
-    ExtensionId, FencingToken, Fleet, ForceReleaseError, ForceReleased, Group, Holder, Holding, InspectError,
-    Inspection, KeyState, LockId, LockState, LossCause, MasterAnswer, MasterId, Missing, Mode, PermitsAnswer,
-    Quorum, ReleaseOutcome, Resource, Resumption, Security, SemaphoreInspection, ServerFacts, Sharing,
-    Standing, Target, Targets, TlsFault, Token, TooManyLocks, Ttl, Unavailable, Vote,
+    Acquire, AcquireError, Ballot, BootstrapError, Cause, Channel, ChannelFacts, ChannelState, Config,
+    ConfigBuilder, ConfigError, Credentials, Decision, Deletion, Entropy, EntropyFailed, Event,
+    EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, ForceReleaseError, ForceReleased, Group,
+    Holder, Holding, InspectError, Inspection, KeyState, LockId, LockState, LossCause, MasterAnswer,
+    MasterId, Missing, Mode, PermitsAnswer, Quorum, ReleaseOutcome, Resource, Resumption, Security,
+    SemaphoreInspection, ServerFacts, Sharing, Standing, Target, Targets, TlsFault, Token, TooManyLocks, Ttl,
+    Unavailable, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

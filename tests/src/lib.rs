@@ -11,6 +11,7 @@
 //! * [`Transport`] opens lockers on each of the transports under test.
 //! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they wrote down.
 //! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
+//! * [`secrets`] finds out whether anything shows a password, a token or a private key.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
 //! Everything here ends with its owner: processes, threads, ports and directories.
@@ -32,6 +33,7 @@ mod ports;
 mod process;
 mod proxy;
 mod random;
+pub mod secrets;
 mod server;
 mod spawn;
 mod tls;

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 
+use crate::secrets;
+
 /// `1` has real servers speak TLS, and nothing else.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
 
@@ -52,7 +54,9 @@ impl Certificates {
                     let _ = made.keep();
                 }
             }
-            Self { directory, _own: None }
+            let shared = Self { directory, _own: None };
+            secrets::note(fs::read(shared.key()).expect("the key is there"));
+            shared
         })
     }
 
@@ -104,6 +108,9 @@ fn write(directory: &Path, names: &[&str], change: impl Fn(&mut CertificateParam
         ("localhost.pem", certificate.pem()),
         ("localhost.key", own.serialize_pem()),
     ] {
+        if name.ends_with(".key") {
+            secrets::note(&pem);
+        }
         fs::write(directory.join(name), pem).expect("the directory is writable");
     }
 }

@@ -17,6 +17,8 @@ mod dialects;
 mod doctor;
 #[path = "command/doctor_page.rs"]
 mod doctor_page;
+#[path = "command/doctor_tls.rs"]
+mod doctor_tls;
 #[path = "command/documented.rs"]
 mod documented;
 #[path = "command/examples.rs"]

@@ -20,6 +20,7 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
   --acquisitions N  go on until so many locks have been acquired, with --mixed of each kind; 100000 unless given
   --mixed           worlds with locks of every kind on the same names: exclusive, of several resources, shared by readers
                     and by groups, of several resources of which some are shared, downgraded ones, and permits
+  --secured         over encrypted channels, with passwords that change; locks of every kind in half of the worlds
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it
@@ -29,6 +30,7 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
 
 struct Options {
     mixed: bool,
+    secured: bool,
     acquisitions: u64,
     seed: u64,
     unguarded: bool,
@@ -40,13 +42,18 @@ struct Options {
 
 impl Options {
     fn plan(&self, seed: u64) -> Plan {
-        if self.mixed { Plan::random_mixed(seed) } else { Plan::random(seed) }
+        match (self.secured, self.mixed) {
+            (true, _) => Plan::random_secured(seed),
+            (false, true) => Plan::random_mixed(seed),
+            (false, false) => Plan::random(seed),
+        }
     }
 }
 
 fn options() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         mixed: false,
+        secured: false,
         acquisitions: 100_000,
         seed: 1,
         unguarded: false,
@@ -59,6 +66,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("mixed") => options.mixed = true,
+            Long("secured") => options.secured = true,
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
             Long("seed") => options.seed = arguments.value()?.parse()?,
             Long("unguarded") => options.unguarded = true,
@@ -169,8 +177,14 @@ fn many(options: &Options) -> ExitCode {
                     println!("shrunk: {smaller:#?}\n{failure}");
                     draw(seed, &failure);
                 }
-                let mixed = if options.mixed { "--mixed " } else { "" };
-                println!("the same run again: simulate {mixed}--only {seed}");
+                let kind = if options.secured {
+                    "--secured "
+                } else if options.mixed {
+                    "--mixed "
+                } else {
+                    ""
+                };
+                println!("the same run again: simulate {kind}--only {seed}");
                 return ExitCode::FAILURE;
             }
         }

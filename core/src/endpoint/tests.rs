@@ -214,6 +214,12 @@ fn a_password_may_be_in_a_file() {
 }
 
 #[test]
+fn debug_of_a_login_shows_neither_user_nor_password() {
+    let login = Login::new("hunter2").with_user("worker");
+    assert_eq!(format!("{login:?} {login:#?}"), "Login(..) Login(..)");
+}
+
+#[test]
 fn debug_says_whether_credentials_are_set_and_not_which() {
     let endpoint = parsed("redis://worker:hunter2@a/2");
     assert_eq!(format!("{endpoint:?}"), "Endpoint(a:6379/2, user: set, password: set)");

@@ -63,7 +63,7 @@ pub use request::{Action, Answer, Fate, Request, Ticket};
 pub use resource::Resource;
 pub(crate) use said::{Said, SaidHolder, SaidKey, SaidSharing};
 pub(crate) use seats::Seats;
-pub use security::{Channel, ChannelState, Security, TlsFault};
+pub use security::{Channel, ChannelFacts, ChannelState, Security, TlsFault};
 pub use sentinel::Sentinel;
 pub use targets::{Mode, Target, Targets};
 pub use token::Token;

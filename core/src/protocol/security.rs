@@ -53,6 +53,28 @@ pub trait Channel: Send {
     fn is_worn(&self) -> bool {
         false
     }
+
+    /// Returns what the handshake settled, once the channel is established.
+    fn facts(&self) -> Option<ChannelFacts> {
+        None
+    }
+}
+
+/// What the handshake of a [`Channel`] settled, for reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ChannelFacts {
+    /// The version of the protocol in words, such as `TLS 1.3`.
+    pub version: &'static str,
+    /// The master's own certificate in DER, without those of its issuers.
+    pub certificate: Vec<u8>,
+}
+
+impl ChannelFacts {
+    /// The two together, for an implementation of [`Channel`].
+    pub fn new(version: &'static str, certificate: Vec<u8>) -> Self {
+        Self { version, certificate }
+    }
 }
 
 /// How far a [`Channel`] is.

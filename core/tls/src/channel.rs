@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use quorlock_core::{Cause, Channel, ChannelState, TlsFault};
+use quorlock_core::{Cause, Channel, ChannelFacts, ChannelState, TlsFault};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, SupportedCipherSuite};
+use rustls::{ClientConfig, ClientConnection, ProtocolVersion, SupportedCipherSuite};
 
 use crate::fault::{Stage, cause};
 
@@ -129,5 +129,15 @@ impl Channel for TlsChannel {
 
     fn is_worn(&self) -> bool {
         self.most_records.is_some_and(|most| self.records > most / 2)
+    }
+
+    fn facts(&self) -> Option<ChannelFacts> {
+        let version = match self.connection.protocol_version()? {
+            ProtocolVersion::TLSv1_2 => "TLS 1.2",
+            ProtocolVersion::TLSv1_3 => "TLS 1.3",
+            _ => return None,
+        };
+        let certificate = self.connection.peer_certificates()?.first()?;
+        Some(ChannelFacts::new(version, certificate.to_vec()))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use quorlock_tests::{Certificates, Fleet, RedisServer, ServerOptions, eventually, masters};
+use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, masters};
 
 use crate::running::{Ended, Running, SOON, call, quorlock};
 
@@ -258,23 +258,4 @@ fn json_has_the_same_as_one_object() {
     ] {
         assert!(told.out.contains(part), "{part}: {}", told.out);
     }
-}
-
-#[test]
-#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn masters_are_examined_over_tls() {
-    let certificates = Certificates::shared();
-    let master = ServerOptions::new().append_only().tls(certificates, "no").start();
-    let secured = format!("rediss://{}", master.address());
-    let root = certificates.root();
-    let told = doctor(&["--cacert", root.to_str().unwrap()], &[&secured]);
-    assert_eq!((told.code, told.err.as_str()), (Some(0), ""), "{}", told.out);
-    assert!(told.out.contains("AOF (appendfsync always)"), "{}", told.out);
-
-    let others = Certificates::own(&[], |_| {});
-    let told = doctor(&[], &[format!("{secured}?cacert={}", others.root().display())]);
-    assert!(told.out.contains("from an issuer that is not trusted here"), "{}{}", told.out, told.err);
-    let told = doctor(&[], &[format!("redis://{}", master.address())]);
-    assert_eq!(told.code, Some(69), "{}", told.out);
-    assert!(told.out.contains("closed before any answer: a TLS port, or a proxy"), "{}", told.out);
 }

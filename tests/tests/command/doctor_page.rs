@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use quorlock_tests::{RedisServer, ServerOptions, eventually};
+use quorlock_tests::{Certificates, NAMES, RedisServer, ServerOptions, eventually};
 
 use crate::running::{Running, SOON, quorlock};
 
@@ -22,10 +23,12 @@ fn options(server: &str) -> ServerOptions {
     ServerOptions::new().program(Path::new(&cache).join(server).join("server"))
 }
 
-/// Without what differs from run to run: replication ids, and numbers of clocks and round trips.
+/// Without what differs from run to run: replication ids, dates, and numbers of clocks and round trips.
 fn masked(text: &str) -> String {
     let is_id = |word: &&str| word.len() == 40 && word.chars().all(|it| it.is_ascii_hexdigit());
-    let mask = |line: &str| match line.trim_start().starts_with("round trip ") {
+    let varies =
+        |line: &str| ["round trip ", "TLS "].iter().any(|start| line.trim_start().starts_with(start));
+    let mask = |line: &str| match varies(line) {
         true => line.replace(|it: char| it.is_ascii_digit() || "+-".contains(it), ""),
         false => line.split([' ', ';']).filter(|word| !is_id(word)).collect::<Vec<_>>().join(" "),
     };
@@ -47,19 +50,25 @@ fn the_page_shows_what_the_doctor_says_of_five_servers() {
     let old = options("redis-6.2").config("save 900 1").start();
     let full =
         options("valkey-8.1").append_only().max_memory("64mb").config("maxmemory-policy allkeys-lru").start();
-    let followed = options("redis-7.4").append_only().start();
-    let replica = options("redis-7.4").replica_of(&followed).start();
+    let end = SystemTime::now() + Duration::from_secs(9 * 24 * 60 * 60 + 60);
+    let certificates = Certificates::own(NAMES, |params| params.not_after = end.into());
+    let secured = || options("redis-7.4").tls(&certificates, "no");
+    let followed = secured().append_only().start();
+    let replica = secured().replica_of(&followed).start();
     let strict = options("redis-8.2").append_only().acl_user(&format!("worker on >secret {rights}")).start();
     let healthy = options("valkey-9.1").append_only().start();
     eventually(SOON, "the replica is attached", || followed.replicas() == 1);
 
     let masters = [&old, &full, &followed, &strict, &healthy];
-    let url = |server: &RedisServer| match server.port() == strict.port() {
-        true => format!("redis://worker:secret@{}", server.address()),
-        false => server.url(),
+    let url = |server: &RedisServer| match server.port() {
+        port if port == strict.port() => format!("redis://worker:secret@{}", server.address()),
+        port if port == followed.port() => format!("rediss://{}", server.address()),
+        _ => format!("redis://{}", server.address()),
     };
     let urls = masters.map(url);
-    let words = [&["doctor", "--prefix", "app:"][..], &urls.each_ref().map(String::as_str)].concat();
+    let root = certificates.root();
+    let options = ["doctor", "--prefix", "app:", "--cacert", root.to_str().expect("a path of text")];
+    let words = [&options[..], &urls.each_ref().map(String::as_str)].concat();
     let told = Running::of(&mut quorlock(&words)).end();
     assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
     assert!(!told.out.contains("secret"), "{}", told.out);

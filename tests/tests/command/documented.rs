@@ -27,7 +27,7 @@ use crate::running::{Ended, Running};
 const LEFT_OUT: [(&str, &str); 4] = [
     ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
     (
-        "quorlock doctor --prefix app: redis://a redis://b redis://c redis://worker:secret@d redis://e",
+        "quorlock doctor --prefix app: --cacert ca.pem redis://a redis://b rediss://c redis://worker:secret@d redis://e",
         "it is about five servers of other versions; doctor_page.rs has that",
     ),
     ("cargo install --path transport-blocking/command", "it changes what is installed"),

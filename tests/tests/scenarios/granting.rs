@@ -122,7 +122,8 @@ pub(crate) fn a_waiter_gets_the_lock_once_it_is_released(transport: &Transport) 
         std::thread::sleep(millis(300));
         assert!(!waiter.is_finished());
         guard.release().wait().unwrap();
-        held_on(&masters, &waiter.join().unwrap().unwrap(), 3);
+        // A quorum is enough: the release may reach the last master after the waiter has asked it.
+        held_by_quorum(&masters, &waiter.join().unwrap().unwrap());
     });
 }
 

@@ -74,11 +74,20 @@ pub(crate) fn no_key(masters: &[RedisServer], key: &str) {
 
 #[track_caller]
 pub(crate) fn held_on(masters: &[RedisServer], guard: &Guard, expected: usize) {
+    eventually_equals(SOON, "masters that hold the token", expected, || holding(masters, guard));
+}
+
+#[track_caller]
+pub(crate) fn held_by_quorum(masters: &[RedisServer], guard: &Guard) {
+    let holding = holding(masters, guard);
+    assert!(holding > masters.len() / 2, "{holding} masters hold the token");
+}
+
+/// How many masters have the guard's token.
+fn holding(masters: &[RedisServer], guard: &Guard) -> usize {
     let key = guard.resource().to_string();
     let token = guard.token().expose();
-    eventually_equals(SOON, "masters that hold the token", expected, || {
-        masters.iter().filter(|master| master.get(&key).as_deref() == Some(token.as_str())).count()
-    });
+    masters.iter().filter(|master| master.get(&key).as_deref() == Some(token.as_str())).count()
 }
 
 /// A foreign holder who never lets go by himself.

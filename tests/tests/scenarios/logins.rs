@@ -1,4 +1,5 @@
-//! Logins that change while locks are held and sought.
+//! Logins that change while locks are held and sought. All passwords begin alike, so that
+//! the test of secrets finds them in what is said.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,8 +45,8 @@ fn expect_ok(master: &RedisServer, command: &[&str]) {
 }
 
 pub(crate) fn a_password_file_that_changes_under_load_fails_no_lock(transport: &Transport) {
-    let masters = Fleet::start(3, |options, _| options.acl_user("app on >old ~* +@all"));
-    let secret = Secret::new("old");
+    let masters = Fleet::start(3, |options, _| options.acl_user("app on >hunter2-old ~* +@all"));
+    let secret = Secret::new("hunter2-old");
     let urls = masters.iter().map(|master| in_file("app", master, &secret.path()));
     let locker = transport.open(patient(urls).build().unwrap());
     all_ready(&locker);
@@ -69,12 +70,12 @@ pub(crate) fn a_password_file_that_changes_under_load_fails_no_lock(transport: &
         };
         some_locks();
         for master in &*masters {
-            expect_ok(master, &["ACL", "SETUSER", "app", ">new"]);
+            expect_ok(master, &["ACL", "SETUSER", "app", ">hunter2-new"]);
             some_locks();
         }
-        secret.write("new");
+        secret.write("hunter2-new");
         for master in &*masters {
-            expect_ok(master, &["ACL", "SETUSER", "app", "<old"]);
+            expect_ok(master, &["ACL", "SETUSER", "app", "<hunter2-old"]);
             // A server does not end what has logged in. Something else does sooner or later.
             assert!(master.command(&["CLIENT", "KILL", "USER", "app"]).int().unwrap() >= 1);
             all_ready(&locker);
@@ -89,8 +90,8 @@ pub(crate) fn a_password_file_that_changes_under_load_fails_no_lock(transport: &
 }
 
 pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
-    let masters = Fleet::start(3, |options, _| options.password("right"));
-    let secret = Secret::new("right");
+    let masters = Fleet::start(3, |options, _| options.password("hunter2-right"));
+    let secret = Secret::new("hunter2-right");
     let file = secret.path();
     let urls: Vec<_> = masters.iter().map(|master| in_file("", master, &file)).collect();
     // One master has a file of its own, which is not there.
@@ -103,7 +104,7 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
     });
 
     // Without a quorum it is no error of the configuration: the next login may do.
-    secret.write("wrong");
+    secret.write("hunter2-wrong");
     let locker = transport.open(patient(&urls).build().unwrap());
     scope(|scope| {
         let seeking = scope.spawn(|| locker.lock("job").wait());
@@ -111,18 +112,18 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
             let refused = MasterState::Down(Cause::LoginRefused(ServerError::WrongPass));
             locker.masters().iter().all(|(_, state)| *state == refused)
         });
-        secret.write("right");
+        secret.write("hunter2-right");
         assert!(seeking.join().unwrap().unwrap().is_valid());
     });
     let error = transport.open(patient([missing]).build().unwrap()).try_lock("job").wait().unwrap_err();
     let says = format!("the password file {} cannot be read: ", file.with_extension("missing").display());
     assert!(error.to_string().contains(&says), "{error}");
-    assert!(!format!("{error} {error:?} {locker:?}").contains("right"));
+    assert!(!format!("{error} {error:?} {locker:?}").contains("hunter2"));
 }
 
 pub(crate) fn connections_in_use_log_in_anew(transport: &Transport) {
-    let masters = Fleet::start(3, |options, _| options.password("first"));
-    let password = Arc::new(Mutex::new("first"));
+    let masters = Fleet::start(3, |options, _| options.password("hunter2-first"));
+    let password = Arc::new(Mutex::new("hunter2-first"));
     let current = Arc::clone(&password);
     let login = move |_: &Endpoint| Ok(Login::new(*current.lock().unwrap()));
     let urls = masters.iter().map(|master| url_of(master.address()));
@@ -135,25 +136,25 @@ pub(crate) fn connections_in_use_log_in_anew(transport: &Transport) {
     let greetings = || masters.iter().map(|master| master.calls(Calls::Hello)).sum::<u64>();
     let greeted = greetings();
 
-    change("second");
-    *password.lock().unwrap() = "second";
+    change("hunter2-second");
+    *password.lock().unwrap() = "hunter2-second";
     assert_eq!(locker.reauthenticate(), Ok(()));
     assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
     assert_eq!(greetings(), greeted);
     all_ready(&locker);
 
     // What is refused is greeted anew, with the login of that moment.
-    *password.lock().unwrap() = "wrong";
+    *password.lock().unwrap() = "hunter2-wrong";
     assert_eq!(locker.reauthenticate(), Ok(()));
     eventually(SOON, "the login is refused", || ready(&locker) == 0);
-    *password.lock().unwrap() = "second";
+    *password.lock().unwrap() = "hunter2-second";
     all_ready(&locker);
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
-    change("first");
+    change("hunter2-first");
 }
 
 pub(crate) fn without_a_token_a_master_has_no_vote_and_the_others_decide(transport: &Transport) {
-    let masters = Fleet::start(3, |options, _| options.password("token"));
+    let masters = Fleet::start(3, |options, _| options.password("hunter2-token"));
     let fails = Arc::new(AtomicUsize::new(0));
     let (asked, first) = (Arc::clone(&fails), masters[0].address().to_string());
     let login = move |master: &Endpoint| {
@@ -161,7 +162,7 @@ pub(crate) fn without_a_token_a_master_has_no_vote_and_the_others_decide(transpo
         match master.to_string() == first {
             true if calls % 2 == 0 => panic!("a provider that panics, on purpose"),
             true => Err(Unavailable::Because("no token yet")),
-            false => Ok(Login::new("token")),
+            false => Ok(Login::new("hunter2-token")),
         }
     };
     let urls = masters.iter().map(|master| url_of(master.address()));

@@ -11,7 +11,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn files_that_have_changed_are_read_at_the_next_connection() {
+pub(crate) fn files_that_have_changed_are_read_at_the_next_connection() {
     let own = Certificates::own(NAMES, |_| {});
     let server = ServerOptions::new().tls(&own, "yes").start();
     let config = Config::new([url(&server, &format!("{}&{}", cacert(&own), pair(&own)))]).unwrap();
@@ -28,7 +28,7 @@ fn files_that_have_changed_are_read_at_the_next_connection() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn files_that_cannot_be_used_any_more_leave_what_was_read() {
+pub(crate) fn files_that_cannot_be_used_any_more_leave_what_was_read() {
     let own = Certificates::own(NAMES, |_| {});
     let server = ServerOptions::new().tls(&own, "yes").start();
     let config = Config::new([url(&server, &format!("{}&{}", cacert(&own), pair(&own)))]).unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn end_connections(server: &RedisServer) {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn values_in_code_do_what_files_do() {
+pub(crate) fn values_in_code_do_what_files_do() {
     let own = Certificates::own(NAMES, |_| {});
     let server = ServerOptions::new().tls(&own, "yes").start();
     let read = |file| std::fs::read(file).unwrap();
@@ -64,7 +64,7 @@ fn values_in_code_do_what_files_do() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn what_is_dangerous_is_said_and_works() {
+pub(crate) fn what_is_dangerous_is_said_and_works() {
     let other = Certificates::own(NAMES, |_| {});
     let server = ServerOptions::new().tls(&other, "no").start();
     let tls = Tls::builder().dangerous().accept_any_certificate().build().unwrap();

@@ -25,6 +25,8 @@ fn fault(url: &str) -> (Cause, String) {
     let config = Config::builder([url]).connect_timeout(Duration::from_secs(2)).build().unwrap();
     let error = quorlock_blocking::open(config).unwrap().try_lock("job").wait().unwrap_err();
     let Some((_, Vote::Failed(cause))) = error.ballot().unwrap().votes().next() else { panic!("{error}") };
+    // The test of secrets looks through all that is said.
+    eprintln!("{error}\n{error:?}");
     if cause.is_configuration() {
         assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
     }
@@ -48,14 +50,14 @@ fn shared() -> &'static Certificates {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn an_issuer_that_is_not_trusted() {
+pub(crate) fn an_issuer_that_is_not_trusted() {
     let other = Certificates::own(NAMES, |_| {});
     expect(&url(&server(&other, "no"), &cacert(shared())), TlsFault::UnknownIssuer, "cacert=");
 }
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_certificate_for_another_name_and_the_name_that_it_has() {
+pub(crate) fn a_certificate_for_another_name_and_the_name_that_it_has() {
     let elsewhere = Certificates::own(&["cache.internal"], |_| {});
     let server = server(&elsewhere, "no");
     expect(&url(&server, &cacert(&elsewhere)), TlsFault::WrongName, "sni=");
@@ -66,7 +68,7 @@ fn a_certificate_for_another_name_and_the_name_that_it_has() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn certificates_that_have_ended_or_are_yet_to_begin() {
+pub(crate) fn certificates_that_have_ended_or_are_yet_to_begin() {
     let ended = Certificates::own(NAMES, |params| {
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
     });
@@ -79,7 +81,7 @@ fn certificates_that_have_ended_or_are_yet_to_begin() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_certificate_that_clients_must_show() {
+pub(crate) fn a_certificate_that_clients_must_show() {
     // TLS 1.3 tells it after the handshake, and 1.2 within.
     for protocols in ["TLSv1.3", "TLSv1.2"] {
         let options = ServerOptions::new().config(&format!("tls-protocols {protocols}"));
@@ -98,7 +100,7 @@ fn a_certificate_that_clients_must_show() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn no_version_or_cipher_in_common() {
+pub(crate) fn no_version_or_cipher_in_common() {
     let options = ServerOptions::new().config("tls-protocols TLSv1.2").config("tls-ciphers AES128-SHA");
     let server = options.tls(shared(), "no").start();
     expect(&url(&server, &cacert(shared())), TlsFault::NoCommonVersion, "TLS 1.2 and 1.3");
@@ -106,7 +108,7 @@ fn no_version_or_cipher_in_common() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_port_that_does_not_speak_tls() {
+pub(crate) fn a_port_that_does_not_speak_tls() {
     // Redis says nothing to a greeting that is no command.
     let silent = RedisServer::start();
     let (cause, text) = fault(&url(&silent, &cacert(shared())));
@@ -125,7 +127,7 @@ fn a_port_that_does_not_speak_tls() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn files_that_cannot_be_used() {
+pub(crate) fn files_that_cannot_be_used() {
     let open = |parameters: &str| {
         let config = Config::new([format!("rediss://127.0.0.1:1?{parameters}")]).unwrap();
         quorlock_blocking::open(config).unwrap_err().to_string()

@@ -88,6 +88,11 @@ impl Client {
         lock(&self.state).clients.get(self.number).map_or(Duration::ZERO, |node| node.leapt)
     }
 
+    /// The masters have another password from now on.
+    pub(super) fn change_password(&self) {
+        lock(&self.state).change_password();
+    }
+
     /// Its keys may stay.
     pub(super) fn handed_over(&self, token: Token) {
         lock(&self.state).observer.handed_over(&token.to_hex());

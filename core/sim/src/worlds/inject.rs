@@ -66,6 +66,7 @@ impl State {
                 let hangs = self.masters.get(master).is_none_or(|node| now < node.hangs_until);
                 for id in self.links_of(|a, b| (a, b) == (client, master)) {
                     if !hangs {
+                        self.end_channel(id);
                         self.hang_up(id);
                     }
                 }
@@ -169,12 +170,14 @@ impl State {
     }
 
     pub(super) fn set_refusal(&mut self, master: usize, reason: Refusal, is_on: bool) {
+        let password = self.password();
         let Some(node) = self.masters.get_mut(master) else { return };
         match reason {
             Refusal::OutOfMemory => node.model.set_out_of_memory(is_on),
             Refusal::ReadOnly => node.model.set_replica(is_on),
             Refusal::Loading => node.model.set_loading(is_on),
-            Refusal::NoAuth => node.model.set_password(is_on.then_some("unknown to the clients")),
+            Refusal::NoAuth if is_on => node.model.set_password(Some("unknown to the clients")),
+            Refusal::NoAuth => node.model.set_password(password.as_deref()),
         }
         // A master deletes the keys that ended while it was a replica.
         self.tell_readers(master, None);

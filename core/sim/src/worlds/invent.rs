@@ -12,6 +12,9 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Its choices must not be those of the plan that is changed.
+const SECURED: u64 = 0x0073_6563_7572_6564;
+
 /// About so much happens in a world for each step of one of its clients' programs.
 const EVENTS_A_STEP: u64 = 50;
 
@@ -95,6 +98,21 @@ impl Plan {
                 if *step == Step::Release && random.one_in(3) {
                     *step = Step::ReleaseAfter(random.spread(ms(1)..=longest));
                 }
+            }
+        }
+        plan
+    }
+
+    /// Creates a run over encrypted channels, in which clients log in anew: [`Plan::random`] or
+    /// [`Plan::random_mixed`] with this seed, with [`Step::Reauthenticate`] now and then.
+    pub fn random_secured(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ SECURED);
+        let mut plan = if random.one_in(2) { Self::random(seed) } else { Self::random_mixed(seed) };
+        plan.secured = true;
+        for steps in plan.steps_mut() {
+            for step in std::mem::take(steps) {
+                steps.extend(random.one_in(8).then_some(Step::Reauthenticate));
+                steps.push(step);
             }
         }
         plan

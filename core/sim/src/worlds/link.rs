@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::clock::TrueTime;
+use super::securing::Sides;
 use crate::master::Session;
 
 /// A connection's number in the world.
@@ -24,6 +25,8 @@ pub(super) struct Link {
     pub(super) generation: u32,
     /// The connection as the master sees it.
     pub(super) session: Session,
+    /// Where the connection is encrypted.
+    pub(super) sides: Option<Box<Sides>>,
     /// What the client has sent, for the observer to read along.
     pub(super) sent: Session,
     pub(super) client_end_open: bool,
@@ -48,12 +51,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(client: usize, master: usize, generation: u32) -> Self {
+    pub(super) fn new(client: usize, master: usize, generation: u32, sides: Option<Box<Sides>>) -> Self {
         Self {
             client,
             master,
             generation,
             session: Session::new(),
+            sides,
             sent: Session::new(),
             client_end_open: true,
             master_end_open: false,

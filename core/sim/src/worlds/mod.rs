@@ -2,6 +2,7 @@
 //! sees everything.
 
 mod access;
+mod channel;
 mod client;
 mod clock;
 mod ending;
@@ -24,6 +25,7 @@ mod program;
 mod pushes;
 mod random;
 mod reading;
+mod securing;
 mod sleep;
 mod state;
 mod store;

@@ -72,7 +72,8 @@ impl State {
             return false;
         }
         let id = LinkId(self.links.len());
-        self.links.push(Link::new(client, master, generation));
+        let sides = self.sides();
+        self.links.push(Link::new(client, master, generation, sides));
         if let Some(links) = self.clients.get_mut(client).and_then(|node| node.links.get_mut(master)) {
             links.push(id);
         }
@@ -142,8 +143,9 @@ impl State {
         let now = self.now;
         let Some(link) = self.links.get_mut(id.0).filter(|link| link.client_end_open) else { return taken };
         link.is_full = is_clogged;
-        link.sent.feed(bytes);
+        self.read_along(id, bytes);
         loop {
+            let Some(link) = self.links.get_mut(id.0) else { return taken };
             let command = match link.sent.next_command() {
                 Ok(Some(command)) => command,
                 Ok(None) => break,
@@ -219,30 +221,34 @@ impl State {
     }
 
     pub(super) fn master_reads(&mut self, id: LinkId, item: Unread) {
-        let Some(link) = self.links.get_mut(id.0).filter(|link| link.master_end_open) else { return };
+        if self.link(id).is_none_or(|link| !link.master_end_open) {
+            return;
+        }
         let Unread::Bytes(bytes) = item else {
             return self.close_master_end(id);
         };
-        link.session.feed(&bytes);
+        let Some(plain) = self.decrypt(id, bytes) else { return };
+        let Some(link) = self.links.get_mut(id.0) else { return };
+        link.session.feed(&plain);
         let mut replies = Vec::new();
         loop {
             let Some(link) = self.links.get_mut(id.0) else { return };
             match link.session.next_command() {
                 Ok(Some(command)) => {
                     if self.execute(id, &command, &mut replies) == Flow::Close {
-                        self.reply(id, &replies);
+                        self.say(id, &replies);
                         return self.hang_up(id);
                     }
                 }
                 Ok(None) => break,
                 Err(error) => {
                     error.write(&mut replies);
-                    self.reply(id, &replies);
+                    self.say(id, &replies);
                     return self.hang_up(id);
                 }
             }
         }
-        self.reply(id, &replies);
+        self.say(id, &replies);
     }
 
     fn execute(&mut self, id: LinkId, command: &Command, replies: &mut Vec<u8>) -> Flow {
@@ -272,10 +278,6 @@ impl State {
             self.grant_happens(client, master);
         }
         flow
-    }
-
-    fn reply(&mut self, id: LinkId, replies: &[u8]) {
-        self.travel(id, replies, Event::Down);
     }
 
     /// The master ends a connection, behind what it has said on it.

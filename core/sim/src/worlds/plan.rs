@@ -71,6 +71,9 @@ pub struct Plan {
     /// Whether the masters are told at the start that nothing can be locked yet, so that they vote
     /// at once although the restart guard is on.
     pub bootstrapped: bool,
+    /// Whether clients reach the masters over encrypted channels, and log in with a password that
+    /// changes with each [`Step::Reauthenticate`].
+    pub secured: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -96,6 +99,7 @@ impl Plan {
             retry_delay: ms(20),
             restart_guard: None,
             bootstrapped: false,
+            secured: false,
         }
     }
 
@@ -179,6 +183,9 @@ impl Plan {
         let mut world = World::build(self.seed, self.masters.len(), skew, keeps_timeline);
         if let Some(longest) = self.restart_guard.filter(|_| self.bootstrapped) {
             world.bootstrap(longest);
+        }
+        if self.secured {
+            world.secure();
         }
         for (master, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
             world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
@@ -293,6 +300,8 @@ fn longest_of(step: &Step) -> Duration {
         Step::Extend { .. } | Step::Release | Step::ReleaseAfter(_) | Step::ReleaseHanded => {
             Duration::from_secs(1)
         }
-        Step::StopRenewal | Step::Drop | Step::HandOn | Step::Downgrade => Duration::ZERO,
+        Step::StopRenewal | Step::Drop | Step::HandOn | Step::Downgrade | Step::Reauthenticate => {
+            Duration::ZERO
+        }
     }
 }

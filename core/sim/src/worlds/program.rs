@@ -81,6 +81,9 @@ pub enum Step {
     ReleaseHanded,
     /// Stops the renewal of the lock.
     StopRenewal,
+    /// In a plan that is [secured](super::Plan::secured), the masters get another password, and the
+    /// client logs in with it on the connections that it has.
+    Reauthenticate,
     /// Releases the lock and waits for the outcome.
     Release,
     /// Releases the lock, but keeps others out until this time since its grant has passed, and waits
@@ -219,6 +222,11 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                     let _ = unless(&client, dropped_after, held.extend(ttl)).await;
                     timed.end();
                 }
+            }
+            Step::Reauthenticate => {
+                client.change_password();
+                // Without a login it greets with the next one.
+                let _ = client.locker().reauthenticate();
             }
             Step::StopRenewal => {
                 if let Some(held) = &guard {

@@ -49,7 +49,7 @@ impl State {
             } else if own == Some(id) {
                 behind.extend_from_slice(&all);
             } else {
-                self.travel(id, &all, Event::Down);
+                self.say(id, &all);
             }
             if let Some(client) = self.link(id).map(|link| link.client) {
                 self.note(|| Happening::Pushed { client, master, fate });
@@ -132,7 +132,7 @@ impl State {
         let Some(pushing) = pushing.filter(|pushing| now >= pushing.late_until) else { return };
         for (id, bytes) in std::mem::take(&mut pushing.held) {
             if self.link(id).is_some_and(|link| link.master_end_open) {
-                self.travel(id, &bytes, Event::Down);
+                self.say(id, &bytes);
             }
         }
     }

@@ -238,8 +238,8 @@ pub(super) fn is_parting(kind: CommandKind) -> bool {
 /// Whether it asked for a lock, and this answer grants it.
 pub(super) fn is_grant(command: &Command, answer: &[u8]) -> bool {
     let is_number = answer.starts_with(b":") && answer != b":0\r\n";
-    let is_seat = command.kind() == CommandKind::Take && answer.starts_with(b"*3\r\n$4\r\nseat\r\n");
-    is_request(command.kind()) && (answer.starts_with(b"+") || is_number || is_seat)
+    let has_seats = command.kind() == CommandKind::Take && answer.starts_with(b"*3\r\n$5\r\nseats\r\n");
+    is_request(command.kind()) && (answer.starts_with(b"+") || is_number || has_seats)
 }
 
 /// The life that a command asks for its key: the argument behind `PX`, or behind the token.

@@ -175,6 +175,8 @@ pub(super) struct State {
     pub(super) links: Vec<Link>,
     pub(super) observer: Observer,
     pub(super) timeline: Timeline,
+    /// Where masters are reached over channels, how often their password has changed.
+    pub(super) passwords: Option<u32>,
     /// How many events have happened.
     pub(super) steps: u64,
     /// How many writes clients have made.
@@ -213,6 +215,7 @@ impl State {
             clients: Vec::new(),
             links: Vec::new(),
             timeline: Timeline::new(keeps_timeline),
+            passwords: None,
             steps: 0,
             writes: 0,
             is_calm: false,

@@ -5,12 +5,13 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock_core::{Config, ConfigBuilder, ConfigError};
+use quorlock_core::{Config, ConfigBuilder, ConfigError, Endpoint};
 
 use super::access::Kinds;
 use super::client::{Client, Process, SharedState, lock};
 use super::fault::{Fault, When};
 use super::random::nanos;
+use super::securing::Channels;
 use super::state::{Event, State};
 use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
@@ -158,9 +159,18 @@ impl World {
         &mut self,
         change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
     ) -> Result<Client, ConfigError> {
-        let masters = lock(&self.state).masters.len();
-        let urls = (0..masters).map(|number| format!("redis://master{number}"));
-        let config = change(Config::builder(urls)).build()?;
+        let state = lock(&self.state);
+        let (masters, client) = (state.masters.len(), state.clients.len());
+        let scheme = if state.passwords.is_some() { "rediss" } else { "redis" };
+        drop(state);
+        let urls = (0..masters).map(|number| format!("{scheme}://master{number}"));
+        let mut settings = Config::builder(urls);
+        if scheme == "rediss" {
+            let state = SharedState::clone(&self.state);
+            settings = settings.tls(Channels { client, state: SharedState::clone(&state) });
+            settings = settings.credentials(move |_: &Endpoint| lock(&state).login());
+        }
+        let config = change(settings).build()?;
         let (client, process) = Process::start(&self.state, config);
         self.processes.push(process);
         Ok(client)
@@ -281,6 +291,12 @@ impl World {
     /// there is a client.
     pub fn bootstrap(&mut self, longest_ttl: Duration) {
         lock(&self.state).bootstrap(longest_ttl);
+    }
+
+    /// Clients that are added from now on reach the masters over channels, and log in with a password
+    /// that changes.
+    pub(super) fn secure(&mut self) {
+        lock(&self.state).secure();
     }
 
     /// Faults that have not come about yet never will.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorlock_sim::{Access, ClientPlan, Fault, Keep, Kinds, Plan, RESOURCES, Step, Violation, strategies};
+use quorlock_sim::{
+    Access, ClientPlan, Fault, Keep, Kinds, Plan, RESOURCES, Step, Violation, When, strategies,
+};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -158,4 +160,14 @@ fn counters_that_are_lost_give_a_writer_the_number_of_an_earlier_reader() {
     let found = found.map(|failure| failure.violation);
     let is_known = matches!(found, Some(Violation::NumberTwice { .. } | Violation::NumberTooSmall { .. }));
     assert!(is_known, "{found:?}");
+}
+
+#[test]
+fn the_grant_of_a_permit_is_one() {
+    let mut plan = Plan::new(3, 3, vec![holder(permit(2), false)]);
+    let when = When::AtGrant { number: 2, delay: ms(0) };
+    plan.faults = vec![(when, Fault::ForgetScripts { master: 0 })];
+    let (outcome, timeline) = plan.trace();
+    outcome.unwrap();
+    assert!(timeline.to_string().contains("ForgetScripts"), "{timeline}");
 }

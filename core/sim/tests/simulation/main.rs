@@ -6,6 +6,7 @@ mod broken;
 mod front;
 mod kept;
 mod kinds;
+mod secured;
 mod shares;
 mod stores;
 mod tries;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock_sim::World;
+use quorlock_sim::{Client, World};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -53,5 +53,60 @@ fn a_waiter_hears_of_a_release_although_its_own_process_has_renewed_the_lock() {
     for seed in 0..50 {
         let heard = heard_after(seed);
         assert!(heard < Duration::from_millis(500), "seed {seed}: {heard:?}");
+    }
+}
+
+async fn until(client: &Client, at: Duration) {
+    client.sleep(at.saturating_sub(client.true_time())).await;
+}
+
+/// How long after a release a waiter gets the lock that polls only after a minute. Its process has
+/// had the lock before. If it has met the holder in a single try as well, so long before, it asks one
+/// master alone with its first attempt, or listens. The release comes this long after the waiter.
+fn wakes_after(seed: u64, met: Option<Duration>, after: Duration) -> Duration {
+    let mut world = World::new(seed).without_timeline();
+    let [holder, waiter] = [LONG; 2].map(|pause| {
+        let far = Duration::from_secs(10);
+        let settings = |settings: quorlock_core::ConfigBuilder| {
+            settings.ttl(LONG).request_timeout(far).connect_timeout(far).retry_delay(pause..=pause)
+        };
+        world.client_with(settings).expect("a usable configuration")
+    });
+    let (released, granted) = (Rc::new(Cell::new(LONG)), Rc::new(Cell::new(LONG)));
+    let (released_at, granted_at) = (Rc::clone(&released), Rc::clone(&granted));
+    world.spawn(&holder.clone(), async move {
+        until(&holder, Duration::from_secs(2)).await;
+        let guard = holder.locker().lock("job").timeout(None).await.expect("all masters are well");
+        until(&holder, Duration::from_secs(4) + after).await;
+        released_at.set(holder.true_time());
+        let _ = guard.release().await;
+    });
+    world.spawn(&waiter.clone(), async move {
+        for _ in 0..20 {
+            let guard = waiter.locker().lock("job").timeout(None).await.expect("all masters are well");
+            let _ = guard.release().await;
+        }
+        until(&waiter, Duration::from_secs(4) - met.unwrap_or_default()).await;
+        if met.is_some() {
+            // It may be released by then.
+            let _ = waiter.locker().try_lock("job").await;
+        }
+        until(&waiter, Duration::from_secs(4)).await;
+        let guard = waiter.locker().lock("job").timeout(None).await.expect("all masters are well");
+        granted_at.set(waiter.true_time());
+        drop(guard);
+    });
+    let ran = world.run(LONG * 3);
+    assert!(ran.is_ok(), "seed {seed}: {:?}", ran.err().map(|failure| failure.violation));
+    granted.get().saturating_sub(released.get())
+}
+
+#[test]
+fn a_waiter_hears_of_a_release_that_comes_while_it_asks() {
+    let met = [None, Some(Duration::from_secs(1)), Some(Duration::from_micros(500))];
+    for (seed, met) in (0..600).zip(met.into_iter().cycle()) {
+        let after = Duration::from_micros(seed * 37 % 12_000);
+        let heard = wakes_after(seed, met, after);
+        assert!(heard < Duration::from_secs(1), "seed {seed}, {after:?}: {heard:?}");
     }
 }

@@ -5,16 +5,13 @@
 //! occupies a bounded amount of memory.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, ServerError, WireFault};
+use quorlock_core::{Cause, Channel, ChannelFacts, Endpoint, ServerError, WireFault};
 
 use super::login;
+use super::socket::{Timed, is_late};
 
-/// How long opening a connection may take.
-pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the answers to one write may take.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
@@ -77,12 +74,7 @@ impl Conversation {
         name: &str,
         ends: Instant,
     ) -> Result<Self, Cause> {
-        let until = Instant::now() + CONNECT_WITHIN;
-        let socket = connect(endpoint.address(), until)?;
-        let mut timed = Timed { socket, until, channel: None, plain: Vec::new(), failed: None };
-        if let Some(channel) = channel {
-            timed.encrypt(channel)?;
-        }
+        let timed = Timed::connect(endpoint.address(), channel)?;
         let mut conversation = Self { stream: BufReader::new(timed), ends };
         conversation.log_in(endpoint, name)?;
         if endpoint.database() != 0 {
@@ -101,9 +93,10 @@ impl Conversation {
             hello.extend(["AUTH", user.unwrap_or("default"), password]);
         }
         hello.extend(["SETNAME", name]);
+        let is_encrypted = self.stream.get_ref().is_encrypted();
         // If the connection ends now, the server has not answered anything.
         let answer = self.ask(words(&hello));
-        let hung_up = |cause| cause == Cause::Closed && self.stream.get_ref().channel.is_none();
+        let hung_up = |cause| cause == Cause::Closed && !is_encrypted;
         match answer.map_err(|cause| if hung_up(cause) { Cause::HungUp } else { cause })? {
             Reply::Error(
                 ServerError::UnknownCommand
@@ -121,6 +114,11 @@ impl Conversation {
         }
     }
 
+    /// What the handshake settled, where the connection is encrypted.
+    pub(super) fn encryption(&self) -> Option<ChannelFacts> {
+        self.stream.get_ref().encryption()
+    }
+
     /// Sends one command and reads its answer.
     pub(super) fn ask(&mut self, command: Words) -> Result<Reply, Cause> {
         let mut answers = self.ask_all(&[command])?;
@@ -129,7 +127,8 @@ impl Conversation {
 
     /// Sends commands in one write, and reads an answer for each.
     pub(super) fn ask_all(&mut self, commands: &[Words]) -> Result<Vec<Reply>, Cause> {
-        self.stream.get_mut().until = self.ends.min(Instant::now() + ANSWER_WITHIN);
+        let until = self.ends.min(Instant::now() + ANSWER_WITHIN);
+        self.stream.get_mut().end_by(until);
         let mut bytes = Vec::new();
         for command in commands {
             bytes.extend_from_slice(format!("*{}\r\n", command.len()).as_bytes());
@@ -209,7 +208,7 @@ impl Conversation {
     /// Why no answer comes.
     fn unanswered(&self, error: &io::Error) -> Cause {
         let late = is_late(error).then_some(Cause::NoAnswer { waited: ANSWER_WITHIN });
-        self.stream.get_ref().failed.or(late).unwrap_or_else(|| Cause::from(error))
+        self.stream.get_ref().failure().or(late).unwrap_or_else(|| Cause::from(error))
     }
 }
 
@@ -227,167 +226,5 @@ fn length(digits: &[u8]) -> Result<Option<usize>, Cause> {
             Ok(_) => Err(Cause::Garbage(WireFault::TooLong)),
             Err(_) => Err(Cause::Garbage(WireFault::BadLength)),
         },
-    }
-}
-
-fn is_late(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
-    let unconnected = |error: &io::Error| {
-        if is_late(error) { Cause::NoConnection { waited: CONNECT_WITHIN } } else { Cause::from(error) }
-    };
-    match address {
-        Address::Unix(path) => {
-            UnixStream::connect(path).map(Socket::Unix).map_err(|error| unconnected(&error))
-        }
-        Address::Tcp { host, port } => {
-            let addresses = (host.as_str(), *port).to_socket_addrs().map_err(|_| Cause::UnknownHost)?;
-            let mut failure = Cause::UnknownHost;
-            for address in addresses {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(Cause::NoConnection { waited: CONNECT_WITHIN });
-                }
-                match TcpStream::connect_timeout(&address, left) {
-                    Ok(stream) => {
-                        // Round trips are measured: no segment waits for an acknowledgement.
-                        stream.set_nodelay(true).map_err(|error| Cause::from(&error))?;
-                        return Ok(Socket::Tcp(stream));
-                    }
-                    Err(error) => failure = unconnected(&error),
-                }
-            }
-            Err(failure)
-        }
-    }
-}
-
-/// A socket whose reads and writes all end by one deadline: a master that sends a byte now and then
-/// keeps nobody.
-struct Timed {
-    socket: Socket,
-    until: Instant,
-    /// What encrypts, once the handshake is done.
-    channel: Option<Box<dyn Channel>>,
-    /// What has come and was decrypted, and is not read yet.
-    plain: Vec<u8>,
-    /// Why the channel cannot be used any more.
-    failed: Option<Cause>,
-}
-
-impl Timed {
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-    }
-
-    /// Does the handshake of a channel, and sends and receives through it from then on.
-    fn encrypt(&mut self, mut channel: Box<dyn Channel>) -> Result<(), Cause> {
-        let late = |error: &io::Error| match is_late(error) {
-            true => Cause::NoHandshake { waited: CONNECT_WITHIN },
-            false => Cause::from(error),
-        };
-        let (mut wire, mut came) = ([0; 4096], 0);
-        loop {
-            let mut reply = Vec::new();
-            let received = wire.get(..came).unwrap_or_default();
-            let state = channel.open(received, &mut self.plain, &mut reply);
-            self.send_all(&reply).map_err(|error| late(&error))?;
-            match state? {
-                ChannelState::Established => break,
-                ChannelState::Ended => return Err(Cause::Closed),
-                ChannelState::Opening => {}
-            }
-            came = self.receive(&mut wire).map_err(|error| late(&error))?;
-            if came == 0 {
-                return Err(Cause::Closed);
-            }
-        }
-        self.channel = Some(channel);
-        Ok(())
-    }
-
-    /// Decrypts what comes next. False where nothing comes any more.
-    fn decrypt(&mut self) -> io::Result<bool> {
-        let mut wire = [0; 4096];
-        let came = self.receive(&mut wire)?;
-        let Some(channel) = self.channel.as_mut().filter(|_| came > 0) else { return Ok(false) };
-        let mut reply = Vec::new();
-        let state = channel.open(wire.get(..came).unwrap_or_default(), &mut self.plain, &mut reply);
-        self.send_all(&reply)?;
-        match state {
-            Ok(state) => Ok(state != ChannelState::Ended || !self.plain.is_empty()),
-            Err(cause) => Err(self.fail(cause)),
-        }
-    }
-
-    fn fail(&mut self, cause: Cause) -> io::Error {
-        self.failed = Some(cause);
-        io::ErrorKind::InvalidData.into()
-    }
-
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = Some(self.left()?);
-        match &mut self.socket {
-            Socket::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-            Socket::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-        }
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = Some(self.left()?);
-        match &mut self.socket {
-            Socket::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-            Socket::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-        }
-    }
-
-    fn send_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let sent = self.send(bytes)?;
-            bytes = bytes.get(sent..).unwrap_or_default();
-        }
-        Ok(())
-    }
-}
-
-impl Read for Timed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.channel.is_none() {
-            return self.receive(buffer);
-        }
-        while self.plain.is_empty() {
-            if !self.decrypt()? {
-                return Ok(0);
-            }
-        }
-        let count = buffer.len().min(self.plain.len());
-        for (place, byte) in buffer.iter_mut().zip(self.plain.drain(..count)) {
-            *place = byte;
-        }
-        Ok(count)
-    }
-}
-
-impl Write for Timed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(channel) = &mut self.channel else { return self.send(bytes) };
-        let mut wire = Vec::new();
-        if let Err(cause) = channel.seal(bytes, &mut wire) {
-            return Err(self.fail(cause));
-        }
-        self.send_all(&wire)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

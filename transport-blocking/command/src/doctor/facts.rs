@@ -6,11 +6,14 @@ use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, 
 
 use super::clock::{self, Reading};
 use super::conversation::{Conversation, Reply, words};
+use super::encryption::Encryption;
 use super::permissions::{self, Need, Permissions};
 
 /// What one master told.
 #[derive(Debug)]
 pub(super) struct Facts {
+    /// How the connection is encrypted, if it is.
+    pub(super) encryption: Option<Encryption>,
     /// What INFO told; nothing where that is denied.
     pub(super) info: Option<Info>,
     /// Which changes are on the disk when a command is answered: `always`, `everysec` or `no`.
@@ -139,6 +142,7 @@ pub(super) fn ask(
     };
     let replication_id = info.as_ref().and_then(|info| info.replication_id.as_deref());
     Ok(Facts {
+        encryption: master.encryption().as_ref().map(Encryption::of),
         append_fsync: setting(&append_fsync),
         has_snapshots: setting(&save).map(|save| !save.is_empty()),
         marker: Marker::read(&marker, replication_id, clock::since_1970(&time)),

@@ -3,11 +3,13 @@
 
 mod clock;
 mod conversation;
+mod encryption;
 mod facts;
 mod login;
 mod permissions;
 mod promises;
 mod report;
+mod socket;
 
 use std::sync::{Arc, mpsc};
 use std::thread;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Survey;
 use super::clock::Standing;
+use super::encryption::Encryption;
 use super::facts::{Facts, Info, Marker};
 use super::permissions::Way;
 use super::promises::Promise;
@@ -60,6 +61,7 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
         }
         None => lines.push(format!("INFO is not told; {}", facts.persistence())),
     }
+    lines.extend(facts.encryption.as_ref().map(encryption));
     lines.push(clock(facts, survey.standings.get(place).copied().flatten()));
     let user = facts.permissions.user.as_ref().map(|user| format!("user {user}, ")).unwrap_or_default();
     let way = match facts.permissions.way {
@@ -90,6 +92,17 @@ fn server(info: &Info) -> String {
         Some(many) => format!("{many} replicas"),
     };
     format!("{version}, {role}, {replicas}")
+}
+
+fn encryption(Encryption { version, end }: &Encryption) -> String {
+    let Some(end) = end else { return format!("{version}; the end of its certificate cannot be read") };
+    let left = match end.days {
+        0 => "in less than a day".to_owned(),
+        1 => "in 1 day".to_owned(),
+        days => format!("in {days} days"),
+    };
+    let renew = if end.is_soon() { ": WARNING: renew it now" } else { "" };
+    format!("{version}; its certificate ends {left}, {}{renew}", end.date())
 }
 
 fn memory(info: &Info) -> String {
@@ -176,6 +189,9 @@ struct MasterReport {
     snapshots: Option<bool>,
     maxmemory: Option<u64>,
     maxmemory_policy: Option<String>,
+    tls: Option<&'static str>,
+    certificate_ends: Option<String>,
+    certificate_days: Option<u64>,
     tracking: Option<bool>,
     user: Option<String>,
     lacking: Option<Vec<String>>,
@@ -232,6 +248,8 @@ fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
     };
     let standing = survey.standings.get(place).copied().flatten();
     let info = facts.info.as_ref();
+    let encryption = facts.encryption.as_ref();
+    let end = encryption.and_then(|encryption| encryption.end);
     let told = |field: fn(&Info) -> Option<&String>| info.and_then(field).cloned();
     MasterReport {
         address: String::new(),
@@ -248,6 +266,9 @@ fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
         snapshots: facts.has_snapshots,
         maxmemory: info.and_then(|info| info.max_memory),
         maxmemory_policy: told(|info| info.eviction.as_ref()),
+        tls: encryption.map(|encryption| encryption.version),
+        certificate_ends: end.map(|end| end.date()),
+        certificate_days: end.map(|end| end.days),
         tracking: Some(facts.tracking.is_ok()),
         user: permissions.user.clone(),
         lacking: permissions.way.map(|_| lacking()),

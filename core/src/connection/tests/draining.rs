@@ -1,0 +1,37 @@
+//! A connection whose place a fresh one is to take.
+
+use super::*;
+
+#[test]
+fn a_release_that_is_owed_sets_no_time_while_the_connection_drains_and_goes_out_on_the_next() {
+    let mut alone = Alone::ready(one().max_in_flight_requests(1));
+    alone.submit(Action::Acquire, 1);
+    alone.submit(Action::Release, 2);
+    // There is no room for it.
+    alone.submit(Action::Release, 3);
+    assert_eq!(alone.connection.debts.len(), 1);
+    alone.written();
+
+    let Alone { connection, answers, now } = &mut alone;
+    connection.renew(1, *now, answers);
+    alone.now = alone.now + ms(10);
+    alone.hear(b"+OK\r\n");
+    // Now there is room, and nothing may be sent: only the answer to the first release is awaited.
+    assert!(!alone.connection.has_task());
+    assert_eq!(alone.connection.deadline(), Some(alone.now + ms(40)));
+    alone.pass(ms(10));
+    assert_eq!(alone.connection.deadline(), Some(alone.now + ms(30)));
+    alone.hear(b":1\r\n");
+
+    let bytes = &mut BytesMut::new();
+    assert_eq!(alone.connection.next_task(bytes, None), Some(DriverTask::Close { generation: 1 }));
+    assert_eq!(alone.connection.next_task(bytes, None), Some(DriverTask::Open { generation: 2 }));
+    alone.connection.connected(2, None, alone.now);
+    alone.written();
+    alone.hear(&greeting(RELEASE.sha1_hex));
+    assert!(alone.connection.is_ready());
+    let mut expected = BytesMut::new();
+    request(Action::Release, 3).encode(Form::BySha, None, &mut expected);
+    assert_eq!(alone.written(), expected.escape_ascii().to_string());
+    assert!(alone.connection.debts.is_empty());
+}
