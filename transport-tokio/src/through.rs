@@ -82,7 +82,9 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// after the usual pause, and the other masters decide meanwhile.
 ///
 /// *The stream* is read by the driver. Callers write to it on their threads, at once and without
-/// waiting; what it takes is flushed. It is dropped at the end, without being shut down.
+/// waiting; what it takes is flushed. It is dropped at the end, without being shut down. A stream
+/// that belongs to the runtime, as all of tokio's do, takes nothing any more once that has ended:
+/// what is dropped later stays on the masters until its TTL has passed.
 pub fn through<C, F, S>(connector: C) -> Through<C>
 where
     C: Fn(Address) -> F + Send + Sync + 'static,
