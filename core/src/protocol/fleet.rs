@@ -23,9 +23,9 @@ pub struct Fleet {
 impl Fleet {
     /// The key under which every master keeps its marker, in the database of the locks.
     ///
-    /// It holds the server's replication id, the time at which it was written, the time from which the master votes (both in
-    /// milliseconds of the server's clock since 1970), the longest TTL in milliseconds and the number of masters, plus 1,000 for
-    /// each replica of this master.
+    /// It holds the server's replication id, the time at which it was written, the time from which
+    /// the master votes (both in milliseconds of the server's clock since 1970), the longest TTL in
+    /// milliseconds and the number of masters, plus 1,000 for each replica of this master.
     pub const MARKER: &str = "quorlock:restart-guard";
 
     /// What each replica adds to the last number of the marker. There are never so many masters, so
