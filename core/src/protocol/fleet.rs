@@ -52,3 +52,20 @@ impl fmt::Display for Fleet {
         write!(f, " and a longest TTL of {}", Span(self.longest_ttl.as_duration()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_last_number_of_the_marker_is_both_masters_and_replicas() {
+        let longest_ttl = Ttl::new(Duration::from_secs(10)).unwrap();
+        for (masters, replicas, marked) in [(3, 0, 3), (1, 2, 2001), (64, 16, 16_064)] {
+            let fleet = Fleet { longest_ttl, masters, replicas };
+            assert_eq!(fleet.marked(), u64::from(marked));
+            assert_eq!(Fleet::of_marker(longest_ttl, marked), fleet);
+        }
+    }
+}
