@@ -278,3 +278,17 @@ fn masters_are_examined_over_tls() {
     assert_eq!(told.code, Some(69), "{}", told.out);
     assert!(told.out.contains("closed before any answer: a TLS port, or a proxy"), "{}", told.out);
 }
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn replicas_that_a_url_declares_break_no_promise_and_those_that_are_away_do() {
+    let primary = ServerOptions::new().append_only().start();
+    let _replica = ServerOptions::new().replica_of(&primary).start();
+    eventually(SOON, "the replica is attached", || primary.replicas() == 1);
+    let join = if primary.url().contains('?') { '&' } else { '?' };
+    for (declared, said) in [(1, "holds: "), (2, "DOES NOT HOLD: has no vote without the replicas")] {
+        let url = format!("{}{join}replicas={declared}", primary.url());
+        let told = doctor(&["--restart-guard", "1m"], &[url]);
+        assert!(promise(&told, "failover").starts_with(said), "{}", told.out);
+    }
+}
