@@ -1,6 +1,7 @@
-//! Prints what fencing, the restart guard and healing cost, as ratios to a lock without them: how long acquire and release take
-//! together, how many pairs a second 64 at once make, and how long a server is busy with a command. At the end also what it costs
-//! a primary that two replicas confirm each vote, beside the restart guard alone.
+//! Prints what fencing, the restart guard and healing cost, as ratios to a lock without them: how
+//! long acquire and release take together, how many pairs a second 64 at once make, and how long a
+//! server is busy with a command. At the end also what it costs a primary that two replicas confirm
+//! each vote, beside the restart guard alone.
 //!
 //! `cargo run --release -p quorlock-tests --example cost [ROUNDS]`. The ways take turns in each round, so that whatever else the machine does
 //! meets all of them.
@@ -67,7 +68,8 @@ fn main() {
     with_replicas(rounds);
 }
 
-/// One primary with two replicas, under the restart guard: without and with `replicas=2` in its URL, in turns.
+/// One primary with two replicas, under the restart guard: without and with `replicas=2` in its
+/// URL, in turns.
 fn with_replicas(rounds: usize) {
     let group = || {
         let primary = ServerOptions::new().start();

@@ -1,21 +1,23 @@
 //! Votes of a master with replicas: a yes counts once all of them have confirmed it.
 //!
-//! Behind the requests of one write that carry votes stands one `WAIT`. Its answer is how many replicas
-//! have applied all that this connection has asked for before. A yes is held until then. If fewer have
-//! than are declared, the request has no answer: what it did may be lost with a failover.
+//! Behind the requests of one write that carry votes stands one `WAIT`. Its answer is how many
+//! replicas have applied all that this connection has asked for before. A yes is held until then.
+//! If fewer have than are declared, the request has no answer: what it did may be lost with a
+//! failover.
 //!
-//! An acknowledgement cannot be older than what it acknowledges, and a replica that is promoted gives its
-//! former primary no more of them. So whatever server is promoted later knows every vote that has
-//! counted. No clock, lag or pause is in that.
+//! An acknowledgement cannot be older than what it acknowledges, and a replica that is promoted
+//! gives its former primary no more of them. So whatever server is promoted later knows every vote
+//! that has counted. No clock, lag or pause is in that.
 
 use super::{Answers, Connection};
 use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
 use crate::wire::{self, Decimal, Reply, ServerError};
 
-/// Which part (1/n) of `request_timeout` the replicas have. A server looks for waits that are over when
-/// something happens, or with its cron of 100 ms: with the default of 200 ms it gives up after 50 to 150 ms.
-/// With a half the answer came after 201 ms on Redis 7.0.15, and the connection was given up for its silence.
+/// Which part (1/n) of `request_timeout` the replicas have. A server looks for waits that are over
+/// when something happens, or with its cron of 100 ms: with the default of 200 ms it gives up after
+/// 50 to 150 ms. With a half the answer came after 201 ms on Redis 7.0.15, and the connection was
+/// given up for its silence.
 const PART: u32 = 4;
 
 impl Connection {

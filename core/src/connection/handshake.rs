@@ -36,9 +36,10 @@ pub enum Warning {
     ScriptLoadDenied,
     /// CLIENT TRACKING is denied: waiters poll, because the master does not notify them.
     TrackingDenied,
-    /// The restart guard is on, and the master had replicas when the connection was opened, which its URL does not declare. The
-    /// guard alone does not cover a promotion during which this master goes on (a split brain): both servers vote then, and two
-    /// clients may hold one lock. Declare all replicas with `replicas=` in the URL
+    /// The restart guard is on, and the master had replicas when the connection was opened, which
+    /// its URL does not declare. The guard alone does not cover a promotion during which this
+    /// master goes on (a split brain): both servers vote then, and two clients may hold one lock.
+    /// Declare all replicas with `replicas=` in the URL
     /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or detach them.
     UndeclaredReplicas,
     /// Another server answers than before, which was not restarted: both were up at the same time. Several servers behind one

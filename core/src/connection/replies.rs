@@ -235,8 +235,9 @@ impl Connection {
     }
 }
 
-/// Why a master under the restart guard does not vote: `[quarantined, milliseconds]`, `[fleet, longest TTL, the marker's last
-/// number]`, or `[alone, replicas that follow, replicas that are connected]`.
+/// Why a master under the restart guard does not vote: `[quarantined, milliseconds]`, `[fleet,
+/// longest TTL, the marker's last number]`, or `[alone, replicas that follow, replicas that are
+/// connected]`.
 pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> {
     match fields {
         [Reply::Bulk(b"quarantined"), Reply::Integer(millis)] => {

@@ -72,8 +72,8 @@ pub enum Address {
 }
 
 impl Endpoint {
-    /// The most replicas that a master may be said to have. Each of them is waited for at every vote,
-    /// so a larger number is taken for a mistake.
+    /// The most replicas that a master may be said to have. Each of them is waited for at every
+    /// vote, so a larger number is taken for a mistake.
     pub const MAX_REPLICAS: u8 = 16;
 
     /// The server at a TCP port. `host` is a name or an IP address; brackets around an IPv6 address are optional.
@@ -139,18 +139,19 @@ impl Endpoint {
         Self { tls: Some(options), ..self }
     }
 
-    /// The same for a primary that has this number of replicas: each vote of it counts only once all
-    /// of them have confirmed it (`WAIT`), so that a replica that is promoted knows every lock. See
-    /// [`guide::failover`](crate::guide::failover) for what that is worth, and for its price.
+    /// The same for a primary that has this number of replicas: each vote of it counts only once
+    /// all of them have confirmed it (`WAIT`), so that a replica that is promoted knows every lock.
+    /// See [`guide::failover`](crate::guide::failover) for what that is worth, and for its price.
     ///
-    /// It is the number of *all* other servers that may ever be promoted, each a direct replica. With
-    /// fewer, two clients may hold one lock after a failover. All clients must say the same, and use
-    /// the restart guard ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)).
+    /// It is the number of *all* other servers that may ever be promoted, each a direct replica.
+    /// With fewer, two clients may hold one lock after a failover. All clients must say the same,
+    /// and use the restart guard
+    /// ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)).
     ///
     /// The price: while one replica is away, the master has no vote
-    /// ([`Cause::Alone`](crate::Cause::Alone)). Then no lock is granted there and none is extended: a
-    /// replica that is away for longer than the validity that is left ends the locks of a group that
-    /// is on its own. Such a group is less available than one server without replicas.
+    /// ([`Cause::Alone`](crate::Cause::Alone)). Then no lock is granted there and none is extended:
+    /// a replica that is away for longer than the validity that is left ends the locks of a group
+    /// that is on its own. Such a group is less available than one server without replicas.
     ///
     /// # Errors
     ///

@@ -26,7 +26,8 @@ pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
     if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials, tls) }
 }
 
-/// `host[:port][/db][?password-file=…&replicas=…]`, over TLS also with `cacert=`, `cert=`, `key=` and `sni=`.
+/// `host[:port][/db][?password-file=…&replicas=…]`, over TLS also with `cacert=`, `cert=`, `key=`
+/// and `sni=`.
 fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Result<Endpoint, EndpointError> {
     // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
     // that pieces of it would be taken for a host, a database or the name of a parameter.

@@ -263,3 +263,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_number_of_replicas_is_one_to_sixteen() {
+    let parse = |url: &str| url.parse::<Endpoint>();
+    for (url, replicas) in [
+        ("redis://a", 0),
+        ("redis://a?replicas=1", 1),
+        ("rediss://a/2?replicas=16&sni=b", 16),
+        ("unix:///s?db=1&replicas=2", 2),
+    ] {
+        assert_eq!(parse(url).map(|endpoint| endpoint.replicas()), Ok(replicas), "{url}");
+    }
+    for url in
+        ["redis://a?replicas=0", "redis://a?replicas=17", "redis://a?replicas=", "unix:///s?replicas=+1"]
+    {
+        assert_eq!(parse(url), Err(EndpointError::BadReplicas), "{url}");
+    }
+    let twice = Err(EndpointError::RepeatedParameter("replicas"));
+    assert_eq!(parse("redis://a?replicas=1&replicas=1"), twice);
+    assert_eq!(parse("redis://a").unwrap().with_replicas(0), Err(EndpointError::BadReplicas));
+}

@@ -18,6 +18,8 @@ struct Ends {
     keeps_back: bool,
     fails: Option<io::ErrorKind>,
     panics: bool,
+    /// Bytes that come as soon as a read has found nothing.
+    comes_behind: Vec<u8>,
     waker: Option<Waker>,
 }
 
@@ -50,6 +52,11 @@ impl Stream for Toy {
         let length = ends.to_read.len().min(buffer.len());
         if length == 0 {
             ends.waker = Some(cx.waker().clone());
+            let behind = mem::take(&mut ends.comes_behind);
+            if !behind.is_empty() {
+                ends.to_read = behind;
+                ends.waker.take().unwrap().wake();
+            }
             return Poll::Pending;
         }
         buffer[..length].copy_from_slice(&ends.to_read[..length]);
@@ -206,4 +213,16 @@ fn the_driver_may_be_another_task_from_one_turn_to_the_next() {
     assert!(streamed.poll_readable(&mut Context::from_waker(&waker)).is_pending());
     toy.change(|ends| ends.to_read.push(b'a'));
     assert_eq!([first, second].map(|count| count.0.load(Ordering::SeqCst)), [0, 1]);
+}
+
+/// On another thread of the runtime the bytes may come between the look and its answer.
+#[test]
+fn what_comes_while_a_stream_is_read_brings_the_driver_back() {
+    let toy = Toy::default();
+    toy.ends().comes_behind = b"+OK".to_vec();
+    let (mut streamed, _sink) = toy.opened(Waker::noop());
+    let (mut cx, mut buffer) = (Context::from_waker(Waker::noop()), [0; 8]);
+    assert!(streamed.poll_read(&mut cx, &mut buffer, false).is_pending());
+    assert!(streamed.poll_readable(&mut cx).is_ready());
+    assert!(matches!(streamed.poll_read(&mut cx, &mut buffer, false), Poll::Ready(Ok(3))));
 }

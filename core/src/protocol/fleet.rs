@@ -23,9 +23,9 @@ pub struct Fleet {
 impl Fleet {
     /// The key under which every master keeps its marker, in the database of the locks.
     ///
-    /// It holds the server's replication id, the time at which it was written, the time from which the master votes (both in
-    /// milliseconds of the server's clock since 1970), the longest TTL in milliseconds and the number of masters, plus 1,000 for
-    /// each replica of this master.
+    /// It holds the server's replication id, the time at which it was written, the time from which
+    /// the master votes (both in milliseconds of the server's clock since 1970), the longest TTL in
+    /// milliseconds and the number of masters, plus 1,000 for each replica of this master.
     pub const MARKER: &str = "quorlock:restart-guard";
 
     /// What each replica adds to the last number of the marker. There are never so many masters, so
@@ -50,5 +50,22 @@ impl fmt::Display for Fleet {
             write!(f, ", replicas={}", self.replicas)?;
         }
         write!(f, " and a longest TTL of {}", Span(self.longest_ttl.as_duration()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_last_number_of_the_marker_is_both_masters_and_replicas() {
+        let longest_ttl = Ttl::new(Duration::from_secs(10)).unwrap();
+        for (masters, replicas, marked) in [(3, 0, 3), (1, 2, 2001), (64, 16, 16_064)] {
+            let fleet = Fleet { longest_ttl, masters, replicas };
+            assert_eq!(fleet.marked(), u64::from(marked));
+            assert_eq!(Fleet::of_marker(longest_ttl, marked), fleet);
+        }
     }
 }

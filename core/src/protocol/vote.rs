@@ -374,6 +374,12 @@ mod tests {
             (Cause::SameServer { other: first }, "is the same server as a:6379"),
             (Cause::SameServer { other: second }, "is the same server as another address"),
             (Cause::TooManyInFlight, "not asked: too many requests in flight"),
+            (Cause::Alone { following: 1, connected: 1, declared: 2 }, "replicas that follow it: 1 of 2"),
+            (
+                Cause::Alone { following: 3, connected: 3, declared: 2 },
+                "has 3 replicas, and its URL says replicas=2: give all clients the number of all replicas",
+            ),
+            (Cause::Unconfirmed { confirmed: 0, declared: 1 }, "replicas that confirmed it in time: 0 of 1"),
             (Cause::NoLogin(Unavailable::EmptyFile), "no login: the password file /run/x is empty"),
             (Cause::NoLogin(Unavailable::Because("no token yet")), "no login: no token yet"),
             (

@@ -103,7 +103,8 @@
 //!
 //! # Failovers
 //!
-//! [`Group`] is a search of its own: of a primary with replicas, and of every order of replication, promotions and requests. It is a model alone.
+//! [`Group`] is a search of its own: of a primary with replicas, and of every order of replication,
+//! promotions and requests. It is a model alone.
 //!
 //! # What it does not cover
 //!

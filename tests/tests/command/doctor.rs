@@ -259,3 +259,17 @@ fn json_has_the_same_as_one_object() {
         assert!(told.out.contains(part), "{part}: {}", told.out);
     }
 }
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn replicas_that_a_url_declares_break_no_promise_and_those_that_are_away_do() {
+    let primary = ServerOptions::new().append_only().start();
+    let _replica = ServerOptions::new().replica_of(&primary).start();
+    eventually(SOON, "the replica is attached", || primary.replicas() == 1);
+    let join = if primary.url().contains('?') { '&' } else { '?' };
+    for (declared, said) in [(1, "holds: "), (2, "DOES NOT HOLD: has no vote without the replicas")] {
+        let url = format!("{}{join}replicas={declared}", primary.url());
+        let told = doctor(&["--restart-guard", "1m"], &[url]);
+        assert!(promise(&told, "failover").starts_with(said), "{}", told.out);
+    }
+}

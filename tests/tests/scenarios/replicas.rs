@@ -1,4 +1,5 @@
-//! Masters with replicas that may be promoted: what the restart guard alone lets happen, and what it does with `replicas=`.
+//! Masters with replicas that may be promoted: what the restart guard alone lets happen, and what
+//! it does with `replicas=`.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -45,7 +46,8 @@ fn url(server: &RedisServer, parameter: &str) -> String {
     }
 }
 
-/// A locker under the restart guard, at one server of a group. A request that is not answered at once is one that is lost.
+/// A locker under the restart guard, at one server of a group. A request that is not answered at
+/// once is one that is lost.
 fn guarded(transport: &Transport, server: &RedisServer, replicas: &str) -> Locker {
     let config = Config::builder([url(server, replicas)]).restart_guard(LONGEST);
     let config = config.ttl(LONGEST).request_timeout(millis(400)).connect_timeout(PATIENCE).timeout(SOON);
@@ -58,13 +60,15 @@ fn vote(locker: &Locker) {
     eventually(SOON, "the primary votes", || locker.bootstrap().wait().is_ok());
 }
 
-/// What is said where the only replica confirms nothing, before the primary misses it and after that.
+/// What is said where the only replica confirms nothing, before the primary misses it and after
+/// that.
 fn is_alone(error: &AcquireError) -> bool {
     let said = ["confirmed it in time", "follow it"].map(|what| format!("replicas that {what}: 0 of 1"));
     said.iter().any(|said| error.to_string().contains(said))
 }
 
-/// A client of the primary goes on, while another one follows the failover to the replica. Returns whether both hold one lock at once.
+/// A client of the primary goes on, while another one follows the failover to the replica. Returns
+/// whether both hold one lock at once.
 #[track_caller]
 fn both_hold(transport: &Transport, group: &Group, replicas: &str) -> bool {
     let old = guarded(transport, &group.primary, replicas);
@@ -93,7 +97,8 @@ pub(crate) fn a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_
     let group = Group::start();
     assert!(!both_hold(transport, &group, "replicas=1"));
 
-    // The group is whole again, under its new primary. Until its quarantine is over it grants nothing.
+    // The group is whole again, under its new primary. Until its quarantine is over it grants
+    // nothing.
     group.primary.become_replica_of(&group.replica);
     group.is_complete(&group.replica);
     let locker = guarded(transport, &group.replica, "replicas=1");
@@ -120,8 +125,8 @@ pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(tran
     assert_eq!(watch.lost().wait(), LossCause::Expired);
 }
 
-/// The acknowledgements that its replica has sent before it was promoted lie in the buffers of the primary, which reads them when it
-/// goes on: its replica looks as if it followed.
+/// The acknowledgements that its replica has sent before it was promoted lie in the buffers of the
+/// primary, which reads them when it goes on: its replica looks as if it followed.
 pub(crate) fn a_primary_that_stood_still_during_the_failover_has_no_vote(transport: &Transport) {
     let group = Group::start();
     let locker = guarded(transport, &group.primary, "replicas=1");

@@ -201,9 +201,9 @@ impl ConfigBuilder {
     /// of the locks' database, after a promotion, when it gets its first replica, and when its last
     /// one has been away for `repl-backlog-ttl`. The guard does not notice single evicted keys, nor
     /// an old snapshot that was restored with its marker. It does not cover a split brain, a
-    /// promotion while the old primary goes on: then both vote, unless the URL says how many replicas
-    /// the master has ([`Endpoint::with_replicas`]). Without that, a master with replicas has the
-    /// warning [`Warning::UndeclaredReplicas`](crate::Warning).
+    /// promotion while the old primary goes on: then both vote, unless the URL says how many
+    /// replicas the master has ([`Endpoint::with_replicas`]). Without that, a master with replicas
+    /// has the warning [`Warning::UndeclaredReplicas`](crate::Warning).
     ///
     /// Every client of these masters must use the guard with the same TTL and the same number of
     /// masters. A master whose marker ([`Fleet::MARKER`]) says otherwise is a configuration error,

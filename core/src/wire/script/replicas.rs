@@ -2,12 +2,13 @@
 //!
 //! Each is another script with a part in front that ends it unless the server is a primary and has
 //! exactly the declared replicas. Their number is in the last argument, which is the marker's last
-//! number ([`Fleet`](crate::protocol::Fleet)). So the marker of a server that was promoted is written, and its
-//! quarantine begins, when the group is seen complete for the first time.
+//! number ([`Fleet`](crate::protocol::Fleet)). So the marker of a server that was promoted is
+//! written, and its quarantine begins, when the group is seen complete for the first time.
 //!
 //! That look is no proof: a primary stamps a replica's word when it reads it, so what has lain in a
-//! buffer looks fresh. The proof is `WAIT`, which follows each of them. The look spares the wait where it would
-//! fail, and tells what is the matter. A server that is no primary must not vote whatever `WAIT` says.
+//! buffer looks fresh. The proof is `WAIT`, which follows each of them. The look spares the wait
+//! where it would fail, and tells what is the matter. A server that is no primary must not vote
+//! whatever `WAIT` says.
 
 use super::fleet::{check_marker, read_life};
 use super::{
@@ -15,11 +16,12 @@ use super::{
     HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, Script, TAKE,
 };
 
-/// Goes on only where the server is a primary with exactly the declared replicas, each with an address of its own and heard of
-/// within the last second. Else it answers `alone`, how many of them follow and how many are connected.
+/// Goes on only where the server is a primary with exactly the declared replicas, each with an
+/// address of its own and heard of within the last second. Else it answers `alone`, how many of
+/// them follow and how many are connected.
 ///
-/// A backup tool that reads as a replica has port 0. The lag is digits only: a negative one is that of
-/// a clock that was set back.
+/// A backup tool that reads as a replica has port 0. The lag is digits only: a negative one is that
+/// of a clock that was set back.
 macro_rules! check_replicas {
     () => {
         "\
@@ -42,7 +44,8 @@ if follow ~= declared or connected ~= declared then return {'alone', follow, con
     };
 }
 
-/// What comes before a script whose keys and arguments are those of the restart guard, or which needs no marker.
+/// What comes before a script whose keys and arguments are those of the restart guard, or which
+/// needs no marker.
 const CHECK: &str = check_replicas!();
 /// What comes before a script that sets a key and knows no guard otherwise.
 const CHECK_ALL: &str = concat!(check_replicas!(), check_marker!());
@@ -133,8 +136,8 @@ pub(crate) const HEAL_FENCED_REPLICATED: Script = behind!(
 pub(crate) const HEAL_ALL_REPLICATED: Script =
     behind!(CHECK_ALL, HEAL_ALL.text, 36, "heal all replicated", "913fc6f88910c69eb23d1f5159901478209271b0");
 
-/// Each script that carries votes, with the one in its place on a master with replicas. What is put back without a number needs
-/// none elsewhere.
+/// Each script that carries votes, with the one in its place on a master with replicas. What is put
+/// back without a number needs none elsewhere.
 pub const REPLICATED: [(Option<&Script>, &Script); 14] = [
     (Some(&ACQUIRE_GUARDED), &ACQUIRE_REPLICATED),
     (Some(&ACQUIRE_FENCED_GUARDED), &ACQUIRE_FENCED_REPLICATED),
@@ -169,7 +172,8 @@ mod tests {
             let text = replicated.text.strip_prefix(CHECK).unwrap();
             let own = plain.map_or(HEAL, |plain| plain.text);
             assert!(text.ends_with(own), "{}", replicated.name);
-            // What rests on a key that is there, and what ends a quarantine, does not wait for its end.
+            // What rests on a key that is there, and what ends a quarantine, does not wait for its
+            // end.
             let words = ["open", "raise", "extend"];
             let is_exempt = words.iter().any(|word| replicated.name.starts_with(word));
             assert_eq!(text.contains("{'quarantined'"), !is_exempt, "{}", replicated.name);

@@ -1,22 +1,29 @@
 //! One primary with its replicas, and every way in which a failover may go.
 //!
-//! This one is a model alone: no shipped code runs in it. It has what the scripts for masters with replicas do
-//! (`wire/script/replicas.rs`) and what a connection makes of `WAIT` (`connection/confirming.rs`), and looks whether two
-//! clients that count votes so can ever hold one lock at once.
+//! This one is a model alone: no shipped code runs in it. It has what the scripts for masters with
+//! replicas do (`wire/script/replicas.rs`) and what a connection makes of `WAIT`
+//! (`connection/confirming.rs`), and looks whether two clients that count votes so can ever hold
+//! one lock at once.
 //!
-//! - *Replication is asynchronous*: a write reaches each replica at any time, and its acknowledgement is read by the primary at any
-//!   time, also when the replica has been promoted meanwhile. The end of a link is read after the acknowledgements before it.
-//! - *Any replica may be promoted at any time*, while its primary goes on, and may lose its key with that, because its clock was
-//!   ahead. Any server may follow any primary from some time on, and take its data. A server may restart without data.
-//! - *A primary's idea of its replicas* is its links, of which one replica may have two: `WAIT` counts both, the script does not; lag is not looked at, because no safety rests on it.
-//! - *Requests* are executed when they are sent: validity counts from there, so a later execution only shortens it. The answer
-//!   arrives at any time, or never. A client asks whichever server it likes.
-//! - *Spares* follow nobody at the beginning. Where there are some, only they change sides, and one stands in for a server that
-//!   has been promoted: that is outside of what is promised.
-//! - *Time* goes in ticks. A lock is valid for a tick less than its TTL, because of drift; keys and quarantines may end a tick early.
+//! - *Replication is asynchronous*: a write reaches each replica at any time, and its
+//!   acknowledgement is read by the primary at any time, also when the replica has been promoted
+//!   meanwhile. The end of a link is read after the acknowledgements before it.
+//! - *Any replica may be promoted at any time*, while its primary goes on, and may lose its key
+//!   with that, because its clock was ahead. Any server may follow any primary from some time on,
+//!   and take its data. A server may restart without data.
+//! - *A primary's idea of its replicas* is its links, of which one replica may have two: `WAIT`
+//!   counts both, the script does not; lag is not looked at, because no safety rests on it.
+//! - *Requests* are executed when they are sent: validity counts from there, so a later execution
+//!   only shortens it. The answer arrives at any time, or never. A client asks whichever server it
+//!   likes.
+//! - *Spares* follow nobody at the beginning. Where there are some, only they change sides, and one
+//!   stands in for a server that has been promoted: that is outside of what is promised.
+//! - *Time* goes in ticks. A lock is valid for a tick less than its TTL, because of drift; keys and
+//!   quarantines may end a tick early.
 //!
-//! Releases are left out: they only end what could refuse others. So are healing, which is an acquisition here, and raising, which
-//! moves no end. One lock, one group and two clients; the clocks end at the horizon.
+//! Releases are left out: they only end what could refuse others. So are healing, which is an
+//! acquisition here, and raising, which moves no end. One lock, one group and two clients; the
+//! clocks end at the horizon.
 
 mod state;
 

@@ -132,7 +132,8 @@ impl State {
         self.ids - 1
     }
 
-    /// A server ceases to be what it was: those that it followed read its end later, and clients that wait there are told at once.
+    /// A server ceases to be what it was: those that it followed read its end later, and clients
+    /// that wait there are told at once.
     pub(super) fn leave(&mut self, server: u8) {
         for link in self.servers.iter_mut().flat_map(|it| &mut it.links).filter(|it| it.replica == server) {
             if !link.ended {
