@@ -201,8 +201,8 @@ pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
     for _ in 0..PAIRS {
         second.lock("job").wait().unwrap().release().wait().unwrap();
     }
-    // A release is waited for until a quorum has answered. The last master may be many pairs behind,
-    // and has no key between any two of them.
+    // A release is waited for until a quorum has answered. The last master may be many pairs
+    // behind, and has no key between any two of them.
     eventually(SOON, "all masters have executed all releases", || {
         masters.iter().all(|master| master.calls(Calls::Script) >= PAIRS)
     });
