@@ -15,8 +15,9 @@
 //! - A [`Plan`] is a whole run as a value. [`Plan::random`] generates one with every fault that is
 //!   within Redlock's assumptions, and [`Plan::shrink`] makes a failing plan small. In the worlds of
 //!   [`Plan::random_mixed`] clients also lock several resources at once, share them as readers and as
-//!   groups, downgrade, and meet plain locks of the same names. In those of [`Plan::random_secured`]
-//!   they reach the masters over encrypted channels, and log in with passwords that change.
+//!   groups, downgrade, and meet plain locks of the same names. In those of
+//!   [`Plan::random_secured`] they reach the masters over encrypted channels, and log in with
+//!   passwords that change.
 //! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
 //!   test compares it with real servers on random commands.
 //!

@@ -23,7 +23,8 @@ fn options(server: &str) -> ServerOptions {
     ServerOptions::new().program(Path::new(&cache).join(server).join("server"))
 }
 
-/// Without what differs from run to run: replication ids, dates, and numbers of clocks and round trips.
+/// Without what differs from run to run: replication ids, dates, and numbers of clocks and round
+/// trips.
 fn masked(text: &str) -> String {
     let is_id = |word: &&str| word.len() == 40 && word.chars().all(|it| it.is_ascii_hexdigit());
     let varies =

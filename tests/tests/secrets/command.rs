@@ -10,8 +10,8 @@ use crate::binary;
 
 const PASSWORD: &str = "hunter2-of-the-masters";
 
-/// Runs it, and prints what it said. What `acquire` gives to a shell is for that alone: the token in
-/// its two variables is taken out.
+/// Runs it, and prints what it said. What `acquire` gives to a shell is for that alone: the token
+/// in its two variables is taken out.
 fn say(words: &[&str], environment: &[(&str, &str)]) -> Option<String> {
     let mut command = Command::new(binary::quorlock());
     command.args(words).envs(environment.iter().copied()).stdin(Stdio::null());

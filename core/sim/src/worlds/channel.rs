@@ -1,9 +1,9 @@
-//! A channel that protects nothing, with what real ones have: a handshake of one or two round trips,
-//! records of some size with 22 bytes around each, messages of its own, and alerts.
+//! A channel that protects nothing, with what real ones have: a handshake of one or two round
+//! trips, records of some size with 22 bytes around each, messages of its own, and alerts.
 //!
-//! A record is its kind, its number, the length of its contents, the contents, and a tag. Both sides
-//! count, so a record that is lost, repeated or out of order is found, and so are bytes that were
-//! not encrypted.
+//! A record is its kind, its number, the length of its contents, the contents, and a tag. Both
+//! sides count, so a record that is lost, repeated or out of order is found, and so are bytes that
+//! were not encrypted.
 
 /// As TLS 1.3 with AES-GCM: five bytes before the contents, and a type and a tag behind them.
 const HEADER: usize = 5;
@@ -87,8 +87,8 @@ impl Side {
         self.put(HELLO, &[self.round_trips], wire);
     }
 
-    /// Takes what has come. Appends what was in it to `plain`, and what is to be sent because of it to
-    /// `reply`.
+    /// Takes what has come. Appends what was in it to `plain`, and what is to be sent because of it
+    /// to `reply`.
     pub(super) fn open(
         &mut self,
         wire: &[u8],

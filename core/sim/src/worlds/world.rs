@@ -293,8 +293,8 @@ impl World {
         lock(&self.state).bootstrap(longest_ttl);
     }
 
-    /// Clients that are added from now on reach the masters over channels, and log in with a password
-    /// that changes.
+    /// Clients that are added from now on reach the masters over channels, and log in with a
+    /// password that changes.
     pub(super) fn secure(&mut self) {
         lock(&self.state).secure();
     }

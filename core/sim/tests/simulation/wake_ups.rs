@@ -61,8 +61,9 @@ async fn until(client: &Client, at: Duration) {
 }
 
 /// How long after a release a waiter gets the lock that polls only after a minute. Its process has
-/// had the lock before. If it has met the holder in a single try as well, so long before, it asks one
-/// master alone with its first attempt, or listens. The release comes this long after the waiter.
+/// had the lock before. If it has met the holder in a single try as well, so long before, it asks
+/// one master alone with its first attempt, or listens. The release comes this long after the
+/// waiter.
 fn wakes_after(seed: u64, met: Option<Duration>, after: Duration) -> Duration {
     let mut world = World::new(seed).without_timeline();
     let [holder, waiter] = [LONG; 2].map(|pause| {
