@@ -21,6 +21,7 @@
 
 pub mod chaos;
 mod client;
+mod connectors;
 mod embedded;
 mod eventually;
 mod fake_master;

@@ -1,15 +1,14 @@
 //! The transports under test, behind one handle: the scenarios know nothing more of them.
 
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
+use quorlock_core::Config;
 use quorlock_core::front::Locker;
-use quorlock_core::{Address, Config};
 
-use crate::tunnel::{Tunnel, check, is_whole, request};
+use crate::connectors::{self, Way};
 
 /// A transport together with the runtime that it needs, if any. Dropping it ends the runtime.
 #[derive(Debug)]
@@ -62,6 +61,9 @@ impl Transport {
 
     /// A locker with its driver running.
     pub fn open(&self, config: Config) -> Locker {
+        if connectors::is_chosen() {
+            return self.open_by_connector(Way::Straight, config);
+        }
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(runtime) => {
@@ -75,20 +77,24 @@ impl Transport {
 
     /// A locker with its driver running, whose connections go through the [`Tunnel`](crate::Tunnel) at this address.
     pub fn open_through(&self, tunnel: SocketAddr, config: Config) -> Locker {
+        self.open_by_connector(Way::Tunnel(tunnel), config)
+    }
+
+    fn open_by_connector(&self, way: Way, config: Config) -> Locker {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(runtime) => {
                 let _inside = runtime.enter();
-                let connector = move |to: Address| through_tokio(tunnel, to.to_string());
-                quorlock_tokio::through(connector).open(config).expect("this is inside the runtime")
+                let through = quorlock_tokio::through(move |to| connectors::of_tokio::connect(way, to));
+                through.open(config).expect("this is inside the runtime")
             }
             Self::Smol => {
-                let connector = move |to: Address| through_smol(tunnel, to.to_string());
-                quorlock_smol::through(connector).open(config).expect("its executor starts by itself")
+                let through = quorlock_smol::through(move |to| connectors::of_smol::connect(way, to));
+                through.open(config).expect("its executor starts by itself")
             }
             Self::Blocking => {
-                let connector = move |to: Address| Tunnel::connect(tunnel, &to.to_string());
-                quorlock_blocking::through(connector).open(config).expect("a poll and a thread are left")
+                let through = quorlock_blocking::through(move |to| connectors::of_threads::connect(way, &to));
+                through.open(config).expect("a poll and a thread are left")
             }
         }
     }
@@ -113,37 +119,4 @@ impl Transport {
             }),
         }
     }
-}
-
-/// A connection through a tunnel, by sockets of tokio.
-#[cfg(feature = "tokio")]
-async fn through_tokio(tunnel: SocketAddr, name: String) -> io::Result<tokio::net::TcpStream> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    let mut stream = tokio::net::TcpStream::connect(tunnel).await?;
-    stream.set_nodelay(true)?;
-    stream.write_all(request(&name).as_bytes()).await?;
-    let mut answer = Vec::new();
-    while !is_whole(&answer) {
-        answer.push(stream.read_u8().await?);
-    }
-    check(&answer)?;
-    Ok(stream)
-}
-
-/// A connection through a tunnel, by sockets of smol.
-async fn through_smol(tunnel: SocketAddr, name: String) -> io::Result<smol::net::TcpStream> {
-    use smol::io::{AsyncReadExt, AsyncWriteExt};
-
-    let mut stream = smol::net::TcpStream::connect(tunnel).await?;
-    stream.set_nodelay(true)?;
-    stream.write_all(request(&name).as_bytes()).await?;
-    let mut answer = Vec::new();
-    while !is_whole(&answer) {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).await?;
-        answer.push(byte[0]);
-    }
-    check(&answer)?;
-    Ok(stream)
 }
