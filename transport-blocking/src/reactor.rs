@@ -126,6 +126,12 @@ impl EventLoop for Reactor {
         if self.port.is_finished() {
             return false;
         }
+        // What another thread has answered while no thread led has interrupted no poll.
+        for master in &mut self.masters {
+            if matches!(&master.link, Link::Connecting(_, connecting) if connecting.is_due()) {
+                master.advance(&self.port, &self.poll);
+            }
+        }
         let is_busy = self.masters.iter().any(|master| master.unread || master.can_retry(&self.port));
         let time_out = if is_busy { Some(Duration::ZERO) } else { self.sleep() };
         if let Err(error) = self.poll.poll(&mut self.events, time_out) {
