@@ -80,7 +80,8 @@ fn run(connector: &Connector, line: &Mutex<Line>) {
             line.next.take()
         };
         let Some(Ask { to, answer, waker }) = ask else { return };
-        let opened = catch_unwind(AssertUnwindSafe(|| connector(to)));
+        // Dropping the payload of a panic would be one more call of that code.
+        let opened = catch_unwind(AssertUnwindSafe(|| connector(to))).map_err(mem::forget);
         // Where the opening has been given up meanwhile, this closes the connection.
         let _ = answer.send(opened.unwrap_or(Err(Cause::ConnectorPanicked)));
         waker.wake();

@@ -1,6 +1,7 @@
 //! Sockets of the caller's own: what can be read and written, and a descriptor that tells when.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,8 @@ pub(crate) struct Own {
 }
 
 struct Shared {
-    socket: Box<dyn Io>,
+    /// Always there until it is dropped.
+    socket: Option<Box<dyn Io>>,
     /// Why nothing more can be written. Reading tells it, behind what has come.
     fault: Option<Cause>,
 }
@@ -39,7 +41,7 @@ impl Own {
     pub(crate) fn new(socket: impl Read + Write + AsFd + Send + 'static) -> io::Result<Self> {
         quorlock_host::set_nonblocking(&socket)?;
         let descriptor = socket.as_fd().as_raw_fd();
-        let shared = Shared { socket: Box::new(socket), fault: None };
+        let shared = Shared { socket: Some(Box::new(socket)), fault: None };
         Ok(Self { descriptor, socket: Arc::new(Mutex::new(shared)) })
     }
 
@@ -66,16 +68,29 @@ impl Own {
 impl Shared {
     /// A call of the socket: `None` if it would have to wait, and a panic is an error.
     fn call<T>(&mut self, mut call: impl FnMut(&mut dyn Io) -> io::Result<T>) -> Option<Result<T, Cause>> {
+        let socket = self.socket.as_mut()?;
         loop {
-            let called = catch_unwind(AssertUnwindSafe(|| call(&mut *self.socket)));
+            let called = catch_unwind(AssertUnwindSafe(|| call(&mut **socket)));
             return match called {
                 Ok(Ok(value)) => Some(Ok(value)),
                 Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => continue,
                 Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => None,
                 Ok(Err(error)) => Some(Err(Cause::from(&error))),
-                Err(_) => Some(Err(Cause::ConnectorPanicked)),
+                Err(payload) => {
+                    // Dropping it would be one more call of that code.
+                    mem::forget(payload);
+                    Some(Err(Cause::ConnectorPanicked))
+                }
             };
         }
+    }
+}
+
+impl Drop for Shared {
+    /// Its panic is no concern of the thread on which the last side goes.
+    fn drop(&mut self) {
+        let socket = self.socket.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(socket))).map_err(mem::forget);
     }
 }
 
@@ -116,7 +131,7 @@ impl Write for Writer {
             match called {
                 None => return Err(ErrorKind::WouldBlock.into()),
                 Some(Err(fault)) => break fault,
-                Some(Ok(_)) if self.unflushed > 0 => return Ok(std::mem::take(&mut self.unflushed)),
+                Some(Ok(_)) if self.unflushed > 0 => return Ok(mem::take(&mut self.unflushed)),
                 Some(Ok(0)) => break Cause::Closed,
                 Some(Ok(taken)) => self.unflushed = taken.min(bytes.len()),
             }

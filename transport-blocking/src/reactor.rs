@@ -132,7 +132,10 @@ impl EventLoop for Reactor {
                 master.advance(&self.port, &self.poll);
             }
         }
-        let is_busy = self.masters.iter().any(|master| master.unread || master.can_retry(&self.port));
+        let is_busy = self
+            .masters
+            .iter()
+            .any(|master| master.unread || master.has_fault() || master.can_retry(&self.port));
         let time_out = if is_busy { Some(Duration::ZERO) } else { self.sleep() };
         if let Err(error) = self.poll.poll(&mut self.events, time_out) {
             debug_assert_eq!(error.kind(), io::ErrorKind::Interrupted, "the poll itself works: {error}");

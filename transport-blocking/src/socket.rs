@@ -21,7 +21,7 @@ pub(crate) enum Socket {
     Own(Own),
 }
 
-/// The side that whoever has something to say writes: a second handle of the same socket.
+/// The side that callers write: a second handle of the same socket.
 pub(crate) type Sink = Box<dyn Write + Send>;
 
 impl Socket {

@@ -83,7 +83,8 @@ use crate::socket::Socket;
 /// the longest `reconnect_delay`, and when the locker ends. What a call gives after that is dropped.
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
-/// [`Cause::Connect`] or [`Cause::Closed`]: an error's text may hold a secret. A panic of the
+/// [`Cause::Connect`] or [`Cause::Closed`], and one before the master has answered anything in
+/// [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of the
 /// connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after the
 /// usual pause, and the other masters decide meanwhile.
 ///

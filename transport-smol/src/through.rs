@@ -78,8 +78,9 @@ use crate::runtime::Runtime;
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
 /// [`Cause::Connect`](quorlock_core::Cause::Connect) or
-/// [`Cause::Closed`](quorlock_core::Cause::Closed): an error's text may hold a secret. A panic of the
-/// connector or of its stream is
+/// [`Cause::Closed`](quorlock_core::Cause::Closed), and one before the master has answered anything
+/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of
+/// the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows
 /// after the usual pause, and the other masters decide meanwhile.
 ///

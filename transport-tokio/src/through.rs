@@ -76,15 +76,18 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
 /// [`Cause::Connect`](quorlock_core::Cause::Connect) or
-/// [`Cause::Closed`](quorlock_core::Cause::Closed): an error's text may hold a secret. A panic of the
-/// connector or of its stream is
+/// [`Cause::Closed`](quorlock_core::Cause::Closed), and one before the master has answered anything
+/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of
+/// the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows
 /// after the usual pause, and the other masters decide meanwhile.
 ///
 /// *The stream* is read by the driver. Callers write to it on their threads, at once and without
-/// waiting; what it takes is flushed. It is dropped at the end, without being shut down. A stream
-/// that belongs to the runtime, as all of tokio's do, takes nothing any more once that has ended:
-/// what is dropped later stays on the masters until its TTL has passed.
+/// waiting; what it takes is flushed. It is dropped at the end, without being shut down, and
+/// dropping it must not wait. A stream of tokio takes nothing any more once its runtime has ended: a
+/// guard that is dropped after that leaves its key until the TTL ends. Answers that have come while
+/// the runtime was busy for longer than `request_timeout` count as silence, since a stream is read
+/// only when its runtime says that there is something.
 pub fn through<C, F, S>(connector: C) -> Through<C>
 where
     C: Fn(Address) -> F + Send + Sync + 'static,

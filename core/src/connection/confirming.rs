@@ -56,10 +56,7 @@ impl Connection {
             return false;
         }
         match answer {
-            Answer::Yes | Answer::Counted(_) | Answer::Seats { .. } => {
-                self.alone = false;
-                true
-            }
+            Answer::Yes | Answer::Counted(_) | Answer::Seats { .. } => true,
             Answer::Failed { cause: Cause::Alone { .. }, .. } => {
                 self.alone = true;
                 false
@@ -79,6 +76,9 @@ impl Connection {
             Reply::Error(text) => Some(Cause::Server(ServerError::classify(text))),
             _ => return Err(Cause::UnexpectedReply),
         };
+        // A server carries waits out one after the other. Those of a busy connection would stand in
+        // line for as long as a replica stands still, and releases with them.
+        self.alone = matches!(failure, Some(Cause::Unconfirmed { .. }));
         for (request, answer) in self.flight.take_held() {
             let answer = match failure {
                 Some(cause) => Answer::Failed { cause, fate: Fate::Unknown, stale: false },

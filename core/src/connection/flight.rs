@@ -102,8 +102,8 @@ impl Flight {
         Some(sent)
     }
 
-    /// Keeps a request whose answer is a vote until that is confirmed. Whether that has been asked
-    /// for.
+    /// Keeps a request whose answer is a vote until that is confirmed. Returns whether a `WAIT` for
+    /// it is in flight.
     pub(super) fn hold(&mut self, sent: Sent, answer: Answer) -> bool {
         self.held.push((sent, answer));
         self.sent.iter().any(|sent| sent.request.action == Action::Confirm)

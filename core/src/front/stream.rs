@@ -4,7 +4,6 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, Write};
 use std::mem;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -19,8 +18,9 @@ use crate::protocol::{Cause, Panicked};
 /// streams.
 ///
 /// A call that is pending has `cx` woken when it is worth another call. Only the driver reads.
-/// Callers write on any thread, while they hold mutexes of the front: no method may block, nor call
-/// the locker. An error or a panic ends the connection.
+/// Callers write on any thread, while they hold mutexes of the front, so that a waker which is called
+/// inside of a method must not poll the driver there: no method may block, nor call
+/// the locker, nor may dropping the stream. An error or a panic ends the connection.
 pub trait Stream: Send + 'static {
     /// Reads into `buffer` and tells how many bytes came; zero is the end.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
@@ -39,10 +39,11 @@ where
     F: Future<Output = io::Result<S>>,
     S: Stream,
 {
-    let connecting = contain(|| connector(to)).ok_or(Cause::ConnectorPanicked)?;
-    let mut connecting = pin!(connecting);
+    let connecting = contain(|| Box::pin(connector(to))).ok_or(Cause::ConnectorPanicked)?;
+    let mut connecting = Contained(Some(connecting));
     poll_fn(|cx| {
-        let Some(polled) = contain(|| connecting.as_mut().poll(cx)) else {
+        let Some(Some(polled)) = contain(|| connecting.0.as_mut().map(|future| future.as_mut().poll(cx)))
+        else {
             return Poll::Ready(Err(Cause::ConnectorPanicked));
         };
         polled.map(|connected| match connected {
@@ -57,14 +58,23 @@ where
 pub(super) struct Streamed<S> {
     stream: Arc<Mutex<Shared<S>>>,
     alert: Arc<Alert>,
-    /// Of the alert.
+    /// Wakes through `alert`.
     waker: Waker,
 }
 
 struct Shared<S> {
-    stream: S,
+    stream: Contained<S>,
     /// Why nothing more can be written. Reading tells it, behind what has come.
     fault: Option<io::Error>,
+}
+
+/// Code of others, of which dropping is one more call: it happens where many callers are carried out for.
+struct Contained<T>(Option<T>);
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        contain(|| drop(self.0.take()));
+    }
 }
 
 /// Wakes the driver, and notes that the stream is to be looked at.
@@ -106,7 +116,7 @@ impl Alert {
 
 impl<S> Streamed<S> {
     fn new(stream: S, driver: &Waker) -> Self {
-        let shared = Shared { stream, fault: None };
+        let shared = Shared { stream: Contained(Some(stream)), fault: None };
         let driver = Mutex::new(driver.clone());
         let alert = Arc::new(Alert { is_raised: AtomicBool::new(true), driver });
         let waker = Waker::from(Arc::clone(&alert));
@@ -122,7 +132,9 @@ impl<S> Streamed<S> {
 impl<S: Stream> Shared<S> {
     /// Calls the stream, and makes a panic an error.
     fn call<T>(&mut self, call: impl FnOnce(&mut S) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        contain(|| call(&mut self.stream)).unwrap_or_else(|| Poll::Ready(Err(io::Error::other(Panicked))))
+        contain(|| self.stream.0.as_mut().map(call))
+            .flatten()
+            .unwrap_or_else(|| Poll::Ready(Err(io::Error::other(Panicked))))
     }
 }
 

@@ -226,3 +226,37 @@ fn what_comes_while_a_stream_is_read_brings_the_driver_back() {
     assert!(streamed.poll_readable(&mut cx).is_ready());
     assert!(matches!(streamed.poll_read(&mut cx, &mut buffer, false), Poll::Ready(Ok(3))));
 }
+
+/// The last side goes where outputs of many callers are carried out.
+#[test]
+fn a_stream_that_panics_when_it_is_dropped_stops_nobody() {
+    struct Fragile(Toy);
+
+    impl Stream for Fragile {
+        fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+            self.0.poll_read(cx, buffer)
+        }
+
+        fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            self.0.poll_write(cx, bytes)
+        }
+
+        fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.0.poll_flush(cx)
+        }
+    }
+
+    impl Drop for Fragile {
+        fn drop(&mut self) {
+            self.0.ends().panics = true;
+            panic!("this is expected");
+        }
+    }
+
+    let toy = Toy::default();
+    let streamed = Streamed::new(Fragile(toy.clone()), Waker::noop());
+    let sink = streamed.writer();
+    drop(streamed);
+    drop(sink);
+    assert!(toy.ends().panics);
+}

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::units::Span;
-use super::vote::Tally;
-use super::{Quorum, Resource, Sentinel, Targets, Vote};
+use super::{Quorum, Resource, Sentinel, Tally, Targets, Vote};
 use crate::endpoint::Endpoint;
 
 /// What every master said in the round that settled a command.

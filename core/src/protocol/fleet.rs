@@ -45,7 +45,7 @@ impl Fleet {
 
 impl fmt::Display for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} masters", self.masters)?;
+        write!(f, "{} master{}", self.masters, if self.masters == 1 { "" } else { "s" })?;
         if self.replicas > 0 {
             write!(f, ", replicas={}", self.replicas)?;
         }

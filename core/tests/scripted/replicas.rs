@@ -90,6 +90,37 @@ fn a_vote_that_not_all_replicas_confirm_is_no_answer_and_is_taken_back() {
     world.hold(&one_try());
 }
 
+/// A server carries waits out one after the other, each to its end.
+#[test]
+fn while_a_replica_stands_still_one_wait_is_asked_for_and_not_one_for_each_write() {
+    let mut world = open(&[1]);
+    world.masters[0].server.set_following(1, 0);
+    refused(&mut world, &one_try());
+    assert_eq!(waits(&world), [1]);
+
+    // The scripts go on saying yes, as the replica was heard of lately.
+    let now = world.now;
+    for name in ["x", "y", "z"] {
+        let resource = quorlock_core::Resource::new(name).unwrap();
+        let asked = Acquire { targets: resource.into(), ..one_try() };
+        world.nodes[0].machine.acquire(&asked, now).unwrap();
+        world.drain(0);
+        assert!(!world.nodes[0].written.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$2\r\n12\r\n"), "{name}");
+    }
+    world.pump();
+    assert_eq!(waits(&world), [2]);
+    (0..3).for_each(|_| drop(world.refusal()));
+
+    // As soon as one is confirmed, each write has its own again.
+    world.masters[0].server.set_following(1, 1);
+    world.hold(&wanted(ms(10_000)));
+    let resource = quorlock_core::Resource::new("w").unwrap();
+    let now = world.now;
+    world.nodes[0].machine.acquire(&Acquire { targets: resource.into(), ..one_try() }, now).unwrap();
+    world.drain(0);
+    assert!(world.nodes[0].written.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$2\r\n12\r\n"));
+}
+
 #[test]
 fn an_error_to_the_wait_is_no_vote() {
     let mut world = open(&[1]);
@@ -138,6 +169,24 @@ fn an_extension_that_is_not_confirmed_leaves_the_lock_as_valid_as_it_was() {
         world.pass(ms(10_000));
         let lost = world.events_now();
         assert_eq!(lost, [Event::Lost { lock, cause: LossCause::Expired }]);
+    }
+}
+
+/// `WAIT` is about what the connection has written, and an extension by less than is left writes nothing
+/// by itself.
+#[test]
+fn an_extension_that_changes_nothing_is_confirmed_too() {
+    for fenced in [false, true] {
+        let mut world = open(&[1]);
+        let lock = world.hold(&Acquire { fenced, ..one_try() });
+        world.masters[0].server.set_following(1, 0);
+        world.extend(lock, ms(5_000));
+        let event = world.next_event();
+        assert!(matches!(event, Event::Extended { result: Err(ExtendError::NoQuorum(_)), .. }), "{event:?}");
+        world.masters[0].server.set_following(1, 1);
+        world.extend(lock, ms(5_000));
+        let event = world.next_event();
+        assert!(matches!(event, Event::Extended { result: Ok(_), .. }), "{event:?}");
     }
 }
 
@@ -228,7 +277,7 @@ fn clients_that_disagree_are_told_by_the_marker() {
             Event::NotAcquired { error: error @ AcquireError::Misconfigured(_), .. } => error.to_string(),
             event => panic!("{event:?}"),
         };
-        let theirs = format!("its restart guard is of 1 masters, replicas={first} and a longest TTL of 20 s");
+        let theirs = format!("its restart guard is of 1 master, replicas={first} and a longest TTL of 20 s");
         assert!(told.contains(&theirs), "{told}");
     }
 }

@@ -25,7 +25,7 @@ fn server(version: &str, certificates: &Certificates) -> RedisServer {
     options.tls(certificates, "no").start()
 }
 
-/// Certificates of which the server's ends in so many hours.
+/// Certificates of which the server's ends after `hours`.
 fn ending_in(hours: u64) -> Certificates {
     let end = SystemTime::now() + Duration::from_secs(hours * 60 * 60);
     Certificates::own(NAMES, |params| params.not_after = end.into())

@@ -57,7 +57,8 @@ pub(super) fn lines(master: &Master) -> String {
     text
 }
 
-/// `WAIT`. It does not wait: what the replicas confirm does not change meanwhile.
+/// `WAIT`. It does not wait: what the replicas confirm does not change meanwhile. As since Redis 7.2 it
+/// is about what this connection has written: where that is nothing, all replicas confirm it.
 pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     if call.master.conditions.role == Role::Replica {
         return Err(Failure::new(
@@ -72,6 +73,8 @@ pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     if limit < 0 {
         return Err(Failure::new("ERR timeout is negative"));
     }
-    call.reply.integer(call.master.conditions.replicas.confirming.into());
+    let Replicas { connected, confirming, .. } = call.master.conditions.replicas;
+    call.session.is_unconfirmed &= confirming < connected;
+    call.reply.integer(if call.session.is_unconfirmed { confirming } else { connected }.into());
     Ok(())
 }

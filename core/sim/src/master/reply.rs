@@ -45,6 +45,20 @@ impl<'a> Reply<'a> {
         Self { out, resp3 }
     }
 
+    /// The bytes so far, of other replies too.
+    pub(super) fn length(&self) -> usize {
+        self.out.len()
+    }
+
+    /// What was written behind that, which is taken back.
+    pub(super) fn take_behind(&mut self, length: usize) -> Vec<u8> {
+        self.out.split_off(length)
+    }
+
+    pub(super) fn put_back(&mut self, taken: &[u8]) {
+        self.out.extend_from_slice(taken);
+    }
+
     pub(super) fn ok(&mut self) {
         self.simple("OK");
     }

@@ -26,6 +26,8 @@ pub struct Session {
     pub(super) is_limited: bool,
     pub(super) database: u32,
     pub(super) name: Vec<u8>,
+    /// Whether it has written by a script what not all replicas have confirmed.
+    pub(super) is_unconfirmed: bool,
     /// 0 before the first command.
     pub(super) id: u64,
 }

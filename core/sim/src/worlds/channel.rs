@@ -31,7 +31,7 @@ pub(super) enum Stage {
     Refused(u8),
 }
 
-/// What came is no part of the channel: a fault of whoever sent it.
+/// What came is no part of the channel: the sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Broken(pub(super) &'static str);
 
@@ -51,7 +51,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// A client's, which has a handshake of so many round trips.
+    /// A client's, whose handshake takes `round_trips`.
     pub(super) fn client(round_trips: u8, room: usize) -> Self {
         Self { is_client: true, round_trips, ..Self::master(room) }
     }

@@ -44,7 +44,6 @@ impl State {
         }
     }
 
-    /// Whether a master should not keep this token any more.
     /// A master has taken over all that another one keeps. Those whose tokens come along do not know of them there.
     pub(super) fn tokens_come_along(&mut self, master: usize) {
         let Some(node) = self.masters.get(master) else { return };
@@ -55,6 +54,7 @@ impl State {
         }
     }
 
+    /// Whether a master should not keep this token any more.
     fn is_left(&self, master: usize, token: &[u8]) -> bool {
         let Some(known) = self.observer.known.get(token) else { return false };
         let is_excused = self.observer.dead.contains(&known.client)

@@ -34,7 +34,7 @@ impl State {
         self.passwords.map(|number| format!("password {number}"))
     }
 
-    /// The masters get another password. Who has logged in stays.
+    /// The masters get another password. Connections that have logged in stay logged in.
     pub(super) fn change_password(&mut self) {
         self.passwords = self.passwords.map(|number| number + 1);
         self.set_passwords();

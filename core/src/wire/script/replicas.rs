@@ -1,7 +1,8 @@
 //! Masters with replicas: the scripts that carry votes, behind a look at the replicas.
 //!
-//! Each is another script with a part in front that ends it unless the server is a primary and has
-//! exactly the declared replicas. Their number is in the last argument, which is the marker's last
+//! Each is another script between two parts. The one in front ends it unless the server is a primary and has
+//! exactly the declared replicas. The one behind has every yes write something: `WAIT` asks about what the
+//! connection has written last, and since Redis 7.2 it says nothing of what others have. Their number is in the last argument, which is the marker's last
 //! number ([`Fleet`](crate::protocol::Fleet)). So the marker of a server that was promoted is
 //! written, and its quarantine begins, when the group is seen complete for the first time.
 //!
@@ -57,26 +58,58 @@ local done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if done.err then return done end
 return 1";
 
-/// The second text behind the first; `N` is the length of both.
+/// What begins a script whose answer is looked at behind it.
+const VOTE: &str = "local function vote()\n";
+
+/// What comes behind a script: before a yes is told, a key that the script named is given the end that
+/// it has, or the value if it has no end. A no writes nothing, so that those who wait hear nothing.
+const WRITE: &str = "
+end
+local said = vote()
+local yes = type(said) == 'number' and said > 0 or type(said) == 'table' and said[1] == 'seats'
+for i = 1, yes and #KEYS or 0 do
+  local left = redis.pcall('PTTL', KEYS[i])
+  if type(left) == 'table' then return left end
+  local done = left > 0 and redis.pcall('PEXPIRE', KEYS[i], left)
+  if left == -1 then
+    done = redis.pcall('GET', KEYS[i])
+    if type(done) == 'string' then done = redis.pcall('SET', KEYS[i], done) end
+  end
+  if type(done) == 'table' and done.err then return done end
+  if done then return said end
+end
+return yes and 0 or said";
+
+/// The texts one behind the other; `N` is the length of all.
 // An index beyond the end is an error of the compiler, because every use is in a constant.
 #[allow(clippy::indexing_slicing)]
-const fn joined<const N: usize>(first: &str, second: &str) -> [u8; N] {
-    let (first, second) = (first.as_bytes(), second.as_bytes());
-    let (mut text, mut place) = ([0; N], 0);
+const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
+    let (mut text, mut which, mut from, mut place) = ([0; N], 0, 0, 0);
     while place < N {
-        text[place] = if place < first.len() { first[place] } else { second[place - first.len()] };
-        place += 1;
+        let part = texts[which].as_bytes();
+        if place - from < part.len() {
+            text[place] = part[place - from];
+            place += 1;
+        } else {
+            (which, from) = (which + 1, place);
+        }
     }
     text
 }
 
-/// A script with a check in front of its text.
+/// A script with a check in front of its text, and one whose yes writes.
 macro_rules! behind {
-    ($check:ident, $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
-        const BYTES: [u8; $check.len() + $text.len()] = joined($check, $text);
+    ($check:ident, $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {
+        script!([$check, VOTE, $text, WRITE], $number, $name, $sha1_hex)
+    };
+}
+
+macro_rules! script {
+    ([$($part:expr),*], $number:literal, $name:literal, $sha1_hex:literal) => {{
+        const BYTES: [u8; 0 $(+ $part.len())*] = joined(&[$($part),*]);
         const TEXT: &str = match std::str::from_utf8(&BYTES) {
             Ok(text) => text,
-            Err(_) => panic!("two texts are a text"),
+            Err(_) => panic!("texts together are a text"),
         };
         Script { number: $number, name: $name, text: TEXT, sha1_hex: $sha1_hex }
     }};
@@ -87,54 +120,55 @@ pub(crate) const ACQUIRE_REPLICATED: Script = behind!(
     ACQUIRE_GUARDED.text,
     23,
     "acquire replicated",
-    "41e3d7b7993fe58549d0734ad0d82fa9e39c6932"
+    "719a3c3866b97945db05c9311391c20042855d6b"
 );
 pub(crate) const ACQUIRE_FENCED_REPLICATED: Script = behind!(
     CHECK,
     ACQUIRE_FENCED_GUARDED.text,
     24,
     "acquire fenced replicated",
-    "f3163d70e7a8242cb5782c2e4d151f519ba0e4c7"
+    "29075a94a7f6702638793499c35ce6df933ee283"
 );
 pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
     CHECK,
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "f57d4935b6389b9a766d11289134b31fdf5ef3eb"
+    "5ea21909253709e16c8f8df9fb6af1337a9e24b0"
 );
 pub(crate) const TAKE_REPLICATED: Script =
-    behind!(CHECK, TAKE.text, 26, "take replicated", "f4fb832081442e587b4717a94e43e2b64f55b71d");
+    behind!(CHECK, TAKE.text, 26, "take replicated", "82371b9cf2dbbe0f6dce25529a0afd25b6e88554");
+/// It is no vote: each vote looks at the marker for itself.
 pub(crate) const ATTEND_REPLICATED: Script =
-    behind!(CHECK, ATTEND.text, 27, "attend replicated", "36faea9658a31ce99866944fa38fd9ce993babc1");
+    script!([CHECK, ATTEND.text], 27, "attend replicated", "36faea9658a31ce99866944fa38fd9ce993babc1");
 pub(crate) const OPEN_REPLICATED: Script =
-    behind!(CHECK, OPEN.text, 28, "open replicated", "9d8e3051211eac5e2357ea4cd175d7276513f726");
+    behind!(CHECK, OPEN.text, 28, "open replicated", "c30c3fa6bc307c5242e871338cb7af7cdf27f0d8");
 pub(crate) const RAISE_REPLICATED: Script =
-    behind!(CHECK, RAISE.text, 29, "raise replicated", "808199dff4a0ec02f4e483e9d6232c40abd11603");
+    behind!(CHECK, RAISE.text, 29, "raise replicated", "e222d0b0fed58052ac16f992256c0869953528b7");
 pub(crate) const EXTEND_REPLICATED: Script =
-    behind!(CHECK, EXTEND.text, 30, "extend replicated", "087ebee782264869192f3652de5c6945e3aab84c");
+    behind!(CHECK, EXTEND.text, 30, "extend replicated", "8a8703f3c4a60fa738953dfc240714fa075b2757");
 pub(crate) const EXTEND_FENCED_REPLICATED: Script = behind!(
     CHECK,
     EXTEND_FENCED.text,
     31,
     "extend fenced replicated",
-    "ca50c8e34161ca2cac1ba518aefd1689a28ad848"
+    "cfbdeaa0af48fb44e587c2f233ae5b9a34d76f56"
 );
 pub(crate) const RAISE_ALL_REPLICATED: Script =
-    behind!(CHECK, RAISE_ALL.text, 32, "raise all replicated", "59ba195b5b74fddf3d07a1c5cb9c29afa112bd2b");
+    behind!(CHECK, RAISE_ALL.text, 32, "raise all replicated", "756ed9036ede473e6e048263a3a4ae0b92df5a15");
 pub(crate) const EXTEND_ALL_REPLICATED: Script =
-    behind!(CHECK, EXTEND_ALL.text, 33, "extend all replicated", "3ecec34e90c58759779361f8a6bd5eaa9848423b");
+    behind!(CHECK, EXTEND_ALL.text, 33, "extend all replicated", "c2108a86ab9ff88489cde1c92ab0fdb46c7e7b4b");
 pub(crate) const HEAL_REPLICATED: Script =
-    behind!(CHECK_ALL, HEAL, 34, "heal replicated", "8461b646fe1c047db623ecb027516190c4a3e63f");
+    behind!(CHECK_ALL, HEAL, 34, "heal replicated", "db1303e550190c4d2d120b84ae7ee4980f4d2a94");
 pub(crate) const HEAL_FENCED_REPLICATED: Script = behind!(
     CHECK_ALL,
     HEAL_FENCED.text,
     35,
     "heal fenced replicated",
-    "fd4beaebcbad77a93e95db2d416022d02575fb29"
+    "0c12af78f80f393a6080a855dbffa8f2bdfcae16"
 );
 pub(crate) const HEAL_ALL_REPLICATED: Script =
-    behind!(CHECK_ALL, HEAL_ALL.text, 36, "heal all replicated", "913fc6f88910c69eb23d1f5159901478209271b0");
+    behind!(CHECK_ALL, HEAL_ALL.text, 36, "heal all replicated", "38589bd1468d177425b844ae2776a5c2d8bc3a88");
 
 /// Each script that carries votes, with the one in its place on a master with replicas. What is put
 /// back without a number needs none elsewhere.
@@ -171,6 +205,7 @@ mod tests {
         for (plain, replicated) in REPLICATED {
             let text = replicated.text.strip_prefix(CHECK).unwrap();
             let own = plain.map_or(HEAL, |plain| plain.text);
+            let text = text.strip_suffix(if replicated == &ATTEND_REPLICATED { "" } else { WRITE }).unwrap();
             assert!(text.ends_with(own), "{}", replicated.name);
             // What rests on a key that is there, and what ends a quarantine, does not wait for its
             // end.

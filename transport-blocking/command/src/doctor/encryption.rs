@@ -26,6 +26,7 @@ pub(super) struct End {
     at: Duration,
     /// Whole days until then, by this machine's clock.
     pub(super) days: u64,
+    is_over: bool,
 }
 
 impl Encryption {
@@ -39,7 +40,12 @@ impl Encryption {
 
 impl End {
     fn new(at: Duration, now: Duration) -> Self {
-        Self { at, days: at.saturating_sub(now).as_secs() / (24 * 60 * 60) }
+        Self { at, days: at.saturating_sub(now).as_secs() / (24 * 60 * 60), is_over: at <= now }
+    }
+
+    /// Whether that was before now. A handshake that verifies the certificate fails then.
+    pub(super) fn is_over(self) -> bool {
+        self.is_over
     }
 
     pub(super) fn is_soon(self) -> bool {

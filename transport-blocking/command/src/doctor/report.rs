@@ -96,6 +96,9 @@ fn server(info: &Info) -> String {
 
 fn encryption(Encryption { version, end }: &Encryption) -> String {
     let Some(end) = end else { return format!("{version}; the end of its certificate cannot be read") };
+    if end.is_over() {
+        return format!("{version}; its certificate ended on {}: WARNING: renew it now", end.date());
+    }
     let left = match end.days {
         0 => "in less than a day".to_owned(),
         1 => "in 1 day".to_owned(),

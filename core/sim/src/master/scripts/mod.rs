@@ -85,42 +85,18 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         clock.readings = 0;
     }
     let mut body = Body { call, script, keys, values, has_written: false };
-    if let Some(plain) = behind_check(script) {
-        if !body.check_replicas()? {
-            return Ok(());
-        }
-        let heals = plain.is_none_or(|plain| plain.name.starts_with("heal"));
-        if heals && matches!(body.check_marker()?, fleet::Standing::Answered) {
-            return Ok(());
-        }
+    let Some(plain) = behind_check(script) else { return body.run() };
+    if !body.check_replicas()? {
+        return Ok(());
     }
-    match body.call.command.kind() {
-        CommandKind::Release => body.release(),
-        CommandKind::Extend => body.extend(),
-        CommandKind::Undo => body.undo(),
-        CommandKind::AcquireFenced => body.acquire_fenced(),
-        CommandKind::Raise => body.raise(),
-        CommandKind::ExtendFenced => body.extend_fenced(),
-        CommandKind::HealFenced => body.heal_fenced(),
-        CommandKind::AcquireGuarded => body.acquire_guarded(),
-        CommandKind::AcquireFencedGuarded => body.acquire_fenced_guarded(),
-        CommandKind::Attend => body.attend(),
-        CommandKind::Open => body.open(),
-        CommandKind::AcquireReading => body.acquire_reading(),
-        CommandKind::AcquireAll => body.acquire_all(),
-        CommandKind::RaiseAll => body.raise_all(),
-        CommandKind::ExtendAll => body.extend_all(),
-        CommandKind::HealAll => body.heal_all(),
-        CommandKind::ReleaseAll => body.release_all(),
-        CommandKind::KeepAll => body.keep_all(),
-        CommandKind::Take => body.take(),
-        CommandKind::Keep => body.keep(),
-        CommandKind::Inspect => body.inspect(),
-        CommandKind::ForceRelease => body.force_release(),
-        CommandKind::ReleaseAny => body.release_any(),
-        CommandKind::Heal => body.heal(),
-        _ => Err(UNKNOWN_SCRIPT),
+    let heals = plain.is_none_or(|plain| plain.name.starts_with("heal"));
+    if heals && matches!(body.check_marker()?, fleet::Standing::Answered) {
+        return Ok(());
     }
+    let ran = body.run_and_write();
+    let has_written = body.has_written;
+    call.session.is_unconfirmed |= has_written;
+    ran
 }
 
 /// A script while it runs. Its methods are the scripts' texts, statement by statement, with what Lua makes of missing arguments.
@@ -139,6 +115,37 @@ struct Body<'a, 'b> {
 type Given<'b> = Option<&'b [u8]>;
 
 impl<'b> Body<'_, 'b> {
+    /// The script that others stand around, or stands alone.
+    fn run(&mut self) -> Result<(), Failure> {
+        match self.call.command.kind() {
+            CommandKind::Release => self.release(),
+            CommandKind::Extend => self.extend(),
+            CommandKind::Undo => self.undo(),
+            CommandKind::AcquireFenced => self.acquire_fenced(),
+            CommandKind::Raise => self.raise(),
+            CommandKind::ExtendFenced => self.extend_fenced(),
+            CommandKind::HealFenced => self.heal_fenced(),
+            CommandKind::AcquireGuarded => self.acquire_guarded(),
+            CommandKind::AcquireFencedGuarded => self.acquire_fenced_guarded(),
+            CommandKind::Attend => self.attend(),
+            CommandKind::Open => self.open(),
+            CommandKind::AcquireReading => self.acquire_reading(),
+            CommandKind::AcquireAll => self.acquire_all(),
+            CommandKind::RaiseAll => self.raise_all(),
+            CommandKind::ExtendAll => self.extend_all(),
+            CommandKind::HealAll => self.heal_all(),
+            CommandKind::ReleaseAll => self.release_all(),
+            CommandKind::KeepAll => self.keep_all(),
+            CommandKind::Take => self.take(),
+            CommandKind::Keep => self.keep(),
+            CommandKind::Inspect => self.inspect(),
+            CommandKind::ForceRelease => self.force_release(),
+            CommandKind::ReleaseAny => self.release_any(),
+            CommandKind::Heal => self.heal(),
+            _ => Err(UNKNOWN_SCRIPT),
+        }
+    }
+
     /// `KEYS[number]`
     fn key(&self, number: usize) -> Given<'b> {
         self.keys.get(number.checked_sub(1)?).map(Vec::as_slice)

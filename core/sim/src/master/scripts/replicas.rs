@@ -4,6 +4,7 @@ use quorlock_core::internals::{REPLICATED, Script};
 
 use super::Body;
 use crate::master::call::Role;
+use crate::master::command::CommandKind;
 use crate::master::number::lua_number;
 use crate::master::reply::Failure;
 
@@ -32,6 +33,36 @@ impl Body<'_, '_> {
         self.call.reply.integer(replicas.following.into());
         self.call.reply.integer(replicas.connected.into());
         Ok(false)
+    }
+
+    /// The script and what comes behind it: a yes writes.
+    pub(super) fn run_and_write(&mut self) -> Result<(), Failure> {
+        let before = self.call.reply.length();
+        self.run()?;
+        if self.call.command.kind() == CommandKind::Attend {
+            return Ok(());
+        }
+        let said = self.call.reply.take_behind(before);
+        let is_yes =
+            said.starts_with(b"*3\r\n$5\r\nseats") || said.starts_with(b":") && said.get(1) > Some(&b'0');
+        if !is_yes {
+            self.call.reply.put_back(&said);
+            return Ok(());
+        }
+        for key in self.keys {
+            let left = self.pttl_of(key);
+            if left > 0 {
+                self.pexpire(key, left.to_string().as_bytes())?;
+            } else if left == -1 {
+                let value = self.get(Some(key))?;
+                self.set(Some(key), value.as_deref())?;
+            } else {
+                continue;
+            }
+            self.call.reply.put_back(&said);
+            return Ok(());
+        }
+        self.number(0.0)
     }
 
     /// Puts back a lock that is not numbered.
