@@ -57,7 +57,8 @@ fn a_lock_is_contended(transport: &Transport, masters: &[RedisServer], urls: imp
     });
     let held_by = || masters.iter().filter(|master| master.exists("job")).count();
     eventually_equals(SOON, "no key is left", 0, held_by);
-    assert_eq!(tunnel.carried(), 2 * masters.len());
+    // A quorum decides before the last master is reached.
+    eventually_equals(SOON, "connections through the tunnel", 2 * masters.len(), || tunnel.carried());
     drop((one, other));
 }
 
