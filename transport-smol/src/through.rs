@@ -39,7 +39,8 @@ use crate::runtime::Runtime;
 /// #             }
 /// #             let master = TcpStream::connect(String::from_utf8(line).unwrap()).await.unwrap();
 /// #             client.write_all(b"+").await.unwrap();
-/// #             let (there, back) = (smol::io::copy(&client, &master), smol::io::copy(&master, &client));
+/// #             let there = smol::io::copy(client.clone(), master.clone());
+/// #             let back = smol::io::copy(master, client);
 /// #             let _ = smol::future::or(there, back).await;
 /// #         })
 /// #         .detach();
