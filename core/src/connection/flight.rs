@@ -44,7 +44,7 @@ pub(crate) struct Flight {
     /// Votes that the replicas have yet to confirm, oldest first: all those before the first
     /// confirmation that is awaited.
     held: Vec<(Sent, Answer)>,
-    /// Since when the last vote is awaited that no request for a confirmation follows yet.
+    /// When the newest vote was sent that has no `WAIT` behind it yet.
     pub(super) unconfirmed: Option<Instant>,
 }
 

@@ -51,7 +51,7 @@ impl Tally {
         self.held > 0 && self.granted + self.held >= quorum.needed()
     }
 
-    /// Whether no quorum can come about, or may, before somebody changes a configuration.
+    /// Whether a quorum is out of reach, or forbidden, until somebody changes a configuration.
     pub(crate) fn is_misconfigured(self, quorum: Quorum) -> bool {
         self.other_fleet > 0 || quorum.masters() - self.misconfigured < quorum.needed()
     }

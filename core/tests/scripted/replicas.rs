@@ -10,7 +10,7 @@ use super::world::{Flow, REQUEST_TIMEOUT, World, ms, one_try, wanted};
 
 const LONGEST: Duration = ms(20_000);
 
-/// Masters of which each declares so many replicas; none is said by zero.
+/// One master for each number: how many replicas its URL declares. Zero leaves the parameter out.
 fn declared(replicas: &[u8]) -> ConfigBuilder {
     let urls = ["a", "b", "c"].iter().zip(replicas).map(|(name, replicas)| match replicas {
         0 => format!("redis://{name}:6379"),

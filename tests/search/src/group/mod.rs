@@ -153,7 +153,7 @@ impl Group {
                 let follows = (number > 0 && number < self.servers).then_some(0);
                 let is_spare = number >= self.servers;
                 Server {
-                    // A spare follows itself until it is told whom: it has no vote.
+                    // A spare has no vote until it is told which server to follow.
                     follows: if is_spare { Some(number) } else { follows },
                     id: 0,
                     data: if is_spare { Data::default() } else { data },
