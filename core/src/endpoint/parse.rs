@@ -116,6 +116,8 @@ impl Settings {
             "sentinel-pass" if asks_sentinels => {
                 set_once(&mut self.sentinel_password, "sentinel-pass", decode(value)?)
             }
+            // It may be the rest of a password in which an `&` was not encoded.
+            _ if self.sentinel_password.is_some() => Err(EndpointError::UnencodedCharacter),
             _ => Err(unknown(name)),
         }
     }
