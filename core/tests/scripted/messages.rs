@@ -117,7 +117,7 @@ fn no_fencing_numbers_where_a_failover_may_lose_them() {
     let now = world.now;
     assert_eq!(
         world.nodes[0].machine.acquire(&fenced, now).unwrap_err().to_string(),
-        "not acquired: no fencing numbers with failover=may-lose-locks: a failover of m@a:26379 loses them, and they \
+        "no fencing numbers with failover=may-lose-locks: a failover of m@a:26379 loses them, and they \
          would start again; use a restart guard and replicas=K"
     );
 }
