@@ -9,6 +9,7 @@ impl<E: Entropy> Machine<E> {
     /// Carries orders down and answers up until there are none. Each lock makes a bounded number of orders for an
     /// answer, and each order is answered a bounded number of times, most of them later.
     pub(super) fn settle(&mut self, now: Instant) {
+        self.due.now = now;
         loop {
             if let Some(order) = self.orders.pop_front() {
                 self.wording.clear();
@@ -88,28 +89,35 @@ impl<E: Entropy> Machine<E> {
 
     /// The next output. Drain it after every command and input, until it says [`Output::Wake`].
     pub fn poll_output(&mut self) -> Output<'_> {
-        while let Some(&master) = self.busy.front() {
-            let Some(link) = self.connections.get_mut(master.index()) else { break };
-            match link.connection.next_task(&mut self.shown, self.written_at) {
-                Some(DriverTask::Write { generation }) => {
-                    if self.written_at.is_some() {
-                        link.deadline = link.connection.deadline();
+        loop {
+            while let Some(&master) = self.busy.front() {
+                let Some(link) = self.connections.get_mut(master.index()) else { break };
+                match link.connection.next_task(&mut self.shown, self.written_at) {
+                    Some(DriverTask::Write { generation }) => {
+                        if self.written_at.is_some() {
+                            link.deadline = link.connection.deadline();
+                        }
+                        return Output::Write { master, generation, bytes: &self.shown };
                     }
-                    return Output::Write { master, generation, bytes: &self.shown };
-                }
-                Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
-                Some(DriverTask::Open { generation }) => return Output::Connect { master, generation },
-                None => {
-                    link.is_busy = false;
-                    self.busy.pop_front();
+                    Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
+                    Some(DriverTask::Open { generation }) => return Output::Connect { master, generation },
+                    None => {
+                        link.is_busy = false;
+                        self.busy.pop_front();
+                    }
                 }
             }
+            if let Some(event) = self.events.pop_front() {
+                if event.is_last() {
+                    self.forget(event.lock());
+                }
+                return Output::Event(event);
+            }
+            if self.due.is_empty() {
+                return Output::Wake(self.next_wake());
+            }
+            self.go_on_with_due();
         }
-        let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
-        if event.is_last() {
-            self.forget(event.lock());
-        }
-        Output::Event(event)
     }
 
     fn next_wake(&mut self) -> Option<Wake> {
