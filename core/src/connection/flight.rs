@@ -74,8 +74,8 @@ impl Flight {
         let unwritten = std::mem::take(&mut self.unwritten);
         let Some(at) = at else { return };
         let first = self.sent.len().saturating_sub(unwritten);
-        for (place, sent) in self.sent.iter_mut().enumerate().skip(first) {
-            if !self.repeated.contains(&(self.answered + place)) {
+        for (number, sent) in (self.answered + first..).zip(self.sent.range_mut(first..)) {
+            if !self.repeated.contains(&number) {
                 sent.at = sent.at.max(at);
             }
         }

@@ -82,11 +82,11 @@ impl<E: Entropy> Machine<E> {
 
     fn connection_due(&mut self, master: MasterId, looked: Instant, now: Instant) {
         while let Some(link) = self.connections.get_mut(master.index()) {
-            let Some(at) = link.deadline.filter(|at| *at <= now) else { return };
+            let Some(at) = link.deadline().filter(|at| *at <= now) else { return };
             link.connection.time_passed(looked, now, &mut self.answers);
             self.touched(master);
             // One that is due at the same instant again has had its turn.
-            if self.connections.get(master.index()).is_some_and(|link| link.deadline == Some(at)) {
+            if self.connections.get_mut(master.index()).is_some_and(|link| link.deadline() == Some(at)) {
                 return;
             }
         }

@@ -105,10 +105,26 @@ pub struct Machine<E> {
 #[derive(Clone)]
 struct Link {
     connection: Connection,
-    /// When the connection has something to do. There are few connections and their deadlines move with each request, so they are compared and
-    /// not sorted.
+    /// When the connection has something to do, as it was when last asked for. There are few connections and their deadlines move with each
+    /// request, so they are compared and not sorted.
     deadline: Option<Instant>,
+    /// Whether the deadline may have moved since.
+    has_moved: bool,
     is_busy: bool,
+}
+
+impl Link {
+    fn new(connection: Connection) -> Self {
+        Self { connection, deadline: None, has_moved: true, is_busy: false }
+    }
+
+    #[inline]
+    fn deadline(&mut self) -> Option<Instant> {
+        if std::mem::take(&mut self.has_moved) {
+            self.deadline = self.connection.deadline();
+        }
+        self.deadline
+    }
 }
 
 impl<E: Entropy> Machine<E> {
@@ -125,11 +141,7 @@ impl<E: Entropy> Machine<E> {
         let connections = MasterId::all(masters)
             .map(|id| {
                 let spread = Jitter::new(jitter.next());
-                Link {
-                    connection: Connection::new(Arc::clone(&config), id, spread, now),
-                    deadline: None,
-                    is_busy: false,
-                }
+                Link::new(Connection::new(Arc::clone(&config), id, spread, now))
             })
             .collect();
         let contenders = Contenders::new(*config.retry_delay.end());
