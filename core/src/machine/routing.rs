@@ -85,43 +85,40 @@ impl<E: Entropy> Machine<E> {
 
     /// The next output. Drain it after every command and input, until it says [`Output::Wake`].
     pub fn poll_output(&mut self) -> Output<'_> {
-        loop {
-            while let Some(&master) = self.busy.front() {
-                let Some(link) = self.connections.get_mut(master.index()) else { break };
-                match link.connection.next_task(&mut self.shown, self.written_at) {
-                    Some(DriverTask::Write { generation }) => {
-                        link.has_moved = true;
-                        return Output::Write { master, generation, bytes: &self.shown };
-                    }
-                    Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
-                    Some(DriverTask::Open { generation }) => return Output::Connect { master, generation },
-                    None => {
-                        link.is_busy = false;
-                        self.busy.pop_front();
-                    }
+        while let Some(&master) = self.busy.front() {
+            let Some(link) = self.connections.get_mut(master.index()) else { break };
+            match link.connection.next_task(&mut self.shown, self.written_at) {
+                Some(DriverTask::Write { generation }) => {
+                    link.has_moved |= self.written_at.is_some();
+                    return Output::Write { master, generation, bytes: &self.shown };
+                }
+                Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
+                Some(DriverTask::Open { generation }) => return Output::Connect { master, generation },
+                None => {
+                    link.is_busy = false;
+                    self.busy.pop_front();
                 }
             }
-            if let Some(event) = self.events.pop_front() {
-                if event.is_last() {
-                    self.forget(event.lock());
-                }
-                return Output::Event(event);
-            }
+        }
+        let Some(event) = self.events.pop_front() else {
             if self.due.is_empty() {
                 return Output::Wake(self.next_wake());
             }
             self.go_on_with_due();
+            return self.poll_output();
+        };
+        if event.is_last() {
+            self.forget(event.lock());
         }
+        Output::Event(event)
     }
 
     fn next_wake(&mut self) -> Option<Wake> {
         let masters = MasterId::all(self.connections.len()).zip(&mut self.connections);
-        let masters =
-            masters.filter_map(|(master, link)| Some((link.deadline()?, WakeReason::Master(master))));
-        let master = masters.min_by_key(|(at, _)| *at);
-        let lock = self.next_lock().map(|(at, lock)| (at, WakeReason::Lock(lock)));
-        let (at, reason) = master.into_iter().chain(lock).min_by_key(|(at, _)| *at)?;
-        Some(Wake { at, reason })
+        let master = masters.filter_map(|(master, link)| Some((link.deadline()?, master))).min();
+        let master = master.map(|(at, master)| Wake { at, reason: WakeReason::Master(master) });
+        let lock = self.next_lock().map(|(at, lock)| Wake { at, reason: WakeReason::Lock(lock) });
+        master.into_iter().chain(lock).min_by_key(|wake| wake.at)
     }
 
     /// Looks past the entries whose locks have gone or have moved their deadlines.
