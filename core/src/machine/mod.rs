@@ -120,8 +120,8 @@ impl Link {
 
     #[inline]
     fn deadline(&mut self) -> Option<Instant> {
-        if std::mem::take(&mut self.has_moved) {
-            self.deadline = self.connection.deadline();
+        if self.has_moved {
+            (self.deadline, self.has_moved) = (self.connection.deadline(), false);
         }
         self.deadline
     }
