@@ -33,6 +33,7 @@ impl Tally {
         self.count(now, 1);
     }
 
+    #[inline]
     fn count(&mut self, vote: Vote, by: i8) {
         let add = |number: &mut u8| *number = number.wrapping_add_signed(by);
         match vote {
