@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::access::{Access, RESOURCES, one};
 use super::ending::must_get;
 use super::fault::{Fault, When};
+use super::following::Groups;
 use super::locked::Letterbox;
 use super::program::{self, RESUMED_WITHIN, Step};
 use super::violation::Violation;
@@ -74,6 +75,14 @@ pub struct Plan {
     /// Whether clients reach the masters over encrypted channels, and log in with a password that
     /// changes with each [`Step::Reauthenticate`].
     pub secured: bool,
+    /// The number of replicas that each master has.
+    ///
+    /// The servers of all masters are numbered through: with two replicas 3 is the second master's
+    /// primary at the beginning, and 4 and 5 are its replicas. They follow it asynchronously. Clients
+    /// open connections to the one that was promoted last, as soon as they know it.
+    pub replicas: u8,
+    /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
+    pub declared: u8,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -100,6 +109,8 @@ impl Plan {
             restart_guard: None,
             bootstrapped: false,
             secured: false,
+            replicas: 0,
+            declared: 0,
         }
     }
 
@@ -180,15 +191,19 @@ impl Plan {
 
     fn world(&self, keeps_timeline: bool) -> World {
         let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
-        let mut world = World::build(self.seed, self.masters.len(), skew, keeps_timeline);
+        let [replicas, declared] = [self.replicas, self.declared].map(usize::from);
+        let groups = Groups::new(self.masters.len().clamp(1, 64), replicas, declared);
+        let mut world = World::build(self.seed, groups, skew, keeps_timeline);
         if let Some(longest) = self.restart_guard.filter(|_| self.bootstrapped) {
             world.bootstrap(longest);
         }
         if self.secured {
             world.secure();
         }
-        for (master, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
-            world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
+        for (number, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
+            for master in number * (1 + replicas)..(number + 1) * (1 + replicas) {
+                world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
+            }
         }
         for (client, plan) in self.clients.iter().enumerate().filter(|(_, plan)| plan.gain_ppm != 0) {
             world.inject(Duration::ZERO, Fault::ClientDrift { client, gain_ppm: plan.gain_ppm });
@@ -236,7 +251,8 @@ impl Plan {
         world.heal();
         // What a master has from another one ends by the other's clock.
         let quarantine = self.restart_guard.map_or(Duration::ZERO, |longest| longest + longest / 50);
-        let has_copies = self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
+        let has_copies =
+            self.replicas > 0 || self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
         let skew = if has_copies { quarantine.min(LARGEST_SKEW) } else { Duration::ZERO };
         let crowd = Duration::from_secs(2) * (1 + crowd(&clients));
         let timeout = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;

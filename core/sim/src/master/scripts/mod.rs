@@ -93,10 +93,7 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
     if heals && matches!(body.check_marker()?, fleet::Standing::Answered) {
         return Ok(());
     }
-    let ran = body.run_and_write();
-    let has_written = body.has_written;
-    call.session.is_unconfirmed |= has_written;
-    ran
+    body.run_and_write()
 }
 
 /// A script while it runs. Its methods are the scripts' texts, statement by statement, with what Lua makes of missing arguments.
