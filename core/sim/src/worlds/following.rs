@@ -202,10 +202,12 @@ impl State {
         let now = self.now;
         let Some(node) = self.masters.get_mut(to) else { return };
         let clock = Duration::from_nanos(node.clock.read(now));
+        let is_newest = node.part.followers.get(&from).is_none_or(|known| *known < attempt);
         let is_followed = node.part.followers.get(&from) == Some(&attempt);
         let follows = node.part.follows == Some(from) && node.part.attempt == attempt;
         match what {
-            Content::Follow if !node.model.is_replica() => {
+            // Once all is well, what was held back may be overtaken.
+            Content::Follow if !node.model.is_replica() && is_newest => {
                 node.model.attach(port(from));
                 node.part.followers.insert(from, attempt);
                 let copy = Box::new(node.model.clone());
@@ -367,8 +369,7 @@ impl State {
         for server in 0..self.masters.len() {
             let named = self.groups.named.get(self.groups.master_of(server)).copied();
             if let Some(named) = named.filter(|named| *named != server) {
-                let follows = self.part(server).is_some_and(|part| part.follows == Some(named));
-                self.follow(server, named, !follows);
+                self.follow(server, named, true);
             }
         }
         let named = self.groups.named();

@@ -7,6 +7,7 @@ mod client;
 mod clock;
 mod ending;
 mod event;
+mod failing;
 mod fault;
 mod following;
 mod inject;

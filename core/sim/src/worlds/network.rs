@@ -8,7 +8,7 @@ use super::event::Event;
 use super::link::{Link, LinkId, Unread};
 use super::random::nanos;
 use super::reading::{answer as answer_to, is_grant, is_parting};
-use super::state::{Inbound, State};
+use super::state::{Inbound, MasterNode, State};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::{Command, Flow};
@@ -210,7 +210,10 @@ impl State {
     pub(super) fn knock(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
         let (client, master) = (link.client, link.master);
-        let is_away = self.masters.get(master).is_none_or(|node| self.now < node.away_until);
+        // Discovery looks at the role, so that clients do not stay with a replica for ever.
+        let is_refused = |node: &MasterNode| self.is_calm && node.part.is_replica();
+        let is_away =
+            self.masters.get(master).is_none_or(|node| self.now < node.away_until || is_refused(node));
         link.master_end_open = !is_away;
         let at = self.arrival(client, master, 0);
         let at = at.max(self.path(client, master).mute_until);
