@@ -25,6 +25,8 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
   --failovers       masters with replicas that fail over, with the restart guard and replicas=; locks of every kind in a
                     third of the worlds
   --undeclared      with --failovers: take replicas= from --worlds worlds, and count those in which a promise is broken
+  --early           with --failovers: quarantines begin before all replicas are there, so that nothing but the replicas'
+                    confirmation of each vote keeps a former primary from voting
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it
@@ -37,6 +39,7 @@ struct Options {
     secured: bool,
     failovers: bool,
     undeclared: bool,
+    early: bool,
     acquisitions: u64,
     seed: u64,
     unguarded: bool,
@@ -50,7 +53,11 @@ impl Options {
     fn plan(&self, seed: u64) -> Plan {
         match (self.secured, self.failovers, self.mixed) {
             (true, _, _) => Plan::random_secured(seed),
-            (false, true, _) => Plan::random_failovers(seed),
+            (false, true, _) => {
+                let mut plan = Plan::random_failovers(seed);
+                plan.early_quarantine = self.early;
+                plan
+            }
             (false, false, true) => Plan::random_mixed(seed),
             (false, false, false) => Plan::random(seed),
         }
@@ -63,6 +70,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
         secured: false,
         failovers: false,
         undeclared: false,
+        early: false,
         acquisitions: 100_000,
         seed: 1,
         unguarded: false,
@@ -77,6 +85,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
             Long("mixed") => options.mixed = true,
             Long("secured") => options.secured = true,
             Long("failovers") => options.failovers = true,
+            Long("early") => options.early = true,
             Long("undeclared") => options.undeclared = true,
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
             Long("seed") => options.seed = arguments.value()?.parse()?,

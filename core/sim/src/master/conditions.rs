@@ -14,6 +14,8 @@ use super::{Dialect, Master, digest};
 pub(super) struct Conditions {
     pub(super) role: Role,
     pub(super) replicas: Replicas,
+    /// Quarantines begin although replicas are missing.
+    pub(super) early_quarantine: bool,
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,

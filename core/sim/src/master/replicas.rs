@@ -112,6 +112,14 @@ impl Master {
         }
     }
 
+    /// Sets whether scripts look at the marker of the restart guard before they look at the replicas,
+    /// so that the time in which a new primary does not vote begins while replicas are missing. No
+    /// server does that: it takes away one of the two defences against a former primary that goes
+    /// on, to show what the other one does alone.
+    pub fn set_early_quarantine(&mut self, is_early: bool) {
+        self.conditions.early_quarantine = is_early;
+    }
+
     /// Attaches a replica that listens on this port, and is to have a copy of all keys
     /// ([`Master::resync_from`]) and then what [`Master::take_changes`] returns.
     ///

@@ -32,8 +32,13 @@ impl Plan {
         plan.replicas = if random.one_in(3) { 2 } else { 1 };
         plan.declared = plan.replicas;
         plan.masters.truncate([1, 1, 2, 3].get(random.below(4)).copied().unwrap_or(1));
-        if random.one_in(2) {
+        let kind = random.below(4);
+        if kind < 3 {
             plan.contend(&mut random);
+        }
+        if kind == 0 {
+            plan.masters.truncate(1);
+            plan.go_on(&mut random);
         }
         let longest = plan.longest_ttl().max(plan.request_timeout * 10);
         plan.restart_guard = Some(longest + random.spread(ms(1)..=ms(500)));
@@ -44,7 +49,8 @@ impl Plan {
             plan.faults.truncate(most);
         }
         let horizon = plan.longest_ttl() * 3;
-        for _ in 0..1 + random.below(3) {
+        let failovers = if kind == 0 { random.below(2) } else { 1 + random.below(3) };
+        for _ in 0..failovers {
             let start = Start::choose(&mut random, horizon);
             plan.fail_over(&mut random, start);
         }
@@ -74,6 +80,54 @@ impl Plan {
                 }
                 client.steps.push(if random.one_in(4) { Step::Drop } else { Step::Release });
             }
+        }
+    }
+
+    /// The first client holds a lock on a primary that goes on while a replica is promoted, and the
+    /// others move to that one. What the replica has said before lies in the primary's buffers or
+    /// was said lately, so that the primary takes it for one that follows.
+    fn go_on(&mut self, random: &mut Random) {
+        let ttl = self.request_timeout * 10;
+        let at = |millis: Duration| When::At(ms(30) + millis);
+        self.faults.truncate(random.below(3));
+        let lock = |renewed, timeout| {
+            let (fenced, healing, dropped_after) = (false, false, None);
+            Step::Lock { resource: 0, ttl, timeout, renewed, fenced, healing, dropped_after }
+        };
+        let (others, hold) = (self.clients.len(), random.within(ttl / 4..=ttl * 3 / 4));
+        let promoted = random.within(ms(1)..=ttl / 8);
+        let (new, learned_within) = (1 + random.below(usize::from(self.replicas)), ms(10));
+        let renewed = random.one_in(2);
+        let ends = if renewed {
+            // The way between the two is cut, and the primary hears nothing of the promotion.
+            let span = random.within(ttl / 2..=ttl * 3 / 2);
+            self.faults.push((at(Duration::ZERO), Fault::Isolate { master: new, span }));
+            span
+        } else {
+            // It stands still, and goes on behind the request that comes just before.
+            let span = hold - ms(20) + random.within(Duration::ZERO..=self.request_timeout);
+            self.faults.push((at(Duration::ZERO), Fault::Hang { master: 0, span }));
+            span
+        };
+        self.faults.push((at(promoted), Fault::Promote { master: new, learned_within }));
+        for client in 1..others {
+            self.faults.push((at(promoted + learned_within), Fault::Cut { client, master: 0 }));
+        }
+        for server in (0..=usize::from(self.replicas)).filter(|server| *server != new) {
+            let later = random.within(ms(1)..=ttl / 2);
+            let follow = Fault::Follow { master: server, closes: random.one_in(2) };
+            self.faults.push((at(ends + later), follow));
+        }
+        let extends = [Step::Hold(hold), Step::Extend { ttl, dropped_after: None }, Step::Hold(ttl)];
+        for (client, plan) in self.clients.iter_mut().enumerate() {
+            let rest = Step::Rest(ms(40));
+            let wanted = [lock(true, ttl * 4), Step::Hold(ttl / 2), Step::Release];
+            let steps = if client == 0 { Vec::new() } else { vec![rest] };
+            plan.steps.splice(0..0, steps.into_iter().chain(wanted));
+        }
+        if let Some(first) = self.clients.first_mut() {
+            let held = if renewed { vec![Step::Hold(ends)] } else { extends.to_vec() };
+            first.steps.splice(0..2, std::iter::once(lock(renewed, ttl)).chain(held));
         }
     }
 
@@ -107,7 +161,10 @@ impl Plan {
         match random.below(6) {
             // It stands still, or its event loop is busy, and goes on behind the promotion.
             0..=1 => self.add(start, Duration::ZERO, Fault::Hang { master: old, span: brief + long }),
-            2 => self.add(start, Duration::ZERO, Fault::Isolate { master: old, span: brief + long }),
+            2 => {
+                let master = if random.one_in(2) { old } else { new };
+                self.add(start, Duration::ZERO, Fault::Isolate { master, span: brief + long });
+            }
             3 => {
                 let keep = if random.one_in(3) { Keep::Nothing } else { Keep::Everything };
                 self.add(start, Duration::ZERO, Fault::Crash { master: old, span: brief + long, keep });

@@ -30,6 +30,8 @@ pub(super) struct Groups {
     pub(super) replicas: usize,
     /// and how many all clients say that it has.
     pub(super) declared: usize,
+    /// Whether scripts look at the marker before they look at the replicas.
+    pub(super) early_quarantine: bool,
     /// The server of each group that was promoted last, or its first.
     named: Vec<usize>,
     /// When the last parcel arrives that is on its way from one server to another: later ones do not
@@ -83,7 +85,7 @@ enum Content {
 impl Groups {
     pub(super) fn new(masters: usize, replicas: usize, declared: usize) -> Self {
         let named = (0..masters).map(|master| master * (1 + replicas)).collect();
-        Self { replicas, declared, named, last: BTreeMap::new() }
+        Self { replicas, declared, early_quarantine: false, named, last: BTreeMap::new() }
     }
 
     /// The number of masters in the clients' configuration.
@@ -133,6 +135,9 @@ impl State {
     pub(super) fn begin_following(&mut self) {
         if self.groups.replicas == 0 {
             return;
+        }
+        for node in &mut self.masters {
+            node.model.set_early_quarantine(self.groups.early_quarantine);
         }
         for server in 0..self.masters.len() {
             let at = nanos(self.random.within(Duration::ZERO..=BEAT));
@@ -320,6 +325,8 @@ impl State {
     /// From now on a client opens its connections to this server of the group.
     pub(super) fn learns(&mut self, client: usize, server: usize) {
         let master = self.groups.master_of(server);
+        let named = self.groups.named.get(master).copied().filter(|_| self.is_calm);
+        let server = named.unwrap_or(server);
         let node = self.clients.get_mut(client).filter(|node| !node.is_dead);
         if let Some(named) = node.and_then(|node| node.named.get_mut(master)) {
             *named = server;

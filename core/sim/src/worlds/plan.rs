@@ -83,6 +83,10 @@ pub struct Plan {
     pub replicas: u8,
     /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
     pub declared: u8,
+    /// Whether scripts begin a quarantine before all replicas are there, as in
+    /// [`Master::set_early_quarantine`](crate::Master::set_early_quarantine). Then only the
+    /// confirmation of each vote by all replicas is left against a former primary that goes on.
+    pub early_quarantine: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -111,6 +115,7 @@ impl Plan {
             secured: false,
             replicas: 0,
             declared: 0,
+            early_quarantine: false,
         }
     }
 
@@ -192,7 +197,8 @@ impl Plan {
     fn world(&self, keeps_timeline: bool) -> World {
         let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
         let [replicas, declared] = [self.replicas, self.declared].map(usize::from);
-        let groups = Groups::new(self.masters.len().clamp(1, 64), replicas, declared);
+        let mut groups = Groups::new(self.masters.len().clamp(1, 64), replicas, declared);
+        groups.early_quarantine = self.early_quarantine;
         let mut world = World::build(self.seed, groups, skew, keeps_timeline);
         if let Some(longest) = self.restart_guard.filter(|_| self.bootstrapped) {
             world.bootstrap(longest);

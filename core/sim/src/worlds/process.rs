@@ -166,13 +166,13 @@ impl State {
         let mut waiting: Vec<LinkId> =
             self.link_ids().filter(|&id| self.link(id).is_some_and(|link| link.master == master)).collect();
         let parcels = self.masters.get_mut(master).map(|node| std::mem::take(&mut node.part.unread));
-        let mut parcels = parcels.filter(|parcels| !parcels.is_empty());
+        let mut parcels = VecDeque::from(parcels.unwrap_or_default());
         // The system tells a server which of its connections are readable, in no order that it can rely on.
-        while !waiting.is_empty() || parcels.is_some() {
-            let place = self.random.below(waiting.len() + usize::from(parcels.is_some()));
+        while !waiting.is_empty() || !parcels.is_empty() {
+            let place = self.random.below(waiting.len() + usize::from(!parcels.is_empty()));
             if place == waiting.len() {
-                // What other servers have sent lies on one connection for each, and may as well be one.
-                parcels.take().into_iter().flatten().for_each(|parcel| self.open_parcel(parcel));
+                // The end of a connection is read in another round than what was said before it.
+                parcels.pop_front().into_iter().for_each(|parcel| self.open_parcel(parcel));
                 continue;
             }
             let id = waiting.swap_remove(place);
