@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use quorlock_sim::{ClientPlan, Fault, Plan, Step, Violation, When};
+use proptest::prelude::*;
+use quorlock_sim::{ClientPlan, Fault, Plan, Step, Violation, When, strategies};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -42,7 +43,7 @@ fn an_old_primary_that_goes_on_is_a_second_one_with_the_guard_alone_and_none_wit
 }
 
 /// Small enough for a build without optimisation; `simulate --failovers` runs as many as one likes.
-const ACQUISITIONS: u64 = 800;
+const ACQUISITIONS: u64 = 1_500;
 
 /// Goes through worlds until so many locks have been acquired. Returns how many worlds that were, or
 /// the story of a broken promise.
@@ -91,6 +92,31 @@ fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
 #[test]
 fn no_promise_is_broken_by_votes_alone_where_quarantines_begin_early() {
     hold(|plan| plan.early_quarantine = true).unwrap_or_else(|story| panic!("{story}"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_promise_is_broken_by_failovers_that_shrink(plan in strategies::failover_plans()) {
+        plan.run().map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+    }
+}
+
+#[test]
+fn a_failover_can_be_told_as_a_story() {
+    let failure = split_brain(0).run().unwrap_err();
+    let (told, drawn) = (failure.to_string(), failure.to_svg());
+    for part in
+        ["master1             is promoted", "client1             opens connections to master1 from now on"]
+    {
+        assert!(told.contains(part), "{told}");
+    }
+    for part in ["is promoted", "two hold at once", ">master1<"] {
+        assert!(drawn.contains(part), "{drawn}");
+    }
+    let (smaller, failure) = split_brain(0).shrink().unwrap();
+    assert!(smaller.faults.iter().any(|(_, fault)| matches!(fault, Fault::Promote { .. })), "{failure}");
 }
 
 #[test]
