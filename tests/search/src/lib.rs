@@ -116,6 +116,7 @@ mod actions;
 mod book;
 mod canon;
 mod client;
+mod failover;
 mod group;
 mod input;
 mod item;
@@ -138,6 +139,7 @@ use std::fmt;
 
 use self::actions::enabled;
 use self::canon::{Canon, Symmetry};
+pub use self::failover::{Failover, FailoverReport};
 pub use self::group::{Group, GroupFlaw, GroupReport};
 pub use self::properties::Violation;
 pub use self::scenario::{Aim, Flaw, Scenario};

@@ -13,8 +13,8 @@ use super::{Master, Session, digest};
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Replicas {
     attached: Vec<Replica>,
-    /// Whether there has ever been one since the start.
-    had_any: bool,
+    /// Whether it has had one since its start, or was one.
+    has_backlog: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -54,7 +54,7 @@ impl Replica {
 impl Replicas {
     /// The server has restarted.
     pub(super) fn start_again(&mut self) {
-        self.had_any = false;
+        self.has_backlog = false;
     }
 
     pub(super) fn connected(&self) -> usize {
@@ -125,7 +125,7 @@ impl Master {
     ///
     /// The master tells of it, but does not count it before it has acknowledged something.
     pub fn attach(&mut self, port: u16) {
-        if !self.conditions.replicas.had_any {
+        if !self.conditions.replicas.has_backlog {
             self.meet_first_replica();
         }
         self.detach(port);
@@ -183,9 +183,15 @@ impl Master {
         self.conditions.role == Role::Replica
     }
 
-    fn meet_first_replica(&mut self) {
-        self.conditions.replicas.had_any = true;
+    /// It can send others what has changed: a replica can, too, so that it keeps its replication id
+    /// when others follow it after its promotion.
+    pub(super) fn keep_backlog(&mut self) {
+        self.conditions.replicas.has_backlog = true;
         self.keyspace.count_changes();
+    }
+
+    fn meet_first_replica(&mut self) {
+        self.keep_backlog();
         self.replication_id = digest(&format!("first replica of {}", self.replication_id));
         self.former_replication_id = None;
     }
