@@ -87,6 +87,32 @@ fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
     println!("{worlds} worlds; with the restart guard alone two clients held one lock in {broken}");
 }
 
+/// With fewer than all others declared, the former primary votes with one replica while the promoted
+/// one waits for a replica; and then that one changes sides.
+#[test]
+fn a_replica_that_is_not_declared_and_changes_sides_lets_two_clients_in() {
+    let mut plan = split_brain(1);
+    (plan.replicas, plan.early_quarantine) = (2, true);
+    plan.faults.push((When::At(ms(3_200)), Fault::Follow { master: 2, closes: false }));
+    let failure = plan.run().unwrap_err();
+    assert_eq!(failure.violation, Violation::TwoHolders { first: 0, second: 1 }, "{failure}");
+}
+
+/// A former primary takes a replica for one that follows, because it reads late what that has said
+/// before it was promoted: so its script says yes, and only `WAIT` says no.
+#[test]
+fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
+    let is_deceived = |seed: &u64| {
+        let (_, timeline) = Plan::random_failovers(*seed).trace();
+        let told = timeline.to_string();
+        let mut behind = told.lines().skip_while(|line| !line.contains("is promoted"));
+        let yes =
+            |line: &str| line.contains("→ master0 ") && line.contains(" EXTEND") && line.ends_with(": 1");
+        behind.any(yes) && behind.any(|line| line.contains("→ master0 ") && line.ends_with(" WAIT: 0"))
+    };
+    assert!((0..60).filter(is_deceived).count() >= 3);
+}
+
 /// Of the two defences against a former primary that goes on, only the first one is left: every vote
 /// is confirmed by all replicas. A fault in that is seen here.
 #[test]
