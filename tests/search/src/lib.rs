@@ -103,8 +103,9 @@
 //!
 //! # Failovers
 //!
-//! [`Group`] is a search of its own: of a primary with replicas, and of every order of replication,
-//! promotions and requests. It is a model alone.
+//! Two searches of their own go through every order of replication, promotions and requests in a group
+//! of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and model
+//! servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes further.
 //!
 //! # What it does not cover
 //!
