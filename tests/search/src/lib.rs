@@ -103,9 +103,10 @@
 //!
 //! # Failovers
 //!
-//! Two searches of their own go through every order of replication, promotions and requests in a group
-//! of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and model
-//! servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes further.
+//! Two searches of their own go through every order of replication, promotions and requests in a
+//! group of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and
+//! model servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes
+//! further.
 //!
 //! # What it does not cover
 //!

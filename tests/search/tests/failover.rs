@@ -1,5 +1,5 @@
-//! Failovers of one group by the shipped code: what the restart guard alone lets happen, and what no
-//! order of steps does with `replicas=`.
+//! Failovers of one group by the shipped code: what the restart guard alone lets happen, and what
+//! no order of steps does with `replicas=`.
 
 use quorlock_search::{Failover, FailoverReport};
 

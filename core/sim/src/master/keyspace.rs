@@ -289,7 +289,8 @@ impl Keyspace {
     pub(super) fn apply(&mut self, changes: &[Change]) {
         for change in changes {
             match change {
-                // Nothing counts as ended at the beginning of time: what ends is its master's to say.
+                // Nothing counts as ended at the beginning of time: what ends is its master's to
+                // say.
                 Change::Put(database, key, entry) => self.put(*database, key, entry.clone(), 0),
                 Change::Remove(database, key) => drop(self.remove(*database, key, 0)),
                 Change::Clear(None) => self.clear_all(),

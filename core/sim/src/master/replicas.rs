@@ -112,10 +112,10 @@ impl Master {
         }
     }
 
-    /// Sets whether scripts look at the marker of the restart guard before they look at the replicas,
-    /// so that the time in which a new primary does not vote begins while replicas are missing. No
-    /// server does that: it takes away one of the two defences against a former primary that goes
-    /// on, to show what the other one does alone.
+    /// Sets whether scripts look at the marker of the restart guard before they look at the
+    /// replicas, so that the time in which a new primary does not vote begins while replicas are
+    /// missing. No server does that: it takes away one of the two defences against a former primary
+    /// that goes on, to show what the other one does alone.
     pub fn set_early_quarantine(&mut self, is_early: bool) {
         self.conditions.early_quarantine = is_early;
     }
@@ -214,8 +214,8 @@ pub(super) fn lines(master: &Master, now: Millis) -> String {
     text
 }
 
-/// `WAIT`. It does not wait: it tells what the replicas have confirmed by now. As since Redis 7.2 it is
-/// about what this connection has written: where that is nothing, all replicas confirm it.
+/// `WAIT`. It does not wait: it tells what the replicas have confirmed by now. As since Redis 7.2
+/// it is about what this connection has written: where that is nothing, all replicas confirm it.
 pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     if call.master.conditions.role == Role::Replica {
         return Err(Failure::new(

@@ -20,12 +20,12 @@ const GRANTS: u64 = 40;
 
 impl Plan {
     /// Creates a run in which every master has one or two replicas, all clients declare them, and
-    /// masters fail over: [`Plan::random`] or [`Plan::random_mixed`] with this seed, with the restart
-    /// guard.
+    /// masters fail over: [`Plan::random`] or [`Plan::random_mixed`] with this seed, with the
+    /// restart guard.
     ///
     /// Most failovers are stories of several faults: a primary stands still or is cut off from its
-    /// replicas, one of these is promoted, the others follow it soon or late, and so does the former
-    /// primary, which may go on for a while, with clients that do not know better.
+    /// replicas, one of these is promoted, the others follow it soon or late, and so does the
+    /// former primary, which may go on for a while, with clients that do not know better.
     pub fn random_failovers(seed: u64) -> Self {
         let mut random = Random::new(seed ^ FAILOVERS);
         let mut plan = if random.one_in(3) { Self::random_mixed(seed) } else { Self::random(seed) };
@@ -62,8 +62,8 @@ impl Plan {
         plan
     }
 
-    /// Has clients hold locks for as long as a new primary does not vote, and longer, while others want
-    /// them.
+    /// Has clients hold locks for as long as a new primary does not vote, and longer, while others
+    /// want them.
     fn contend(&mut self, random: &mut Random) {
         let ttl = random.spread(self.request_timeout * 5..=self.request_timeout * 10);
         for client in &mut self.clients {

@@ -48,8 +48,8 @@ pub enum Fault {
     },
     /// A replica of a group becomes its primary, while its former primary goes on. Clients learn it
     /// at different times; connections that are open stay where they are. Outside of the
-    /// assumptions, unless the restart guard is on and clients declare all replicas. Nothing happens
-    /// if the server is no replica, hangs or is away.
+    /// assumptions, unless the restart guard is on and clients declare all replicas. Nothing
+    /// happens if the server is no replica, hangs or is away.
     Promote {
         /// The server.
         master: usize,

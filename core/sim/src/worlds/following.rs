@@ -2,8 +2,8 @@
 //! promotions.
 //!
 //! A group is a master of the clients' configuration with its replicas. Each of its servers is a
-//! model of its own, with a clock of its own and what replication has brought it. The servers of all
-//! groups are numbered through, those of one group side by side.
+//! model of its own, with a clock of its own and what replication has brought it. The servers of
+//! all groups are numbered through, those of one group side by side.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,8 +34,8 @@ pub(super) struct Groups {
     pub(super) early_quarantine: bool,
     /// The server of each group that was promoted last, or its first.
     named: Vec<usize>,
-    /// When the last parcel arrives that is on its way from one server to another: later ones do not
-    /// overtake it.
+    /// When the last parcel arrives that is on its way from one server to another: later ones do
+    /// not overtake it.
     last: BTreeMap<(usize, usize), TrueTime>,
 }
 
@@ -260,8 +260,8 @@ impl State {
         }
     }
 
-    /// A server becomes the replica of another one, and loses what it has once the other's copy comes.
-    /// It closes the connections of its clients, or not.
+    /// A server becomes the replica of another one, and loses what it has once the other's copy
+    /// comes. It closes the connections of its clients, or not.
     pub(super) fn follow(&mut self, server: usize, other: usize, closes: bool) {
         self.leave_group(server);
         if let Some(node) = self.masters.get_mut(server) {
@@ -282,8 +282,8 @@ impl State {
         self.post(server, other, attempt, Content::Follow, Duration::ZERO);
     }
 
-    /// A server is no more what it was to the others of its group. The one that it followed learns it
-    /// behind what the server has said to it.
+    /// A server is no more what it was to the others of its group. The one that it followed learns
+    /// it behind what the server has said to it.
     pub(super) fn leave_group(&mut self, server: usize) {
         self.replicate_from(server);
         let Some(node) = self.masters.get_mut(server) else { return };

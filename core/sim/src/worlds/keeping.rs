@@ -48,8 +48,8 @@ impl Held {
 }
 
 impl State {
-    /// Whether a master votes for nobody else until a guard's end: one of its servers keeps the lock,
-    /// or has lost it and is silent. A replica that has lost it does not vote anyway.
+    /// Whether a master votes for nobody else until a guard's end: one of its servers keeps the
+    /// lock, or has lost it and is silent. A replica that has lost it does not vote anyway.
     pub(super) fn is_kept(&self, held: &Held, master: usize) -> bool {
         self.groups.servers_of(master).any(|server| {
             let Some(node) = self.masters.get(server) else { return false };

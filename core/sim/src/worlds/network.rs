@@ -76,8 +76,8 @@ impl State {
 
     // From the client to the master.
 
-    /// Sends a connection request to the server that the client takes for this master. Returns false
-    /// where the client's system refuses that by itself.
+    /// Sends a connection request to the server that the client takes for this master. Returns
+    /// false where the client's system refuses that by itself.
     pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
         let Some(node) = self.clients.get(client) else { return false };
         let master = node.named.get(master).copied().unwrap_or(master);

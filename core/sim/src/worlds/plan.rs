@@ -78,8 +78,8 @@ pub struct Plan {
     /// The number of replicas that each master has.
     ///
     /// The servers of all masters are numbered through: with two replicas 3 is the second master's
-    /// primary at the beginning, and 4 and 5 are its replicas. They follow it asynchronously. Clients
-    /// open connections to the one that was promoted last, as soon as they know it.
+    /// primary at the beginning, and 4 and 5 are its replicas. They follow it asynchronously.
+    /// Clients open connections to the one that was promoted last, as soon as they know it.
     pub replicas: u8,
     /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
     pub declared: u8,
@@ -221,7 +221,8 @@ impl Plan {
     }
 
     fn carry_out_in(&self, world: &mut World) -> Result<Report, Box<Failure>> {
-        // While a replica stands still, a vote is confirmed behind its answer: that waits once more.
+        // While a replica stands still, a vote is confirmed behind its answer: that waits once
+        // more.
         let waits = if self.declared > 0 { 2 } else { 1 };
         let answer_limit = self.connect_timeout + self.request_timeout * waits;
         let (mut clients, letterbox) = (Vec::new(), Letterbox::default());

@@ -247,9 +247,9 @@ pub fn mixed_plans() -> impl Strategy<Value = Plan> {
     plans_of(clients_of(mixed_steps()))
 }
 
-/// Generates whole runs in which masters have replicas, clients declare them, and masters fail over:
-/// one to three masters with one or two replicas each, up to four clients, the restart guard, and
-/// faults of every kind.
+/// Generates whole runs in which masters have replicas, clients declare them, and masters fail
+/// over: one to three masters with one or two replicas each, up to four clients, the restart guard,
+/// and faults of every kind.
 pub fn failover_plans() -> impl Strategy<Value = Plan> {
     let any_fault = prop_oneof![4 => faults(), 1 => losses(), 4 => failovers()].boxed();
     let faults = schedules_of(any_fault, 20, Duration::from_secs(4));

@@ -11,8 +11,8 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// One master with a replica that is promoted while the master goes on. The first client holds a lock
-/// there and renews it; the second one moves to the replica.
+/// One master with a replica that is promoted while the master goes on. The first client holds a
+/// lock there and renews it; the second one moves to the replica.
 fn split_brain(declared: u8) -> Plan {
     let lock = |timeout| Step::Lock {
         resource: 0,
@@ -45,8 +45,8 @@ fn an_old_primary_that_goes_on_is_a_second_one_with_the_guard_alone_and_none_wit
 /// Small enough for a build without optimisation; `simulate --failovers` runs as many as one likes.
 const ACQUISITIONS: u64 = 1_500;
 
-/// Goes through worlds until so many locks have been acquired. Returns how many worlds that were, or
-/// the story of a broken promise.
+/// Goes through worlds until so many locks have been acquired. Returns how many worlds that were,
+/// or the story of a broken promise.
 fn hold(change: impl Fn(&mut Plan)) -> Result<u64, String> {
     let (mut acquisitions, mut seed) = (0, 0);
     while acquisitions < ACQUISITIONS {
@@ -87,8 +87,8 @@ fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
     println!("{worlds} worlds; with the restart guard alone two clients held one lock in {broken}");
 }
 
-/// With fewer than all others declared, the former primary votes with one replica while the promoted
-/// one waits for a replica; and then that one changes sides.
+/// With fewer than all others declared, the former primary votes with one replica while the
+/// promoted one waits for a replica; and then that one changes sides.
 #[test]
 fn a_replica_that_is_not_declared_and_changes_sides_lets_two_clients_in() {
     let mut plan = split_brain(1);
@@ -113,8 +113,8 @@ fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
     assert!((0..60).filter(is_deceived).count() >= 3);
 }
 
-/// Of the two defences against a former primary that goes on, only the first one is left: every vote
-/// is confirmed by all replicas. A fault in that is seen here.
+/// Of the two defences against a former primary that goes on, only the first one is left: every
+/// vote is confirmed by all replicas. A fault in that is seen here.
 #[test]
 fn no_promise_is_broken_by_votes_alone_where_quarantines_begin_early() {
     hold(|plan| plan.early_quarantine = true).unwrap_or_else(|story| panic!("{story}"));

@@ -2,13 +2,14 @@
 //! models of servers that execute the bytes.
 //!
 //! A client here is a [`Machine`](quorlock_core::Machine) with its lock, its connection, and
-//! `connection/confirming.rs`. A server is a [`Master`](quorlock_sim::Master), which a test compares
-//! with real servers. The group is a primary and a replica, and what is searched is every order of:
+//! `connection/confirming.rs`. A server is a [`Master`](quorlock_sim::Master), which a test
+//! compares with real servers. The group is a primary and a replica, and what is searched is every
+//! order of:
 //!
 //! - *Requests* of the clients, each to whichever server it is connected to. They move at any time.
-//! - *Replication*: a write reaches the replica at any time, and what that acknowledges is read at any
-//!   time, also when it has been promoted meanwhile. The end of the link is read last. Until then the
-//!   primary takes it for a replica that it has just heard of.
+//! - *Replication*: a write reaches the replica at any time, and what that acknowledges is read at
+//!   any time, also when it has been promoted meanwhile. The end of the link is read last. Until
+//!   then the primary takes it for a replica that it has just heard of.
 //! - *Waits* (`WAIT`): each ends when the replica has confirmed, or without that at any time.
 //! - *A promotion* at any time while the primary goes on, and the former primary's change of sides.
 //! - *Ticks* of half a TTL, up to the horizon.
@@ -132,8 +133,8 @@ impl fmt::Display for Step {
 type Origin = Option<(usize, Step)>;
 
 impl Failover {
-    /// Goes through every state, nearest first, until two clients hold the lock at once or the bound
-    /// is reached.
+    /// Goes through every state, nearest first, until two clients hold the lock at once or the
+    /// bound is reached.
     pub fn search(&self) -> FailoverReport {
         let mut book = Book::new(self.declared);
         let first = State::new(self);

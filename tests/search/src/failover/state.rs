@@ -186,8 +186,8 @@ impl State {
         }
     }
 
-    /// The server executes what it has read from a client, up to a `WAIT`. With `ends` the one that it
-    /// carries out ends now, however many have confirmed.
+    /// The server executes what it has read from a client, up to a `WAIT`. With `ends` the one that
+    /// it carries out ends now, however many have confirmed.
     fn serve(&mut self, client: usize, ends: bool) -> Vec<u8> {
         let mut replies = Vec::new();
         let tick = self.tick;
