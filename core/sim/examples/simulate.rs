@@ -51,15 +51,15 @@ struct Options {
 
 impl Options {
     fn plan(&self, seed: u64) -> Plan {
-        match (self.secured, self.failovers, self.mixed) {
-            (true, _, _) => Plan::random_secured(seed),
-            (false, true, _) => {
-                let mut plan = Plan::random_failovers(seed);
-                plan.early_quarantine = self.early;
-                plan
-            }
-            (false, false, true) => Plan::random_mixed(seed),
-            (false, false, false) => Plan::random(seed),
+        if self.failovers {
+            let mut plan = Plan::random_failovers(seed);
+            (plan.early_quarantine, plan.secured) = (self.early, self.secured);
+            return plan;
+        }
+        match (self.secured, self.mixed) {
+            (true, _) => Plan::random_secured(seed),
+            (false, true) => Plan::random_mixed(seed),
+            (false, false) => Plan::random(seed),
         }
     }
 }
@@ -216,15 +216,13 @@ fn many(options: &Options) -> ExitCode {
                     println!("shrunk: {smaller:#?}\n{failure}");
                     draw(seed, &failure);
                 }
-                let kind = if options.secured {
-                    "--secured "
-                } else if options.failovers {
-                    "--failovers "
-                } else if options.mixed {
-                    "--mixed "
-                } else {
-                    ""
-                };
+                let kinds = [
+                    (options.failovers, "--failovers "),
+                    (options.early, "--early "),
+                    (options.secured, "--secured "),
+                    (options.mixed, "--mixed "),
+                ];
+                let kind: String = kinds.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
                 println!("the same run again: simulate {kind}--only {seed}");
                 return ExitCode::FAILURE;
             }

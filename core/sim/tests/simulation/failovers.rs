@@ -120,6 +120,11 @@ fn no_promise_is_broken_by_votes_alone_where_quarantines_begin_early() {
     hold(|plan| plan.early_quarantine = true).unwrap_or_else(|story| panic!("{story}"));
 }
 
+#[test]
+fn no_promise_is_broken_over_channels_and_with_passwords() {
+    hold(|plan| plan.secured = true).unwrap_or_else(|story| panic!("{story}"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
