@@ -206,8 +206,8 @@ impl Connection {
         match (request.action, reply) {
             (_, Reply::Error(text)) => {
                 let error = ServerError::classify(text);
-                if error == ServerError::ReadOnly && self.search.is_some() {
-                    // Another server has become the primary.
+                if error == ServerError::ReadOnly {
+                    // It has become a replica. A new connection may lead to the primary.
                     return Err(Cause::Server(error));
                 }
                 // A script that is not there has done nothing.
