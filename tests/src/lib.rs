@@ -25,6 +25,7 @@ mod client;
 mod connectors;
 mod embedded;
 mod eventually;
+pub mod failover;
 mod fake_master;
 mod fleet;
 mod measure;
