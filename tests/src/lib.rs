@@ -28,6 +28,7 @@ mod eventually;
 pub mod failover;
 mod fake_master;
 mod fleet;
+pub mod groups;
 mod measure;
 pub mod one_try;
 mod options;

@@ -6,5 +6,7 @@
 
 #[path = "failover/scene.rs"]
 mod scene;
+#[path = "failover/sentinels.rs"]
+mod sentinels;
 #[path = "failover/stories.rs"]
 mod stories;

@@ -1,7 +1,13 @@
-//! Masters that fail over: what clients rely on there, and what they say that they held.
+//! Masters that fail over: what clients rely on there, what they say that they held, and a run of one failover after the other.
 
 mod account;
+mod deed;
+mod outcome;
+mod run;
 mod trust;
 
 pub use account::{Account, Holding};
+pub use deed::Deed;
+pub use outcome::{Outcome, Timing};
+pub use run::Run;
 pub use trust::Trust;

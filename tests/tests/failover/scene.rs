@@ -13,7 +13,7 @@ use quorlock_tests::failover::{Account, Trust};
 use quorlock_tests::{FaultProxy, RedisServer, ServerOptions, Transport, eventually};
 
 /// Far beyond what anything takes that works, on a busy machine too.
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// The longest TTL of all clients, and so the quarantine.
 pub(crate) const LONGEST: Duration = Duration::from_millis(1_500);
 /// A request may lie at a server that stands still for this long. A server may take 100 ms longer than a part of it for a `WAIT`.
