@@ -1,10 +1,13 @@
 //! Servers that stand in for each other.
 
+mod cluster;
 mod sentinel;
 
+pub use cluster::{ClusterGroup, Takeover};
 pub use sentinel::SentinelGroup;
 
 use std::thread;
+use std::time::Duration;
 
 use crate::client::Value;
 use crate::options::ServerOptions;
@@ -21,9 +24,12 @@ fn start_all(options: Vec<ServerOptions>) -> Vec<RedisServer> {
     })
 }
 
+/// Who does not answer within this time is taken for one that stands still.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// The reply to a command; none where the server does not answer.
 fn reply(server: &RedisServer, args: &[&str]) -> Option<Value> {
-    server.client().and_then(|mut client| client.try_command(args)).ok()
+    server.client_within(PATIENCE).and_then(|mut client| client.try_command(args)).ok()
 }
 
 /// A field of `INFO replication`, `0` for example of `master_link_status:0`.
