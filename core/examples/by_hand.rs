@@ -41,7 +41,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut events = Vec::new();
         let wake = loop {
             match machine.poll_output() {
-                Output::Connect { master, generation } => connects.push((master, generation)),
+                Output::Connect { master, generation, address } => {
+                    connects.push((master, generation, address));
+                }
                 Output::Write { master, generation, bytes } => {
                     if let Some((_, socket)) = sockets.get_mut(&master).filter(|(own, _)| *own == generation)
                     {
@@ -72,10 +74,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
 
-        for (master, generation) in connects {
-            let address =
-                machine.config().masters().get(master.index()).map(|endpoint| endpoint.address().clone());
-            let Some(Address::Tcp { host, port }) = address else { continue };
+        for (master, generation, address) in connects {
+            let Address::Tcp { host, port } = address else { continue };
             match TcpStream::connect((host.as_str(), port)) {
                 Ok(socket) => {
                     socket.set_read_timeout(Some(Duration::from_millis(1)))?;

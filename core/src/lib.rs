@@ -45,7 +45,7 @@
 //! let mut machine = Machine::new(config, entropy, Instant::ORIGIN);
 //! let wake = loop {
 //!     match machine.poll_output() {
-//!         Output::Connect { master, generation } => { /* open it, then `connected` or `closed` */ }
+//!         Output::Connect { master, generation, address } => { /* open it, then `connected` or `closed` */ }
 //!         Output::Write { master, generation, bytes } => { /* send them on that connection */ }
 //!         Output::Close { master, generation } => { /* close it */ }
 //!         Output::Event(event) => { /* tell the caller */ }
@@ -113,7 +113,7 @@ mod waiting;
 mod wire;
 
 pub use connection::Warning;
-pub use endpoint::{Address, Endpoint, EndpointError, Login, TlsOptions};
+pub use endpoint::{Address, Discovery, Endpoint, EndpointError, Failover, Login, TlsOptions};
 pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Channel, ChannelFacts, ChannelState, Config,
@@ -121,8 +121,8 @@ pub use protocol::{
     EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, ForceReleaseError, ForceReleased, Group,
     Holder, Holding, InspectError, Inspection, KeyState, LockId, LockState, LossCause, MasterAnswer,
     MasterId, Missing, Mode, PermitsAnswer, Quorum, ReleaseOutcome, Resource, Resumption, Security,
-    SemaphoreInspection, ServerFacts, Sharing, Standing, Target, Targets, TlsFault, Token, TooManyLocks, Ttl,
-    Unavailable, Vote,
+    SemaphoreInspection, SentinelFault, ServerFacts, Sharing, Standing, Target, Targets, TlsFault, Token,
+    TooManyLocks, Ttl, Unavailable, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

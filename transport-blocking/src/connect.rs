@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use quorlock_core::front::{Addresses, Dial};
-use quorlock_core::{Address, Cause, Endpoint};
+use quorlock_core::{Address, Cause};
 
 use crate::caller::{Call, Caller};
 use crate::socket::Socket;
@@ -39,8 +39,8 @@ pub(crate) type Opened = Result<Socket, Cause>;
 
 impl Connecting {
     /// Starts. `waker` is woken when a name has been resolved.
-    pub(crate) fn begin(endpoint: &Endpoint, addresses: &Addresses, waker: &Waker) -> Self {
-        match endpoint.address() {
+    pub(crate) fn begin(address: &Address, addresses: &Addresses, waker: &Waker) -> Self {
+        match address {
             Address::Tcp { host, port } => match host.parse::<IpAddr>() {
                 Ok(ip) => Self::Dialing(Dialing::new(addresses.dial([SocketAddr::new(ip, *port)]))),
                 Err(_) => Self::Resolving(resolve(host.clone(), *port, waker.clone()), addresses.clone()),
@@ -56,8 +56,8 @@ impl Connecting {
     }
 
     /// Starts by calling a connector. `waker` is woken when it has answered.
-    pub(crate) fn call(endpoint: &Endpoint, caller: &Caller, waker: &Waker) -> Self {
-        Self::Calling(caller.call(endpoint.address().clone(), waker.clone()))
+    pub(crate) fn call(address: Address, caller: &Caller, waker: &Waker) -> Self {
+        Self::Calling(caller.call(address, waker.clone()))
     }
 
     /// How long the poll may sleep until there is something to do of which it knows nothing. A resolver wakes by itself.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token};
 use quorlock_core::front::{Addresses, Demand, Port};
-use quorlock_core::{Cause, Config, Endpoint, MasterId};
+use quorlock_core::{Cause, Config, MasterId};
 
 use crate::caller::{Caller, Connector};
 use crate::connect::Connecting;
@@ -28,7 +28,6 @@ enum Link {
 
 struct Master {
     id: MasterId,
-    endpoint: Endpoint,
     addresses: Addresses,
     /// The connector of the caller's own that opens its connections, if there is one.
     caller: Option<Caller>,
@@ -61,11 +60,10 @@ impl Reactor {
         connector: Option<&Connector>,
         waker: Waker,
     ) -> Self {
-        let masters = config.master_ids().zip(config.masters().iter().cloned());
-        let masters = masters
-            .map(|(id, endpoint)| Master {
+        let masters = config
+            .master_ids()
+            .map(|id| Master {
                 id,
-                endpoint,
                 addresses: Addresses::new(config),
                 caller: connector.map(Caller::new),
                 link: Link::None,
@@ -97,14 +95,14 @@ impl Reactor {
         let (Demand::Connect { master, .. } | Demand::Close { master, .. }) = demand;
         let Some(master) = self.masters.get_mut(master.index()) else { return };
         match demand {
-            Demand::Connect { generation, .. } => {
+            Demand::Connect { generation, address, .. } => {
                 master.close(&self.poll);
                 if !self.port.has_served(master.id) {
                     master.addresses.avoid_last();
                 }
                 let connecting = match &master.caller {
-                    Some(caller) => Connecting::call(&master.endpoint, caller, &self.waker),
-                    None => Connecting::begin(&master.endpoint, &master.addresses, &self.waker),
+                    Some(caller) => Connecting::call(address, caller, &self.waker),
+                    None => Connecting::begin(&address, &master.addresses, &self.waker),
                 };
                 master.link = Link::Connecting(generation, connecting);
                 master.advance(&self.port, &self.poll);

@@ -71,7 +71,7 @@ impl Driven {
         let mut servers = Masters::new(number);
         let mut masters = Vec::new();
         let mut sockets = Vec::new();
-        while let Some(Demand::Connect { master, generation }) = port.next_demand() {
+        while let Some(Demand::Connect { master, generation, .. }) = port.next_demand() {
             let socket = Arc::new(Mutex::new(Some(Vec::new())));
             port.opened(master, generation, Sink(Arc::clone(&socket)));
             masters.push((master, generation));

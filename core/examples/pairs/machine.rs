@@ -40,7 +40,7 @@ impl ByHand {
             let mut received = Vec::new();
             loop {
                 match machine.poll_output() {
-                    Output::Connect { master, generation } => connected.push((master, generation)),
+                    Output::Connect { master, generation, .. } => connected.push((master, generation)),
                     Output::Write { master, generation, bytes } => {
                         received.push((master, generation, servers.greet(master.index(), bytes)));
                     }

@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use super::replies::read_standing;
 use super::requests::NativeRelease;
 use crate::endpoint::{Endpoint, Login};
-use crate::protocol::{Cause, Config, EvictionPolicy, Fleet};
+use crate::protocol::{Cause, Config, EvictionPolicy, Fleet, SentinelFault};
 use crate::wire::{
     self, ACQUIRE_GUARDED, ACQUIRE_REPLICATED, ATTEND, ATTEND_REPLICATED, Decimal, Dialect, EXTEND,
     EXTEND_REPLICATED, RELEASE, Reply, Script, ScriptSet, ServerError, UNDO,
@@ -354,6 +354,9 @@ fn refused(error: ServerError, config: &Config, endpoint: &Endpoint) -> Cause {
 }
 
 fn read_hello(hello: &Reply<'_>) -> Result<(), Cause> {
+    if hello.field("mode").and_then(|mode| mode.as_bytes()) == Some(b"sentinel") {
+        return Err(Cause::Sentinel(SentinelFault::IsSentinel));
+    }
     let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;
     if role.as_bytes() == Some(b"master") { Ok(()) } else { Err(Cause::Replica) }
 }

@@ -19,6 +19,11 @@ const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 impl Connection {
     pub(super) fn open(&mut self, now: Instant) {
+        self.search_anew(now);
+        self.connect(now);
+    }
+
+    pub(super) fn connect(&mut self, now: Instant) {
         self.generation = self.generation.wrapping_add(1);
         self.to_open = Some(self.generation);
         self.state = State::Opening { since: now, securing: false };
@@ -36,16 +41,20 @@ impl Connection {
     }
 
     pub(super) fn opening_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
-        if self.fault.is_some() {
+        if self.search.is_some() {
+            self.search_takes_long(since, now, answers);
+        } else if self.fault.is_some() {
             self.abandon(answers);
             self.open(now);
         } else {
-            let waited = now.since(since);
-            let is_secured = matches!(self.state, State::Opening { securing: true, .. });
-            self.fault =
-                Some(if is_secured { Cause::NoHandshake { waited } } else { Cause::NoConnection { waited } });
+            self.fault = Some(self.opening_fault(now.since(since)));
             self.fail_queued(now, answers);
         }
+    }
+
+    pub(super) fn opening_fault(&self, waited: Duration) -> Cause {
+        let is_secured = matches!(self.state, State::Opening { securing: true, .. });
+        if is_secured { Cause::NoHandshake { waited } } else { Cause::NoConnection { waited } }
     }
 
     /// Nothing is lost with a connection on which nothing is awaited.
@@ -112,15 +121,20 @@ impl Connection {
             self.open(now);
             return;
         }
+        if self.search_goes_on(now) {
+            return;
+        }
         self.fault = Some(cause);
         self.fail_queued(now, answers);
-        let for_a_person = cause.is_configuration() || cause == Cause::Replica;
+        // A replica that was found by asking is not the primary yet, or not any more.
+        let is_misplaced = cause == Cause::Replica && self.search.is_none();
+        let for_a_person = cause.is_configuration() || is_misplaced;
         let pause = if for_a_person { self.backoff.longest_pause() } else { self.backoff.pause() };
         self.state = State::Resting { until: now + pause };
     }
 
     /// Forgets everything that belongs to the present connection, and has the driver close it.
-    fn abandon(&mut self, answers: &mut Answers) {
+    pub(super) fn abandon(&mut self, answers: &mut Answers) {
         self.track_no_more(answers);
         self.to_close = Some(self.generation);
         self.to_open = None;

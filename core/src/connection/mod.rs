@@ -7,6 +7,7 @@
 //! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
 
 mod confirming;
+mod discovery;
 mod flight;
 mod handshake;
 mod life;
@@ -30,13 +31,14 @@ pub(crate) use replies::{Answers, Upward};
 pub(crate) use requests::Wording;
 pub(crate) use tracking::News;
 
+use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
 use self::handshake::Handshake;
 use self::life::Backoff;
 use self::requests::NativeRelease;
 use self::tracking::Tracking;
 use self::upkeep::Former;
-use crate::endpoint::Login;
+use crate::endpoint::{Address, Login};
 use crate::jitter::Jitter;
 use crate::protocol::{Cause, Config, Fleet, MasterId, Request, Ttl};
 use crate::time::Instant;
@@ -46,11 +48,11 @@ use crate::wire::{Dialect, Scanner, ScriptSet};
 const KEPT_OUTBOUND_BYTES: usize = 64 * 1024;
 
 /// What the driver is to do for a master.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DriverTask {
     Write { generation: u32 },
     Close { generation: u32 },
-    Open { generation: u32 },
+    Open { generation: u32, address: Address },
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -59,6 +61,8 @@ enum State {
     Resting { until: Instant },
     /// The driver has been asked for one. `securing` once it stands, and is being encrypted.
     Opening { since: Instant, securing: bool },
+    /// A sentinel is being asked where the master is.
+    Asking { since: Instant, inquiry: Box<Inquiry> },
     /// It stands, and the handshake is under way.
     Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
@@ -96,6 +100,8 @@ pub(crate) struct Connection {
     alone: bool,
     state: State,
     generation: u32,
+    /// `None` for a master that is where its URL says.
+    search: Option<Box<Search>>,
     /// Why the master is known to have no vote; `None` while there is hope.
     fault: Option<Cause>,
     dialect: Dialect,
@@ -140,6 +146,7 @@ impl Connection {
             alone: false,
             state: State::Resting { until: now },
             generation: 0,
+            search: config.masters.get(id.index()).and_then(|endpoint| Search::new(endpoint, now)),
             fault: None,
             dialect: Dialect::Resp3,
             identity: None,
@@ -211,8 +218,8 @@ impl Connection {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Resting { until } => Some(until),
-            State::Opening { since, .. } | State::Greeting { since, .. } => {
-                Some(since + self.opening_limit())
+            State::Opening { since, .. } | State::Asking { since, .. } | State::Greeting { since, .. } => {
+                Some(self.opening_deadline(since))
             }
             // Nothing more is sent there, so only answers are waited for.
             State::Draining => self.flight.deadline(self.config.request_timeout, self.last_received),
@@ -272,7 +279,9 @@ impl Connection {
         self.last_received = now;
         self.heard_at = now;
         self.served = false;
-        if let Some(endpoint) = self.config.masters.get(self.id.index()) {
+        if self.asks_sentinel() {
+            self.inquire(since);
+        } else if let Some(endpoint) = self.config.masters.get(self.id.index()) {
             let handshake = Handshake::begin(&self.config, endpoint, login, &mut self.outbound);
             self.dialect = handshake.dialect;
             self.state = State::Greeting { since, handshake: Box::new(handshake) };
@@ -296,6 +305,10 @@ impl Connection {
         self.last_received = now;
         match self.read(bytes, now, answers) {
             Ok(()) => {
+                if self.search.is_some() {
+                    self.follow_sentinel(now, answers);
+                    self.look_for_successor(now, answers);
+                }
                 self.pay_debts(now, answers);
                 if matches!(self.state, State::Draining) {
                     self.renew_if_drained(now, answers);
@@ -313,7 +326,7 @@ impl Connection {
         }
         match self.state {
             State::Resting { .. } => self.open(now),
-            State::Opening { since, .. } | State::Greeting { since, .. } => {
+            State::Opening { since, .. } | State::Asking { since, .. } | State::Greeting { since, .. } => {
                 self.opening_takes_long(since, now, answers);
             }
             State::Ready | State::Draining => {
@@ -355,7 +368,8 @@ impl Connection {
         if let Some(generation) = self.to_close.take() {
             return Some(DriverTask::Close { generation });
         }
-        self.to_open.take().map(|generation| DriverTask::Open { generation })
+        let generation = self.to_open.take()?;
+        Some(DriverTask::Open { generation, address: self.destination()? })
     }
 }
 

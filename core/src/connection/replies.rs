@@ -62,8 +62,10 @@ impl Connection {
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        if let State::Greeting { .. } = self.state {
-            return self.greeted(reply, now, answers);
+        match self.state {
+            State::Greeting { .. } => return self.greeted(reply, now, answers),
+            State::Asking { .. } => return self.sentinel_replied(reply),
+            _ => {}
         }
         let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
         let &Sent { ref request, at, form, .. } = &sent;
@@ -181,6 +183,7 @@ impl Connection {
         self.quarantined_until = handshake.quarantine.map(|remaining| now + remaining);
         self.served = true;
         self.fault = None;
+        self.search_succeeded();
         self.look_for_other_server(&handshake, now);
         if let Some(login) = handshake.newer_login {
             self.reauthenticate(login, now);
@@ -203,6 +206,10 @@ impl Connection {
         match (request.action, reply) {
             (_, Reply::Error(text)) => {
                 let error = ServerError::classify(text);
+                if error == ServerError::ReadOnly && self.search.is_some() {
+                    // Another server has become the primary.
+                    return Err(Cause::Server(error));
+                }
                 // A script that is not there has done nothing.
                 let is_missing = error == ServerError::NoScript && !is_plain;
                 let fate = if is_missing { Fate::NotSent } else { Fate::Unknown };

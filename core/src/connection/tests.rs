@@ -1,5 +1,6 @@
 //! One connection alone: what it answers and how often, and how much it keeps.
 
+mod discovery;
 mod draining;
 mod native;
 mod parting;
@@ -28,10 +29,8 @@ impl Alone {
         let id = config.master_ids().next().unwrap();
         let now = Instant::from_nanos(1);
         let mut connection = Connection::new(Arc::new(config), id, Jitter::new(1), now);
-        assert_eq!(
-            connection.next_task(&mut BytesMut::new(), None),
-            Some(DriverTask::Open { generation: 1 })
-        );
+        let task = connection.next_task(&mut BytesMut::new(), None);
+        assert!(matches!(task, Some(DriverTask::Open { generation: 1, .. })));
         connection.connected(1, None, now);
         assert_eq!(
             connection.next_task(&mut BytesMut::new(), None),

@@ -71,7 +71,7 @@ impl Connection {
                 self.await_own(Action::Login, before, now);
             }
             State::Greeting { handshake, .. } => handshake.newer_login = Some(login),
-            State::Resting { .. } | State::Opening { .. } | State::Draining => {}
+            State::Resting { .. } | State::Opening { .. } | State::Asking { .. } | State::Draining => {}
         }
     }
 
@@ -114,8 +114,10 @@ impl Connection {
     /// one was up already when the old one answered last. Locks may be held on the old one, and
     /// other clients may reach it still, so this one has no vote until they must have expired.
     pub(super) fn look_for_other_server(&mut self, handshake: &Handshake, now: Instant) {
-        if let (Some(former), Some(run_id), Some(uptime)) = (self.former, handshake.run_id, handshake.uptime)
-        {
+        // A server that was found by asking is expected to change. What becomes of locks then is for
+        // the restart guard and the replicas, or is said by the URL.
+        let former = self.former.filter(|_| self.search.is_none());
+        if let (Some(former), Some(run_id), Some(uptime)) = (former, handshake.run_id, handshake.uptime) {
             let since = now.since(former.heard_at);
             if run_id != former.run_id && uptime.saturating_sub(UPTIME_GRAIN) > since {
                 let longest = self.fleet.map_or(self.longest_asked, |fleet| fleet.longest_ttl);

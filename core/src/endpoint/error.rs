@@ -47,6 +47,18 @@ pub enum EndpointError {
     MissingPasswordFile,
     /// The number of replicas is not one from 1 to [`Endpoint::MAX_REPLICAS`].
     BadReplicas,
+    /// Several hosts in a URL of one server.
+    SeveralHosts,
+    /// The group of the sentinels is not named.
+    MissingGroup,
+    /// The tag of a cluster is missing, or is not of 1 to 64 letters, digits, `-`, `_` and `.`.
+    BadTag,
+    /// More sentinels or nodes than are asked.
+    TooManyPlaces,
+    /// A user for the sentinels without a password.
+    UserAlone,
+    /// What is said of a failover is none of the words that are understood.
+    BadFailover,
 }
 
 impl EndpointError {
@@ -72,6 +84,12 @@ impl EndpointError {
             Self::PasswordAndFile => "password_and_file",
             Self::MissingPasswordFile => "missing_password_file",
             Self::BadReplicas => "bad_replicas",
+            Self::SeveralHosts => "several_hosts",
+            Self::MissingGroup => "missing_group",
+            Self::BadTag => "bad_tag",
+            Self::TooManyPlaces => "too_many_places",
+            Self::UserAlone => "user_alone",
+            Self::BadFailover => "bad_failover",
         }
     }
 }
@@ -80,13 +98,14 @@ impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnknownScheme => {
-                "the URL of a master starts with redis://, valkey:// or unix://, or over TLS with rediss:// or valkeys://"
+                "the URL of a master starts with redis://, valkey:// or unix://, or over TLS with rediss:// or valkeys://; \
+                 of a group with Sentinels with redis+sentinel://, and of a cluster with redis+cluster://"
             }
             Self::Unverified => {
                 "the server's certificate is always verified: name a private issuer's certificate with cacert=, \
                  and with sni= the name that it has where the host is another"
             }
-            Self::NeedsTls => "cacert, cert, key and sni are for TLS: write rediss:// or valkeys://",
+            Self::NeedsTls => "cacert, cert, key and sni are for TLS: write rediss:// or valkeys://, or rediss+sentinel:// or rediss+cluster://",
             Self::HalfOfPair => "a client's certificate needs its private key: give both cert= and key=",
             Self::MissingFile => "the name of a file is missing behind cacert=, cert= or key=",
             Self::EmptyHost => "the host is missing: write redis://host:port",
@@ -103,8 +122,9 @@ impl fmt::Display for EndpointError {
             Self::UnknownParameter(name) => {
                 return write!(
                     f,
-                    "the parameter `{name}` is not known: unix:// takes db, user, pass, password-file and replicas, redis:// and valkey:// \
-                     take password-file and replicas, and rediss:// and valkeys:// also cacert, cert, key and sni"
+                    "the parameter `{name}` is not known here: all URLs take password-file, replicas and failover, unix:// also db, \
+                     user and pass, those over TLS also cacert, cert, key and sni, redis+sentinel:// also sentinel-user and \
+                     sentinel-pass, and redis+cluster:// also tag"
                 );
             }
             Self::PasswordAndFile => {
@@ -116,6 +136,20 @@ impl fmt::Display for EndpointError {
                 "replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
                  leave it out"
             }
+            Self::SeveralHosts => {
+                "one server has one host: give each master a URL of its own, or write redis+sentinel:// or redis+cluster://"
+            }
+            Self::MissingGroup => {
+                "the group of the sentinels is missing: write redis+sentinel://host:26379/mymaster, the name in \
+                 their `sentinel monitor`"
+            }
+            Self::BadTag => {
+                "a cluster needs a tag of 1 to 64 letters, digits, -, _ and .: write redis+cluster://host:7000/?tag=q0; \
+                 all keys of this master then lie in one slot"
+            }
+            Self::TooManyPlaces => "a URL names at most 32 sentinels or nodes: some of them are enough",
+            Self::UserAlone => "sentinel-user needs sentinel-pass",
+            Self::BadFailover => "failover is may-lose-locks or durable",
             Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),
         })
     }

@@ -3,6 +3,7 @@
 //! The rules of this room: it reads text and resolves nothing. It holds a password, so neither `Display` nor
 //! `Debug` of anything in it shows credentials, and no error repeats a piece of a URL in which they could stand.
 
+mod discovery;
 mod error;
 mod login;
 mod parse;
@@ -11,6 +12,7 @@ mod tls;
 use std::path::{Path, PathBuf};
 use std::{fmt, net::IpAddr, str::FromStr};
 
+pub use discovery::{Discovery, Failover};
 pub use error::EndpointError;
 pub use login::Login;
 pub use tls::TlsOptions;
@@ -35,9 +37,17 @@ pub use tls::TlsOptions;
 /// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and `valkey+unix://`. The
 ///   credentials may also stand as `unix://user:password@/path`.
 ///
-/// Both take `password-file=/path` in place of a password: the password is in that file, which is
-/// read at each login ([`Endpoint::with_password_file`]). Both take `replicas=2` for a master with
-/// replicas that may be promoted ([`Endpoint::with_replicas`]).
+/// - `redis+sentinel://[user:password@]host[:port][,host[:port]…]/group[/db]`, and over TLS
+///   `rediss+sentinel://…`: the primary of a group that Sentinels watch
+///   ([`Endpoint::sentinel`]). Their port is 26379 if none is given; they are logged in to with
+///   `sentinel-user=` and `sentinel-pass=`.
+/// - `redis+cluster://[user:password@]host[:port][,host[:port]…][/db]?tag=q0`, and over TLS
+///   `rediss+cluster://…`: the owner of a tag's slot in a Redis Cluster ([`Endpoint::cluster`]).
+///
+/// All take `password-file=/path` in place of a password: the password is in that file, which is
+/// read at each login ([`Endpoint::with_password_file`]). All take `replicas=2` for a master with
+/// replicas that may be promoted ([`Endpoint::with_replicas`]), and `failover=may-lose-locks` or
+/// `failover=durable` for one without that promise ([`Failover`]).
 ///
 /// A password alone is written `redis://:password@host`. User, password and path are percent-decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -48,6 +58,8 @@ pub struct Endpoint {
     database: u16,
     tls: Option<TlsOptions>,
     replicas: u8,
+    route: Option<Box<discovery::Route>>,
+    failover: Option<Failover>,
 }
 
 /// The password, or where it is.
@@ -82,11 +94,7 @@ impl Endpoint {
     ///
     /// [`EndpointError::EmptyHost`], [`EndpointError::BadHost`], or [`EndpointError::BadPort`] for port 0.
     pub fn tcp(host: &str, port: u16) -> Result<Self, EndpointError> {
-        let host = parse::host(host)?;
-        if port == 0 {
-            return Err(EndpointError::BadPort);
-        }
-        Ok(Self::at(Address::Tcp { host, port }))
+        Address::tcp(host, port).map(Self::at)
     }
 
     /// The server at a Unix domain socket.
@@ -164,7 +172,7 @@ impl Endpoint {
         }
     }
 
-    /// Where the server listens.
+    /// Where the server listens. Of a master that is found by asking, where is asked first.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -217,17 +225,31 @@ impl Endpoint {
     /// True if both name the same server, as far as their text tells: two databases of one server, or two users,
     /// are one master. Names are not resolved: `localhost` and `127.0.0.1` are told apart only once both are connected.
     pub fn same_server(&self, other: &Self) -> bool {
-        match (&self.address, &other.address) {
-            (Address::Unix(one), Address::Unix(two)) => one == two,
-            (Address::Tcp { host: one, port }, Address::Tcp { host: two, port: other_port }) => {
-                port == other_port && same_host(one, two)
+        let one_place = || self.places().any(|one| other.places().any(|other| one.same_as(other)));
+        match (self.discovery(), other.discovery()) {
+            (None, None) => one_place(),
+            (
+                Some(Discovery::Sentinel { group: one, .. }),
+                Some(Discovery::Sentinel { group: other, .. }),
+            ) => one == other && one_place(),
+            (Some(Discovery::Cluster { tag: one }), Some(Discovery::Cluster { tag: other })) => {
+                one == other && one_place()
             }
             _ => false,
         }
     }
 
     fn at(address: Address) -> Self {
-        Self { address, user: None, secret: None, database: 0, tls: None, replicas: 0 }
+        Self {
+            address,
+            user: None,
+            secret: None,
+            database: 0,
+            tls: None,
+            replicas: 0,
+            route: None,
+            failover: None,
+        }
     }
 }
 
@@ -250,7 +272,18 @@ impl TryFrom<&str> for Endpoint {
 /// As people need it in a message: the address, and the database unless it is 0.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.address.fmt(f)?;
+        match self.discovery() {
+            None => self.address.fmt(f)?,
+            Some(Discovery::Sentinel { group: name, .. } | Discovery::Cluster { tag: name }) => {
+                write!(f, "{name}@")?;
+                for (place, address) in self.places().enumerate() {
+                    if place > 0 {
+                        f.write_str(",")?;
+                    }
+                    address.fmt(f)?;
+                }
+            }
+        }
         match self.database {
             0 => Ok(()),
             database => write!(f, "/{database}"),
@@ -278,6 +311,23 @@ impl fmt::Display for Address {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl Address {
+    pub(crate) fn tcp(host: &str, port: u16) -> Result<Self, EndpointError> {
+        let host = parse::host(host)?;
+        if port == 0 { Err(EndpointError::BadPort) } else { Ok(Self::Tcp { host, port }) }
+    }
+
+    fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unix(one), Self::Unix(two)) => one == two,
+            (Self::Tcp { host: one, port }, Self::Tcp { host: two, port: other_port }) => {
+                port == other_port && same_host(one, two)
+            }
+            _ => false,
         }
     }
 }

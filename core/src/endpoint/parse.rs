@@ -3,63 +3,157 @@
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use super::{Endpoint, EndpointError, Secret, TlsOptions};
+use super::{Endpoint, EndpointError, Failover, Login, Secret, TlsOptions};
 
 const DEFAULT_PORT: u16 = 6379;
 
+/// What a URL's scheme says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unix,
+    Tcp { tls: bool },
+    Sentinel { tls: bool },
+    Cluster { tls: bool },
+}
+
+impl Kind {
+    fn of(scheme: &str) -> Option<Self> {
+        Some(match scheme.to_ascii_lowercase().as_str() {
+            "unix" | "redis+unix" | "valkey+unix" => Self::Unix,
+            "redis" | "valkey" => Self::Tcp { tls: false },
+            "rediss" | "valkeys" => Self::Tcp { tls: true },
+            "redis+sentinel" | "valkey+sentinel" => Self::Sentinel { tls: false },
+            "rediss+sentinel" | "valkeys+sentinel" => Self::Sentinel { tls: true },
+            "redis+cluster" | "valkey+cluster" => Self::Cluster { tls: false },
+            "rediss+cluster" | "valkeys+cluster" => Self::Cluster { tls: true },
+            _ => return None,
+        })
+    }
+}
+
 pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
     let (scheme, rest) = url.split_once("://").ok_or(EndpointError::UnknownScheme)?;
-    let is = |names: &[&str]| names.iter().any(|name| scheme.eq_ignore_ascii_case(name));
-    let tls = is(&["rediss", "valkeys"]);
-    let unix = is(&["unix", "redis+unix", "valkey+unix"]);
-    if !tls && !unix && !is(&["redis", "valkey"]) {
-        return Err(EndpointError::UnknownScheme);
-    }
+    let kind = Kind::of(scheme).ok_or(EndpointError::UnknownScheme)?;
+    let (Kind::Tcp { tls } | Kind::Sentinel { tls } | Kind::Cluster { tls }) = kind else {
+        return unix_socket(&parts(rest)?);
+    };
     if tls && rest.ends_with("#insecure") {
         return Err(EndpointError::Unverified);
     }
-    if rest.contains('#') {
-        return Err(EndpointError::UnencodedCharacter);
-    }
-    let parts = Parts::of(rest);
-    let credentials = Credentials::before_host(parts.credentials)?;
-    if unix { unix_socket(&parts, credentials) } else { tcp_port(&parts, credentials, tls) }
-}
-
-/// `host[:port][/db][?password-file=…&replicas=…]`, over TLS also with `cacert=`, `cert=`, `key=`
-/// and `sni=`.
-fn tcp_port(parts: &Parts<'_>, mut credentials: Credentials, tls: bool) -> Result<Endpoint, EndpointError> {
+    let parts = parts(rest)?;
     // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
     // that pieces of it would be taken for a host, a database or the name of a parameter.
     if parts.path.contains('@') || parts.query.contains('@') {
         return Err(EndpointError::UnencodedCharacter);
     }
-    let (host, port) = split_port(parts.host)?;
-    let database = match parts.path.strip_prefix('/') {
-        None | Some("") => 0,
-        Some(digits) => number(digits).ok_or(EndpointError::BadDatabase)?,
-    };
-    let mut options = TlsOptions::default();
-    let mut replicas = None;
+    let mut settings =
+        Settings { credentials: Credentials::before_host(parts.credentials)?, ..Settings::default() };
     for (name, value) in parameters(parts.query) {
+        settings.set(name, value, kind, tls)?;
+    }
+    let path = parts.path.strip_prefix('/').unwrap_or_default();
+    let (endpoint, database) = match kind {
+        Kind::Sentinel { .. } => {
+            let (group, database) = path.split_once('/').unwrap_or((path, ""));
+            (Endpoint::sentinel(&decode(group)?, &places(parts.host, 26379)?)?, database)
+        }
+        Kind::Cluster { .. } => {
+            let tag = settings.tag.take().unwrap_or_default();
+            (Endpoint::cluster(&tag, &places(parts.host, DEFAULT_PORT)?)?, path)
+        }
+        Kind::Tcp { .. } | Kind::Unix if parts.host.contains(',') => return Err(EndpointError::SeveralHosts),
+        Kind::Tcp { .. } | Kind::Unix => {
+            let (host, port) = split_port(parts.host, DEFAULT_PORT)?;
+            (Endpoint::tcp(host, port)?, path)
+        }
+    };
+    let database = match database {
+        "" => 0,
+        digits => number(digits).ok_or(EndpointError::BadDatabase)?,
+    };
+    settings.on(endpoint.with_database(database), tls)
+}
+
+/// `host[:port],host[:port]…`
+fn places(hosts: &str, port: u16) -> Result<Vec<(&str, u16)>, EndpointError> {
+    hosts.split(',').map(|host| split_port(host, port)).collect()
+}
+
+fn parts(rest: &str) -> Result<Parts<'_>, EndpointError> {
+    if rest.contains('#') { Err(EndpointError::UnencodedCharacter) } else { Ok(Parts::of(rest)) }
+}
+
+/// What the parameters behind the `?` say.
+#[derive(Default)]
+struct Settings {
+    credentials: Credentials,
+    options: TlsOptions,
+    replicas: Option<u8>,
+    failover: Option<Failover>,
+    tag: Option<String>,
+    sentinel_user: Option<String>,
+    sentinel_password: Option<String>,
+}
+
+impl Settings {
+    fn set(&mut self, name: &str, value: &str, kind: Kind, tls: bool) -> Result<(), EndpointError> {
+        let asks_sentinels = matches!(kind, Kind::Sentinel { .. });
+        let options = &mut self.options;
         match name {
-            "cacert" if tls => set_once(&mut options.root_file, "cacert", file(value)?)?,
-            "cert" if tls => set_once(&mut options.certificate_file, "cert", file(value)?)?,
-            "key" if tls => set_once(&mut options.key_file, "key", file(value)?)?,
-            "sni" if tls => set_once(&mut options.server_name, "sni", decode(value)?)?,
-            "password-file" => credentials.set_file(value)?,
-            "replicas" => set_once(&mut replicas, "replicas", value)?,
-            "verify" | "insecure" if tls => return Err(EndpointError::Unverified),
-            "cacert" | "cert" | "key" | "sni" => return Err(EndpointError::NeedsTls),
-            _ => return Err(unknown(name)),
+            "cacert" if tls => set_once(&mut options.root_file, "cacert", file(value)?),
+            "cert" if tls => set_once(&mut options.certificate_file, "cert", file(value)?),
+            "key" if tls => set_once(&mut options.key_file, "key", file(value)?),
+            "sni" if tls => set_once(&mut options.server_name, "sni", decode(value)?),
+            "verify" | "insecure" if tls => Err(EndpointError::Unverified),
+            "cacert" | "cert" | "key" | "sni" if kind != Kind::Unix => Err(EndpointError::NeedsTls),
+            "password-file" => self.credentials.set_file(value),
+            "replicas" => set_once(&mut self.replicas, "replicas", replicas(value)?),
+            "failover" => set_once(&mut self.failover, "failover", failover(value)?),
+            "tag" if matches!(kind, Kind::Cluster { .. }) => set_once(&mut self.tag, "tag", decode(value)?),
+            "sentinel-user" if asks_sentinels => {
+                set_once(&mut self.sentinel_user, "sentinel-user", decode(value)?)
+            }
+            "sentinel-pass" if asks_sentinels => {
+                set_once(&mut self.sentinel_password, "sentinel-pass", decode(value)?)
+            }
+            // It may be the rest of a password in which an `&` was not encoded.
+            _ if self.sentinel_password.is_some() => Err(EndpointError::UnencodedCharacter),
+            _ => Err(unknown(name)),
         }
     }
-    if options.certificate_file.is_some() != options.key_file.is_some() {
-        return Err(EndpointError::HalfOfPair);
+
+    fn on(self, endpoint: Endpoint, tls: bool) -> Result<Endpoint, EndpointError> {
+        let options = self.options;
+        if options.certificate_file.is_some() != options.key_file.is_some() {
+            return Err(EndpointError::HalfOfPair);
+        }
+        let mut endpoint = self.credentials.on(endpoint)?;
+        endpoint.tls = tls.then_some(options);
+        endpoint.failover = self.failover;
+        if let Some(replicas) = self.replicas {
+            endpoint = endpoint.with_replicas(replicas)?;
+        }
+        Ok(match (self.sentinel_password, self.sentinel_user) {
+            (None, None) => endpoint,
+            (None, Some(_)) => return Err(EndpointError::UserAlone),
+            (Some(password), None) => endpoint.with_sentinel_login(Login::new(password)),
+            (Some(password), Some(user)) => {
+                endpoint.with_sentinel_login(Login::new(password).with_user(user))
+            }
+        })
     }
-    let endpoint = with_replicas(Endpoint::tcp(host, port)?.with_database(database), replicas)?;
-    let endpoint = credentials.on(endpoint)?;
-    Ok(if tls { endpoint.with_tls(options) } else { endpoint })
+}
+
+fn replicas(value: &str) -> Result<u8, EndpointError> {
+    number(value).and_then(|number| u8::try_from(number).ok()).ok_or(EndpointError::BadReplicas)
+}
+
+fn failover(value: &str) -> Result<Failover, EndpointError> {
+    match value {
+        "may-lose-locks" => Ok(Failover::MayLoseLocks),
+        "durable" => Ok(Failover::Durable),
+        _ => Err(EndpointError::BadFailover),
+    }
 }
 
 fn file(value: &str) -> Result<PathBuf, EndpointError> {
@@ -67,8 +161,9 @@ fn file(value: &str) -> Result<PathBuf, EndpointError> {
     if path.is_empty() { Err(EndpointError::MissingFile) } else { Ok(path.into()) }
 }
 
-/// `/path[?db=…&user=…&pass=…&replicas=…]`, or `password-file` in place of `pass`.
-fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoint, EndpointError> {
+/// `/path[?db=…&user=…&pass=…]`, or `password-file` in place of `pass`.
+fn unix_socket(parts: &Parts<'_>) -> Result<Endpoint, EndpointError> {
+    let credentials = Credentials::before_host(parts.credentials)?;
     if !parts.host.is_empty() {
         return Err(EndpointError::HostInUnixUrl);
     }
@@ -76,27 +171,21 @@ fn unix_socket(parts: &Parts<'_>, mut credentials: Credentials) -> Result<Endpoi
     if matches!(path.as_str(), "" | "/") {
         return Err(EndpointError::MissingPath);
     }
-    let (mut database, mut replicas) = (None, None);
+    let mut settings = Settings { credentials, ..Settings::default() };
+    let mut database = None;
     for (name, value) in parameters(parts.query) {
+        let credentials = &mut settings.credentials;
         match name {
             "db" => set_once(&mut database, "db", number(value).ok_or(EndpointError::BadDatabase)?)?,
             "user" => set_once(&mut credentials.user, "user", decode(value)?)?,
             "pass" => set_once(&mut credentials.password, "pass", decode(value)?)?,
-            "password-file" => credentials.set_file(value)?,
-            "replicas" => set_once(&mut replicas, "replicas", value)?,
+            "password-file" | "replicas" | "failover" => settings.set(name, value, Kind::Unix, false)?,
             // It may be the rest of a password in which an `&` was not encoded.
             _ if credentials.password.is_some() => return Err(EndpointError::UnencodedCharacter),
             _ => return Err(unknown(name)),
         }
     }
-    let endpoint = Endpoint::unix(path)?.with_database(database.unwrap_or(0));
-    credentials.on(with_replicas(endpoint, replicas)?)
-}
-
-fn with_replicas(endpoint: Endpoint, replicas: Option<&str>) -> Result<Endpoint, EndpointError> {
-    let Some(digits) = replicas else { return Ok(endpoint) };
-    let number = number(digits).and_then(|number| u8::try_from(number).ok());
-    endpoint.with_replicas(number.ok_or(EndpointError::BadReplicas)?)
+    settings.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0)), false)
 }
 
 /// What follows `://`, cut where RFC 3986, section 3.2, cuts it.
@@ -173,10 +262,10 @@ pub(super) fn host(text: &str) -> Result<String, EndpointError> {
     }
 }
 
-fn split_port(authority: &str) -> Result<(&str, u16), EndpointError> {
+fn split_port(authority: &str, default: u16) -> Result<(&str, u16), EndpointError> {
     let after_brackets = authority.rfind(']').map_or(0, |bracket| bracket + 1);
     let Some(colon) = authority.get(after_brackets..).and_then(|tail| tail.rfind(':')) else {
-        return Ok((authority, DEFAULT_PORT));
+        return Ok((authority, default));
     };
     let (host, port) = authority.split_at(after_brackets + colon);
     // Whether `::1:6379` ends with a port cannot be known.

@@ -95,6 +95,25 @@ fn each_mistake_has_its_own_error() {
         ("valkeys://a?insecure=1", Unverified),
         ("redis://a?cacert=/ca.pem", NeedsTls),
         ("redis://a?sni=b", NeedsTls),
+        ("redis+sentinel://a/m?cacert=/ca.pem", NeedsTls),
+        ("redis://a,b", SeveralHosts),
+        ("redis+sentinel://a", MissingGroup),
+        ("redis+sentinel://a/", MissingGroup),
+        ("redis+sentinel://a/%0a", MissingGroup),
+        ("redis+sentinel:///m", EmptyHost),
+        ("redis+sentinel://a,/m", EmptyHost),
+        ("redis+sentinel://a,b:0/m", BadPort),
+        ("redis+sentinel://a/m/x", BadDatabase),
+        ("redis+sentinel://a/m?sentinel-user=b", UserAlone),
+        ("redis+sentinel://a/m?sentinel-pass=b&c", UnencodedCharacter),
+        ("redis+sentinel://a/m?tag=b", UnknownParameter("tag".into())),
+        ("redis://a?sentinel-pass=b", UnknownParameter("sentinel-pass".into())),
+        ("redis+cluster://a", BadTag),
+        ("redis+cluster://a?tag=", BadTag),
+        ("redis+cluster://a?tag={q0}", BadTag),
+        ("redis+cluster://a?tag=q0&tag=q1", RepeatedParameter("tag")),
+        ("redis+cluster://a/x?tag=q0", BadDatabase),
+        ("redis://a?failover=never", BadFailover),
         ("rediss://a?cert=/c.pem", HalfOfPair),
         ("rediss://a?key=/k.pem", HalfOfPair),
         ("rediss://a?cacert=", MissingFile),
@@ -283,4 +302,55 @@ fn the_number_of_replicas_is_one_to_sixteen() {
     let twice = Err(EndpointError::RepeatedParameter("replicas"));
     assert_eq!(parse("redis://a?replicas=1&replicas=1"), twice);
     assert_eq!(parse("redis://a").unwrap().with_replicas(0), Err(EndpointError::BadReplicas));
+}
+
+#[test]
+fn a_group_with_sentinels_has_a_name_and_two_logins() {
+    let endpoint = parsed(
+        "rediss+sentinel://me:pw@a,b:7,[::1]/my%2Fmaster/2?replicas=2&sentinel-user=s&sentinel-pass=%26&sni=x",
+    );
+    assert_eq!(endpoint.to_string(), "my/master@a:26379,b:7,[::1]:26379/2");
+    let Some(Discovery::Sentinel { group, login: Some(login) }) = endpoint.discovery() else { panic!() };
+    assert_eq!((group.as_str(), login.user(), login.password()), ("my/master", Some("s"), "&"));
+    assert_eq!((endpoint.user(), endpoint.password(), endpoint.replicas()), (Some("me"), Some("pw"), 2));
+    assert_eq!(endpoint.tls().and_then(TlsOptions::server_name), Some("x"));
+    assert_eq!(endpoint.places().count(), 3);
+    assert!(!format!("{endpoint:?}").contains("pw") && !format!("{endpoint:?}").contains('&'));
+
+    let endpoint = Endpoint::sentinel("m", &[("a", 1)]).unwrap().with_sentinel_login(Login::new("pw"));
+    assert!(matches!(endpoint.discovery(), Some(Discovery::Sentinel { login: Some(_), .. })));
+}
+
+#[test]
+fn a_master_in_a_cluster_has_a_tag() {
+    let endpoint = parsed("redis+cluster://a:7000,b/?tag=q0&replicas=1");
+    assert_eq!(endpoint.to_string(), "q0@a:7000,b:6379");
+    assert_eq!(endpoint.discovery(), Some(&Discovery::Cluster { tag: "q0".to_owned() }));
+    assert_eq!(parsed("rediss+cluster://a?tag=q0").tls(), Some(&TlsOptions::default()));
+}
+
+#[test]
+fn a_url_says_what_a_failover_may_do() {
+    assert_eq!(parsed("redis://a").failover(), None);
+    assert_eq!(parsed("redis://a?failover=may-lose-locks").failover(), Some(Failover::MayLoseLocks));
+    assert_eq!(parsed("unix:///s?failover=durable").failover(), Some(Failover::Durable));
+}
+
+#[test]
+fn one_group_and_one_tag_are_one_master() {
+    for (one, two) in [
+        ("redis+sentinel://a,b/m", "redis+sentinel://c,b/m"),
+        ("redis+cluster://a,b?tag=q", "redis+cluster://b?tag=q"),
+    ] {
+        assert!(parsed(one).same_server(&parsed(two)), "{one} {two}");
+    }
+    for (one, two) in [
+        ("redis+sentinel://a/m", "redis+sentinel://a/n"),
+        ("redis+sentinel://a/m", "redis+sentinel://b/m"),
+        ("redis+cluster://a?tag=q", "redis+cluster://a?tag=r"),
+        ("redis+cluster://a?tag=q", "redis+cluster://b?tag=q"),
+        ("redis+cluster://a?tag=q", "redis://a"),
+    ] {
+        assert!(!parsed(one).same_server(&parsed(two)), "{one} {two}");
+    }
 }

@@ -147,7 +147,6 @@ struct Turns<R: Runtime, C: Connect> {
 
 struct Master<S> {
     id: MasterId,
-    address: Address,
     addresses: Addresses,
     link: Link<S>,
 }
@@ -161,12 +160,8 @@ enum Link<S> {
 
 impl<R: Runtime, C: Connect> Turns<R, C> {
     fn new(port: Port, config: &Config, runtime: R, connect: C) -> Self {
-        let masters = config.master_ids().zip(config.masters()).map(|(id, endpoint)| Master {
-            id,
-            address: endpoint.address().clone(),
-            addresses: Addresses::new(config),
-            link: Link::None,
-        });
+        let masters =
+            config.master_ids().map(|id| Master { id, addresses: Addresses::new(config), link: Link::None });
         Self {
             masters: masters.collect(),
             port,
@@ -304,14 +299,14 @@ impl<S: Socket> Master<S> {
     /// Returns whether it has begun something that needs a first poll.
     fn carry_out(&mut self, port: &Port, connect: &impl Connect<Socket = S>, demand: Demand) -> bool {
         match demand {
-            Demand::Connect { generation, .. } => {
+            Demand::Connect { generation, address, .. } => {
                 if !port.has_served(self.id) {
                     self.addresses.avoid_last();
                 }
                 // What was under way is dropped first, so that its addresses are known to take too
                 // long.
                 self.link = Link::None;
-                let opening = connect.open(self.address.clone(), self.addresses.clone());
+                let opening = connect.open(address, self.addresses.clone());
                 self.link = Link::Opening(generation, opening);
                 true
             }

@@ -18,6 +18,7 @@ use super::observe::Subject;
 use super::outbox::{Outbox, Outputs, Queue, Trouble};
 use super::slot::Slot;
 use super::sync::{Woken, lock};
+use crate::endpoint::Address;
 use crate::protocol::{LossCause, MasterId};
 use crate::time::Instant;
 
@@ -101,7 +102,7 @@ impl Outputs for World {
         }
         if std::mem::take(&mut machine.wants_a_connection) {
             let master = MasterId::all(1).next().unwrap();
-            demands.push(Demand::Connect { master, generation: 0 });
+            demands.push(Demand::Connect { master, generation: 0, address: Address::Unix("/s".into()) });
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use super::sync::{AtomicUsize, Mutex, Ordering, Woken, lock};
+use crate::endpoint::Address;
 use crate::protocol::MasterId;
 use crate::time::Instant;
 
@@ -12,15 +13,18 @@ use crate::time::Instant;
 mod loom_tests;
 
 /// What a driver is to do with its connections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Demand {
     /// Open a connection, then call [`Port::opened`](super::Port::opened) or
     /// [`Port::closed`](super::Port::closed).
     Connect {
-        /// To which master.
+        /// For which master.
         master: MasterId,
         /// The number of the connection to be.
         generation: u32,
+        /// Where to. It is not always the same, nor always the master's: where that is found by
+        /// asking, connections are also opened to those who are asked.
+        address: Address,
     },
     /// Close a connection, or give up opening it.
     Close {

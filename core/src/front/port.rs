@@ -12,7 +12,8 @@ use super::locker::Locker;
 use super::mailbox::Demand;
 use super::securing::Securing;
 use super::shared::{Handle, Shared};
-use crate::protocol::{Cause, ChannelState, Config, MasterId};
+use super::sync::contain;
+use crate::protocol::{AddressMap, Cause, ChannelState, Config, MasterId};
 #[cfg(feature = "internals")]
 use crate::protocol::{LockId, Resumption, Targets};
 use crate::time::Instant;
@@ -84,7 +85,8 @@ impl Port {
 
     /// Has the machine begin the greeting, with the login that holds now.
     fn greet(&self, master: MasterId, generation: u32) {
-        let login = self.shared.login(master);
+        let asks_sentinel = self.shared.engine().machine.asks_sentinel(master);
+        let login = if asks_sentinel { Ok(None) } else { self.shared.login(master) };
         self.shared.change(|engine, now| {
             engine.figures.opened(master);
             match login {
@@ -180,11 +182,17 @@ impl Port {
 
     /// The next thing to do with a connection.
     pub fn next_demand(&self) -> Option<Demand> {
-        let demand = self.shared.mailbox.next_demand();
-        if let Some(Demand::Close { master, generation }) = demand {
-            self.securing.forget(master, generation);
+        let mut demand = self.shared.mailbox.next_demand()?;
+        match &mut demand {
+            Demand::Close { master, generation } => self.securing.forget(*master, *generation),
+            Demand::Connect { master, address, .. } => {
+                if let Some(AddressMap(map)) = &self.shared.config.address_map {
+                    *address = contain(|| map(address)).unwrap_or_else(|| address.clone());
+                }
+                self.securing.heads_for(*master, address);
+            }
         }
-        demand
+        Some(demand)
     }
 
     /// Whether bytes wait for room in a socket.

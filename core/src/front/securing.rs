@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::outbox::{Sink, write};
 use super::sync::{Mutex, lock};
+use crate::endpoint::Address;
 use crate::protocol::{Cause, Channel, ChannelState, Config, MasterId, MasterSet, TlsFault};
 
 /// A buffer for decrypted bytes that is larger than this is given back.
@@ -26,6 +27,8 @@ pub(super) struct Securing {
 struct Own {
     /// By master.
     handshakes: Vec<Option<Handshake>>,
+    /// Where the next connection of each master goes.
+    destinations: Vec<Option<Address>>,
     /// What is decrypted goes through it, so that it is allocated once.
     plain: Vec<u8>,
 }
@@ -55,7 +58,9 @@ impl Securing {
             masters
         });
         let handshakes = config.masters().iter().map(|_| None).collect();
-        Self { config: Arc::clone(config), masters, own: Mutex::new(Own { handshakes, plain: Vec::new() }) }
+        let destinations = vec![None; config.masters().len()];
+        let own = Own { handshakes, destinations, plain: Vec::new() };
+        Self { config: Arc::clone(config), masters, own: Mutex::new(own) }
     }
 
     /// Whether the connections to this master are encrypted.
@@ -63,11 +68,19 @@ impl Securing {
         self.masters.contains(master)
     }
 
+    /// The next connection of this master goes there.
+    pub(super) fn heads_for(&self, master: MasterId, address: &Address) {
+        if let Some(destination) = lock(&self.own).destinations.get_mut(master.index()) {
+            *destination = Some(address.clone());
+        }
+    }
+
     /// Begins the handshake on a connection that has been opened.
     pub(super) fn begin(&self, master: MasterId, generation: u32, sink: Sink) -> Result<(), Cause> {
         let endpoint = self.config.masters.get(master.index()).ok_or(Cause::Closed)?;
         let security = self.config.security.as_ref().ok_or(Cause::Tls(TlsFault::NotBuiltIn))?;
-        let channel = security.channel(endpoint)?;
+        let destination = lock(&self.own).destinations.get(master.index()).cloned().flatten();
+        let channel = security.channel(endpoint, destination.as_ref().unwrap_or(endpoint.address()))?;
         let mut handshake = Handshake { generation, channel, sink, backlog: Vec::new(), is_full: false };
         handshake.channel.open(&[], &mut Vec::new(), &mut handshake.backlog)?;
         handshake.write();

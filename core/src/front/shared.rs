@@ -162,8 +162,8 @@ impl Outputs for Shared {
             rest.deadline = loop {
                 match engine.machine.poll_output() {
                     Output::Write { master, generation, bytes } => queue.append(master, generation, bytes),
-                    Output::Connect { master, generation } => {
-                        rest.demands.push(Demand::Connect { master, generation });
+                    Output::Connect { master, generation, address } => {
+                        rest.demands.push(Demand::Connect { master, generation, address });
                         engine.figures.opening(master);
                     }
                     Output::Close { master, generation } => {

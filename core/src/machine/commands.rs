@@ -22,6 +22,9 @@ impl<E: Entropy> Machine<E> {
     /// Nothing was sent.
     pub fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
         self.config.check_ttl(wanted.ttl)?;
+        if wanted.fenced {
+            self.config.check_fenced()?;
+        }
         let permits = wanted.targets.as_permit().map_or(0, |(_, _, take)| take.into());
         let is_as_handed = |resumption: Resumption| {
             resumption.of == wanted.targets.digest() && resumption.seats.count() == permits

@@ -309,6 +309,12 @@ impl<E: Entropy> Machine<E> {
         MasterId::all(self.connections.len()).zip(self.connections.iter().map(|link| &link.connection))
     }
 
+    /// Whether the present connection to a master is to a sentinel, which is asked where the master
+    /// is. It needs no login of the master's.
+    pub fn asks_sentinel(&self, master: MasterId) -> bool {
+        self.connections.get(master.index()).is_some_and(|link| link.connection.asks_sentinel())
+    }
+
     /// How many locks are held.
     pub(crate) fn held(&self) -> usize {
         self.held

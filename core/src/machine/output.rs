@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::connection::{Connection, Warning};
+use crate::endpoint::Address;
 use crate::protocol::{Cause, Event, LockId, MasterId};
 use crate::time::Instant;
 
@@ -11,10 +12,13 @@ pub enum Output<'a> {
     /// Open a connection to a master, then call [`Machine::connected`](super::Machine::connected)
     /// or [`Machine::closed`](super::Machine::closed) with the same generation.
     Connect {
-        /// Whom to; its address is in the configuration.
+        /// Which master it is for.
         master: MasterId,
         /// The number of the connection to be.
         generation: u32,
+        /// Where to. It is not always the same, nor always the master's: where that is found by
+        /// asking, connections are also opened to those who are asked.
+        address: Address,
     },
     /// Write these bytes to a connection, behind what was written before.
     Write {
@@ -43,7 +47,9 @@ impl fmt::Debug for Output<'_> {
     /// With the number of bytes to be written and not the bytes: passwords and tokens are in them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect { master, generation } => write!(f, "Connect({master:?}.{generation})"),
+            Self::Connect { master, generation, address } => {
+                write!(f, "Connect({master:?}.{generation}, {address})")
+            }
             Self::Write { master, generation, bytes } => {
                 write!(f, "Write({master:?}.{generation}, {} bytes)", bytes.len())
             }

@@ -98,7 +98,9 @@ impl<E: Entropy> Machine<E> {
                     return Output::Write { master, generation, bytes: &self.shown };
                 }
                 Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
-                Some(DriverTask::Open { generation }) => return Output::Connect { master, generation },
+                Some(DriverTask::Open { generation, address }) => {
+                    return Output::Connect { master, generation, address };
+                }
                 None => {
                     link.is_busy = false;
                     self.busy.pop_front();

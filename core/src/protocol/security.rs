@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::Cause;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Address, Endpoint};
 
 /// Makes the encrypted channels to masters whose URLs ask for them (`rediss://`).
 ///
@@ -18,12 +18,13 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
     /// What is missing or cannot be used, in words for those who have configured it.
     fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
-    /// Returns a channel to this master, for one connection. It is called when the connection
-    /// stands, on the thread that drives the sockets.
+    /// Returns a channel for one connection to this address, which is the master's or that of a
+    /// sentinel or node that is asked for it. It is called when the connection stands, on the thread
+    /// that drives the sockets.
     ///
     /// # Errors
     /// Why there is none, mostly a [`Cause::Tls`].
-    fn channel(&self, master: &Endpoint) -> Result<Box<dyn Channel>, Cause>;
+    fn channel(&self, master: &Endpoint, address: &Address) -> Result<Box<dyn Channel>, Cause>;
 }
 
 /// One encrypted connection, without its socket: bytes in, bytes out.

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{EvictionPolicy, Fleet, MasterId, TlsFault, Unavailable};
+use super::{EvictionPolicy, Fleet, MasterId, SentinelFault, TlsFault, Unavailable};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -63,6 +63,8 @@ pub enum Cause {
     ConnectorPanicked,
     /// The host name has no address.
     UnknownHost,
+    /// No sentinel has named the master's server.
+    Sentinel(SentinelFault),
     /// The connection ended before the answer.
     Closed,
     /// The connection ended before the server had answered anything: a port for TLS ends plain
@@ -160,6 +162,7 @@ impl Cause {
         match self {
             Self::Server(error) => error.is_configuration(),
             Self::Tls(fault) => fault.is_configuration(),
+            Self::Sentinel(fault) => fault.is_configuration(),
             Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) => true,
             _ => false,
         }
@@ -185,6 +188,7 @@ impl Cause {
                 write!(f, "no TLS handshake in {}: is this a TLS port?", Span(waited))
             }
             Self::Tls(fault) => write!(f, "{fault}"),
+            Self::Sentinel(fault) => write!(f, "{fault}"),
             Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
             Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
             Self::Connect(kind) => write!(f, "no connection: {kind}"),

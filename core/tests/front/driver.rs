@@ -234,7 +234,7 @@ impl Driver {
         port.tick();
         while let Some(demand) = port.next_demand() {
             is_busy = true;
-            if let Demand::Connect { master, generation } = demand {
+            if let Demand::Connect { master, generation, .. } = demand {
                 let manner = {
                     let wire = &mut self.wires.lock().unwrap()[master.index()];
                     (wire.session, wire.generation) = (Session::new(), generation);

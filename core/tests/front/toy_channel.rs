@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use quorlock_core::{Cause, Channel, ChannelState, Endpoint, Security, TlsFault};
+use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, Security, TlsFault};
 
 /// What the clients of a test do beyond the usual.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Security for Toys {
         Ok(())
     }
 
-    fn channel(&self, master: &Endpoint) -> Result<Box<dyn Channel>, Cause> {
+    fn channel(&self, master: &Endpoint, _: &Address) -> Result<Box<dyn Channel>, Cause> {
         if master.to_string().starts_with("untrusted") {
             return Err(Cause::Tls(TlsFault::UnknownIssuer));
         }

@@ -126,27 +126,27 @@ impl Security for Tls {
         for endpoint in masters {
             if let Some(options) = endpoint.tls() {
                 self.client_config(options)?;
-                server_name(endpoint, options, &self.0.settings)?;
+                server_name(endpoint.address(), options, &self.0.settings)?;
             }
         }
         Ok(())
     }
 
-    fn channel(&self, master: &Endpoint) -> Result<Box<dyn Channel>, Cause> {
+    fn channel(&self, master: &Endpoint, address: &Address) -> Result<Box<dyn Channel>, Cause> {
         let options = master.tls().ok_or(Cause::Tls(TlsFault::Other))?;
         let config = self.client_config(options).map_err(|error| Cause::Tls(error.fault()))?;
-        let name = server_name(master, options, &self.0.settings);
+        let name = server_name(address, options, &self.0.settings);
         let name = name.map_err(|error| Cause::Tls(error.fault()))?;
         Ok(Box::new(TlsChannel::new(config, name)?))
     }
 }
 
 fn server_name(
-    endpoint: &Endpoint,
+    address: &Address,
     options: &TlsOptions,
     settings: &Settings,
 ) -> Result<ServerName<'static>, TlsError> {
-    let host = match endpoint.address() {
+    let host = match address {
         Address::Tcp { host, .. } => Some(host.as_str()),
         Address::Unix(_) => None,
     };

@@ -290,7 +290,7 @@ impl World {
             let output = self.machine.poll_output();
             self.outputs.extend_from_slice(format!("{output:?}\n").as_bytes());
             match output {
-                Output::Connect { master, generation } => {
+                Output::Connect { master, generation, .. } => {
                     let node = &mut self.nodes[master.index()];
                     node.generation = generation;
                     node.session = node.model.accept();

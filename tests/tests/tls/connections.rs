@@ -68,7 +68,7 @@ fn connections_that_the_server_ends_come_again() {
 fn bytes_of_a_handshake(tls: &Tls, endpoint: &Endpoint, address: SocketAddr) -> usize {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
-    let mut channel = tls.channel(endpoint).unwrap();
+    let mut channel = tls.channel(endpoint, endpoint.address()).unwrap();
     let (mut plain, mut reply, mut came, mut counted) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut is_established = false;
     while !plain.ends_with(b"PONG\r\n") {
@@ -163,7 +163,7 @@ impl Pair {
     fn new() -> Self {
         let certificates = Certificates::shared();
         let endpoint: Endpoint = format!("rediss://localhost?{}", cacert(certificates)).parse().unwrap();
-        let channel = Tls::system().channel(&endpoint).unwrap();
+        let channel = Tls::system().channel(&endpoint, endpoint.address()).unwrap();
         let chain = vec![CertificateDer::from_pem_file(certificates.certificate()).unwrap()];
         let key = PrivateKeyDer::from_pem_file(certificates.key()).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -295,7 +295,7 @@ impl Process {
         while let Some(demand) = port.next_demand() {
             was_idle = false;
             match demand {
-                Demand::Connect { master, generation } => {
+                Demand::Connect { master, generation, .. } => {
                     if !lock(&self.state).connect(self.number, master.index(), generation) {
                         port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
                     }

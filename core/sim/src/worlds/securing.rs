@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
-use quorlock_core::{Cause, Channel, ChannelState, Endpoint, Login, Security, TlsFault, Unavailable};
+use quorlock_core::{
+    Address, Cause, Channel, ChannelState, Endpoint, Login, Security, TlsFault, Unavailable,
+};
 
 use super::channel::{Side, Stage};
 use super::client::{SharedState, lock};
@@ -142,7 +144,7 @@ impl Security for Channels {
         Ok(())
     }
 
-    fn channel(&self, _: &Endpoint) -> Result<Box<dyn Channel>, Cause> {
+    fn channel(&self, _: &Endpoint, _: &Address) -> Result<Box<dyn Channel>, Cause> {
         let mut state = lock(&self.state);
         let round_trips = if state.random.one_in(2) { 1 } else { 2 };
         let room = state.record_room();

@@ -25,7 +25,8 @@ fn a_release_that_is_owed_sets_no_time_while_the_connection_drains_and_goes_out_
 
     let bytes = &mut BytesMut::new();
     assert_eq!(alone.connection.next_task(bytes, None), Some(DriverTask::Close { generation: 1 }));
-    assert_eq!(alone.connection.next_task(bytes, None), Some(DriverTask::Open { generation: 2 }));
+    let task = alone.connection.next_task(bytes, None);
+    assert!(matches!(task, Some(DriverTask::Open { generation: 2, .. })));
     alone.connection.connected(2, None, alone.now);
     alone.written();
     alone.hear(&greeting(RELEASE.sha1_hex));

@@ -8,6 +8,7 @@ use std::task::Waker;
 use loom::thread;
 
 use super::{Demand, Mailbox};
+use crate::endpoint::Address;
 use crate::front::loom_tests::{Sleeper, explore};
 use crate::front::sync::Woken;
 use crate::protocol::MasterId;
@@ -58,7 +59,11 @@ fn a_demand_wakes_the_driver_or_is_found_before_it_sleeps() {
     explore("a demand beside a turn of the driver", None, || {
         let demand = |mailbox: &Mailbox| {
             let master = MasterId::all(1).next().unwrap();
-            tell(mailbox, Some(Demand::Connect { master, generation: 0 }), at(20));
+            tell(
+                mailbox,
+                Some(Demand::Connect { master, generation: 0, address: Address::Unix("/s".into()) }),
+                at(20),
+            );
         };
         drive(demand, |mailbox, armed| armed == Some(at(0)) && mailbox.next_demand().is_some());
     });

@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Config, ConfigError};
-use crate::endpoint::{Endpoint, EndpointError};
+use super::{AddressMap, Config, ConfigError};
+use crate::endpoint::{Address, Endpoint, EndpointError};
 use crate::protocol::{Credentials, EvictionPolicy, Fleet, Provider, Quorum, Resource, Security, Ttl};
 
 /// Collects settings; [`ConfigBuilder::build`] checks them.
@@ -35,6 +35,7 @@ pub struct ConfigBuilder {
     credentials: Option<Provider>,
     first_alone: bool,
     settles_splits: bool,
+    address_map: Option<AddressMap>,
     security: Option<Arc<dyn Security>>,
 }
 
@@ -61,6 +62,7 @@ impl ConfigBuilder {
             credentials: None,
             first_alone: true,
             settles_splits: true,
+            address_map: None,
             security: None,
         }
     }
@@ -289,12 +291,25 @@ impl ConfigBuilder {
         self
     }
 
+    /// Sets where servers are reached from here. Sentinels and the nodes of a cluster name addresses
+    /// as they know them; behind NAT, and where they run in containers, those are others outside.
+    /// Default: at the address that is named.
+    ///
+    /// It is called before each connection is opened, also to the addresses of URLs, on the thread
+    /// that drives the sockets, and must not block. What it does not know it returns as it is. If it
+    /// panics, the connection goes to the address that was named.
+    pub fn address_map(mut self, map: impl Fn(&Address) -> Address + Send + Sync + 'static) -> Self {
+        self.address_map = Some(AddressMap(Arc::new(map)));
+        self
+    }
+
     /// Checks all settings.
     ///
     /// # Errors
     /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
     /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
-    /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard, and a prefix with which a key could be one
+    /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard, masters behind Sentinels or in
+    /// a cluster whose failovers nothing covers, and a prefix with which a key could be one
     /// that Quorlock needs itself.
     pub fn build(mut self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
@@ -340,6 +355,9 @@ impl ConfigBuilder {
                 None => None,
             },
         };
+        if let Some(master) = masters.iter().find(|master| loses_locks_unsaid(master, fleet.is_some())) {
+            return Err(ConfigError::FailoverUnguarded { master: master.to_string() });
+        }
         let config = Config {
             masters: masters.into(),
             quorum,
@@ -363,8 +381,15 @@ impl ConfigBuilder {
             first_alone: self.first_alone,
             settles_splits: self.settles_splits,
             security: self.security,
+            address_map: self.address_map,
         };
         config.check_ttl(ttl)?;
         Ok(config)
     }
+}
+
+/// Whether a failover of this master may lose locks, and its URL does not say so.
+fn loses_locks_unsaid(master: &Endpoint, is_guarded: bool) -> bool {
+    let is_covered = is_guarded && master.replicas() > 0;
+    master.discovery().is_some() && !is_covered && master.failover().is_none()
 }

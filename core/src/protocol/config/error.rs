@@ -127,6 +127,18 @@ pub enum ConfigError {
         /// The address.
         master: String,
     },
+    /// A master's server is found by Sentinels or in a cluster, so it changes with each failover,
+    /// and its URL does not say what becomes of locks then.
+    FailoverUnguarded {
+        /// The master.
+        master: String,
+    },
+    /// A lock is to be fenced, and one of the masters may lose its numbers at a failover
+    /// ([`Failover::MayLoseLocks`](crate::Failover::MayLoseLocks)).
+    FencedThoughLost {
+        /// The master.
+        master: String,
+    },
     /// The name is one under which fencing counters or the restart guard keep what they need.
     ReservedResource,
     /// The prefix is longer than 1,024 bytes.
@@ -178,6 +190,8 @@ impl ConfigError {
             Self::ZeroLimit { .. } => "zero_limit",
             Self::TtlAboveFleet { .. } => "ttl_above_fleet",
             Self::ReplicasWithoutGuard { .. } => "replicas_without_guard",
+            Self::FailoverUnguarded { .. } => "failover_unguarded",
+            Self::FencedThoughLost { .. } => "fenced_though_lost",
             Self::ReservedResource => "reserved_resource",
             Self::OversizedPrefix { .. } => "oversized_prefix",
             Self::ReservedPrefix => "reserved_prefix",
@@ -259,6 +273,17 @@ impl fmt::Display for ConfigError {
                 "a TTL of {} is beyond the longest that the restart guard was told, {}; use a shorter one, or give all clients a guard with a longer one",
                 Span(*ttl),
                 Span(*longest)
+            ),
+            Self::FailoverUnguarded { master } => write!(
+                f,
+                "a failover of {master} would lose locks, and nothing prevents two holders: set a restart guard and \
+                 replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it \
+                 has acknowledged; or failover=may-lose-locks if two holders now and then do no harm"
+            ),
+            Self::FencedThoughLost { master } => write!(
+                f,
+                "no fencing numbers with failover=may-lose-locks: a failover of {master} loses them, and they would \
+                 start again; use a restart guard and replicas=K"
             ),
             Self::ReplicasWithoutGuard { master } => write!(
                 f,

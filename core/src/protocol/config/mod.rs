@@ -6,6 +6,7 @@ mod deserialize;
 mod error;
 mod sources;
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub use error::ConfigError;
 use super::{
     Cause, EvictionPolicy, Fleet, MasterId, Provider, Quorum, Resource, Security, Target, Targets, Ttl,
 };
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Address, Endpoint, Failover};
 use crate::wire::ServerError;
 
 /// A checked configuration: every value of this type can be used.
@@ -46,6 +47,17 @@ pub struct Config {
     pub(crate) first_alone: bool,
     pub(crate) settles_splits: bool,
     pub(crate) security: Option<Arc<dyn Security>>,
+    pub(crate) address_map: Option<AddressMap>,
+}
+
+/// Where servers are reached from here.
+#[derive(Clone)]
+pub(crate) struct AddressMap(pub(crate) Arc<dyn Fn(&Address) -> Address + Send + Sync>);
+
+impl fmt::Debug for AddressMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AddressMap(..)")
+    }
 }
 
 impl Config {
@@ -252,6 +264,15 @@ impl Config {
                 longest: fleet.longest_ttl.as_duration(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether locks may have fencing numbers.
+    pub(crate) fn check_fenced(&self) -> Result<(), ConfigError> {
+        let loses = |master: &&Endpoint| master.failover() == Some(Failover::MayLoseLocks);
+        match self.masters.iter().find(loses) {
+            Some(master) => Err(ConfigError::FencedThoughLost { master: master.to_string() }),
+            None => Ok(()),
         }
     }
 

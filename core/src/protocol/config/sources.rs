@@ -13,8 +13,8 @@ impl Config {
 
     /// Returns a configuration for the masters of a list, with every other setting at its default.
     ///
-    /// The list is URLs separated by commas. Write a comma inside of a URL as `%2C`. Spaces around
-    /// URLs and empty entries are ignored.
+    /// The list is URLs separated by commas. Write a comma inside of a URL as `%2C`, except between
+    /// the hosts of one URL. Spaces around URLs and empty entries are ignored.
     ///
     /// # Errors
     /// See [`ConfigBuilder::build`].
@@ -51,7 +51,28 @@ impl Config {
 impl ConfigBuilder {
     /// Starts a configuration for the masters of a list, as [`Config::from_list`] does.
     pub fn from_list(masters: &str) -> Self {
-        Config::builder(masters.split(',').map(str::trim).filter(|url| !url.is_empty()))
+        Config::builder(Self::urls(masters))
+    }
+
+    /// Returns the URLs of a list. What is behind a comma and has no scheme is another host of the
+    /// URL before it (`redis+sentinel://s1,s2/group`).
+    pub fn urls(list: &str) -> impl Iterator<Item = &str> {
+        let mut rest = list;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let begins = |at: usize| {
+                let behind = rest.get(at + 1..).unwrap_or_default();
+                let entry = behind.split(',').next().unwrap_or_default();
+                entry.contains("://") || entry.trim().is_empty()
+            };
+            let end = rest.match_indices(',').map(|(at, _)| at).find(|at| begins(*at));
+            let (url, behind) = rest.split_at(end.unwrap_or(rest.len()));
+            rest = behind.get(1..).unwrap_or_default();
+            Some(url.trim())
+        })
+        .filter(|url| !url.is_empty())
     }
 
     /// Starts a configuration with the settings of the environment, as [`Config::from_env`] does.
@@ -84,6 +105,11 @@ mod tests {
     #[test]
     fn a_list_names_masters() {
         assert_eq!(masters(&Config::from_list(" redis://a, ,redis://b:7,").unwrap()), ["a:6379", "b:7"]);
+        let urls = |list| ConfigBuilder::urls(list).collect::<Vec<_>>();
+        assert_eq!(
+            urls("redis+sentinel://a,b:2/m, redis://c,redis+cluster://d,e?tag=f,"),
+            ["redis+sentinel://a,b:2/m", "redis://c", "redis+cluster://d,e?tag=f"]
+        );
         assert_eq!(Config::from_list(" , ").unwrap_err(), ConfigError::NoMasters);
         let error = EndpointError::BadPort;
         let refused = Config::from_list("redis://a,redis://b:x").unwrap_err();

@@ -237,7 +237,7 @@ impl World {
         loop {
             let this = &mut self.nodes[node];
             let line = match this.machine.poll_output() {
-                Output::Connect { master, generation } => {
+                Output::Connect { master, generation, .. } => {
                     let master = master.index();
                     this.opened[master] += 1;
                     let stage = Stage::Asked;

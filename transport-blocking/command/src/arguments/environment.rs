@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use quorlock_blocking::{Config, FencingToken, Resumption, Token};
+use quorlock_blocking::{Config, ConfigBuilder, FencingToken, Resumption, Token};
 
 use super::Claim;
 use crate::waiting::Hold;
@@ -103,8 +103,7 @@ impl Environment {
         let listed = self.masters.clone().unwrap_or_default().into_string().map_err(|_| {
             format!("{name} is not valid UTF-8: percent-encode the odd bytes of its URLs as %XX.")
         })?;
-        let urls: Vec<_> =
-            listed.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect();
+        let urls: Vec<_> = ConfigBuilder::urls(&listed).map(str::to_owned).collect();
         if urls.is_empty() {
             return Err(format!(
                 "No masters: name each with -m URL, such as -m redis://host:6379, or all in {name}, separated by commas."

@@ -115,7 +115,7 @@ pub(super) fn ask(
     ends: Instant,
 ) -> Result<Facts, Cause> {
     let secured = security.filter(|_| master.tls().is_some());
-    let channel = secured.map(|security| security.channel(master)).transpose()?;
+    let channel = secured.map(|security| security.channel(master, master.address())).transpose()?;
     let mut master = Conversation::open(master, channel, "quorlock-doctor", ends)?;
     let answers = master.ask_all(&[
         words(&["INFO"]),

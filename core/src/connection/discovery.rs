@@ -1,0 +1,236 @@
+//! Finding a master whose server changes: who is asked, and where the next connection goes.
+//!
+//! A master has one connection at a time. It is opened to a sentinel first, which names the server
+//! and is left again, then to the server. That one has to say itself that it is a primary: a
+//! sentinel may not have heard of a failover yet. Where one does not know, is silent or names a
+//! replica, the next one is asked at once; after all of them follows the ordinary pause.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+use super::handshake::encode_auth;
+use super::{Answers, Connection, State};
+use crate::endpoint::{Address, Discovery, Endpoint, Login};
+use crate::protocol::{Cause, SentinelFault};
+use crate::time::Instant;
+use crate::wire::{self, Dialect, Reply, ServerError};
+
+/// Where a master is looked for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Search {
+    /// Who is asked: the places of the URL first, then those that were learned from them.
+    places: Vec<Address>,
+    /// Which of them is asked next, or now.
+    place: usize,
+    /// The server that was named, if the connection goes there.
+    server: Option<Address>,
+    /// How many places have been asked in vain since a connection was ready, or since a pause.
+    in_vain: usize,
+    /// Since when requests wait for what is found.
+    began: Instant,
+}
+
+/// The questions to a sentinel that are not answered yet, and its answer.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Inquiry {
+    awaited: VecDeque<Question>,
+    named: Option<Address>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Question {
+    Login,
+    Master,
+    Sentinels,
+}
+
+impl Search {
+    /// `None` for a master that is where its URL says.
+    pub(super) fn new(endpoint: &Endpoint, now: Instant) -> Option<Box<Self>> {
+        endpoint.discovery()?;
+        let places = endpoint.places().cloned().collect();
+        Some(Box::new(Self { places, place: 0, server: None, in_vain: 0, began: now }))
+    }
+
+    /// Goes on with the place behind this one. Returns whether there is one that has not been asked
+    /// in vain.
+    fn next_place(&mut self) -> bool {
+        self.server = None;
+        self.place = (self.place + 1) % self.places.len().max(1);
+        self.in_vain += 1;
+        self.in_vain < self.places.len()
+    }
+
+    fn learn(&mut self, place: Address) {
+        if self.places.len() < Endpoint::MAX_PLACES && !self.places.contains(&place) {
+            self.places.push(place);
+        }
+    }
+}
+
+impl Connection {
+    /// Where the connection that is to be opened goes.
+    pub(super) fn destination(&self) -> Option<Address> {
+        let fixed = || self.config.masters.get(self.id.index()).map(Endpoint::address);
+        let found =
+            self.search.as_ref().map(|search| search.server.as_ref().or(search.places.get(search.place)));
+        found.unwrap_or_else(fixed).cloned()
+    }
+
+    /// Whether the present connection is to a sentinel, or is to be.
+    pub(crate) fn asks_sentinel(&self) -> bool {
+        self.sentinels().is_some() && self.search.as_ref().is_some_and(|search| search.server.is_none())
+    }
+
+    fn sentinels(&self) -> Option<(&str, Option<&Login>)> {
+        match self.config.masters.get(self.id.index())?.discovery()? {
+            Discovery::Sentinel { group, login } => Some((group, login.as_ref())),
+            Discovery::Cluster { .. } => None,
+        }
+    }
+
+    /// Begins to look for the server anew.
+    pub(super) fn search_anew(&mut self, now: Instant) {
+        if let Some(search) = &mut self.search {
+            search.server = None;
+            search.in_vain = 0;
+            search.began = now;
+        }
+    }
+
+    /// How long one place or server has, before the next place is asked. As long as requests wait,
+    /// a second place must have its chance.
+    fn leg_limit(&self) -> Duration {
+        let is_first_hope = self.fault.is_none() && self.search.as_ref().is_some_and(|s| s.server.is_none());
+        if is_first_hope { self.config.connect_timeout / 2 } else { self.config.connect_timeout }
+    }
+
+    /// When an opening that began at `since` has taken too long.
+    pub(super) fn opening_deadline(&self, since: Instant) -> Instant {
+        match &self.search {
+            None => since + self.opening_limit(),
+            Some(search) => {
+                let leg = since + self.leg_limit();
+                let hope = search.began + self.config.connect_timeout;
+                if self.fault.is_none() { leg.min(hope) } else { leg }
+            }
+        }
+    }
+
+    /// An opening has taken long: for the requests that wait, or for the place that is asked.
+    pub(super) fn search_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
+        let Some(began) = self.search.as_ref().map(|search| search.began) else { return };
+        if self.fault.is_none() && now >= began + self.config.connect_timeout {
+            self.fault = Some(self.opening_fault(now.since(began)));
+            self.fail_queued(now, answers);
+        }
+        if now >= since + self.leg_limit() {
+            self.abandon(answers);
+            if let Some(search) = &mut self.search {
+                search.next_place();
+            }
+            self.connect(now);
+        }
+    }
+
+    /// A connection has failed that was not ready yet. Returns whether the next place is asked at
+    /// once.
+    pub(super) fn search_goes_on(&mut self, now: Instant) -> bool {
+        let was_ready = matches!(self.state, State::Ready | State::Draining);
+        let goes_on = self.search.as_mut().is_some_and(|search| !was_ready && search.next_place());
+        if goes_on {
+            self.connect(now);
+        }
+        goes_on
+    }
+
+    /// A connection to a sentinel stands.
+    pub(super) fn inquire(&mut self, since: Instant) {
+        let Some((group, login)) = self.sentinels() else { return };
+        let (mut out, mut awaited) = (BytesMut::new(), VecDeque::new());
+        if let Some(login) = login {
+            encode_auth(login, Dialect::Resp2, &mut out);
+            awaited.push_back(Question::Login);
+        }
+        wire::encode(&mut out, &[b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", group.as_bytes()]);
+        wire::encode(&mut out, &[b"SENTINEL", b"SENTINELS", group.as_bytes()]);
+        awaited.extend([Question::Master, Question::Sentinels]);
+        self.outbound.extend_from_slice(&out);
+        self.dialect = Dialect::Resp2;
+        self.state = State::Asking { since, inquiry: Box::new(Inquiry { awaited, named: None }) };
+    }
+
+    /// A reply of a sentinel.
+    pub(super) fn sentinel_replied(&mut self, reply: &Reply<'_>) -> Result<(), Cause> {
+        let State::Asking { inquiry, .. } = &mut self.state else { return Err(Cause::UnexpectedReply) };
+        let question = inquiry.awaited.pop_front().ok_or(Cause::UnexpectedReply)?;
+        match (question, reply) {
+            (Question::Login, Reply::Error(text)) | (Question::Master, Reply::Error(text)) => {
+                Err(Cause::Sentinel(match ServerError::classify(text) {
+                    ServerError::UnknownCommand => SentinelFault::NotASentinel,
+                    error => SentinelFault::Refused(error),
+                }))
+            }
+            (Question::Login, _) => Ok(()),
+            (Question::Master, Reply::Null) => Err(Cause::Sentinel(SentinelFault::UnknownGroup)),
+            (Question::Master, Reply::Array(fields)) => match fields.as_slice() {
+                [host, port] => {
+                    inquiry.named = Some(address(host, port).ok_or(Cause::UnexpectedReply)?);
+                    Ok(())
+                }
+                _ => Err(Cause::UnexpectedReply),
+            },
+            (Question::Master, _) => Err(Cause::UnexpectedReply),
+            (Question::Sentinels, Reply::Array(sentinels)) => {
+                if let Some(search) = &mut self.search {
+                    sentinels.iter().filter_map(listed).for_each(|place| search.learn(place));
+                }
+                Ok(())
+            }
+            // Its list is a help and no more.
+            (Question::Sentinels, _) => Ok(()),
+        }
+    }
+
+    /// Goes on to the server that a sentinel has named, once it has answered everything.
+    pub(super) fn follow_sentinel(&mut self, now: Instant, answers: &mut Answers) {
+        let State::Asking { inquiry, .. } = &mut self.state else { return };
+        if !inquiry.awaited.is_empty() {
+            return;
+        }
+        let named = inquiry.named.take();
+        self.abandon(answers);
+        if let Some(search) = &mut self.search {
+            search.server = named;
+        }
+        self.connect(now);
+    }
+
+    /// The server that was found is a primary, and is ready.
+    pub(super) fn search_succeeded(&mut self) {
+        if let Some(search) = &mut self.search {
+            search.in_vain = 0;
+        }
+    }
+
+    /// Looks whether another server has become the primary, because this one says that it lacks
+    /// replicas: one that was cut off may not know yet. Answers that are awaited are waited for.
+    pub(super) fn look_for_successor(&mut self, now: Instant, answers: &mut Answers) {
+        let pause = *self.config.reconnect_delay.end();
+        if self.alone && self.search.as_ref().is_some_and(|search| search.began + pause <= now) {
+            self.renew(self.generation, now, answers);
+        }
+    }
+}
+
+/// One sentinel in the list of another: fields and their values.
+fn listed(sentinel: &Reply<'_>) -> Option<Address> {
+    address(sentinel.field("ip")?, sentinel.field("port")?)
+}
+
+fn address(host: &Reply<'_>, port: &Reply<'_>) -> Option<Address> {
+    let [host, port] = [host.as_bytes()?, port.as_bytes()?].map(|text| std::str::from_utf8(text).ok());
+    Address::tcp(host?, port?.parse().ok()?).ok()
+}

@@ -1,0 +1,125 @@
+//! Masters whose server changes: who is asked where it is, and what its URL says of a failover.
+
+use super::{Address, Endpoint, EndpointError, Login};
+
+/// How the server is found that is the master now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Discovery {
+    /// Sentinels are asked for the primary of a group that they watch (Redis documentation,
+    /// "High availability with Redis Sentinel").
+    Sentinel {
+        /// The group's name, as in `sentinel monitor NAME`.
+        group: String,
+        /// Who logs in at the sentinels; `None` where they ask for no password.
+        login: Option<Login>,
+    },
+    /// The nodes of a Redis Cluster say which of them owns the slot of a tag (Redis documentation,
+    /// "Redis cluster specification").
+    Cluster {
+        /// All keys of the master begin with it, in braces.
+        tag: String,
+    },
+}
+
+/// What is known of a master whose server changes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Route {
+    discovery: Discovery,
+    /// Who is asked beside the first address.
+    others: Vec<Address>,
+}
+
+/// What a failover of a master may do to its locks, where `replicas=` does not prevent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failover {
+    /// A failover may lose locks, so that two clients hold one lock, and nobody minds
+    /// (`failover=may-lose-locks`). There are no fencing numbers with it: a failover loses them
+    /// too.
+    MayLoseLocks,
+    /// The service acknowledges a write only once it is in a log that every later primary has read
+    /// (`failover=durable`). Quorlock cannot check that: it is what the service promises.
+    Durable,
+}
+
+impl Endpoint {
+    /// The most places that are asked where a master is, those of the URL and learned ones.
+    pub(crate) const MAX_PLACES: usize = 32;
+
+    /// The primary of a group that these sentinels watch: hosts and ports.
+    ///
+    /// Its user, password, database, TLS options and replicas are set as for any other master.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::MissingGroup`], [`EndpointError::TooManyPlaces`], and those of
+    /// [`Endpoint::tcp`].
+    pub fn sentinel(group: &str, sentinels: &[(&str, u16)]) -> Result<Self, EndpointError> {
+        if group.is_empty() || group.chars().any(char::is_control) {
+            return Err(EndpointError::MissingGroup);
+        }
+        Self::found_by(Discovery::Sentinel { group: group.to_owned(), login: None }, sentinels)
+    }
+
+    /// The owner of a tag's slot in a Redis Cluster with these nodes, hosts and ports. Some of the
+    /// nodes are enough.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::BadTag`] unless the tag is of 1 to 64 letters, digits, `-`, `_` and `.`,
+    /// [`EndpointError::TooManyPlaces`], and those of [`Endpoint::tcp`].
+    pub fn cluster(tag: &str, nodes: &[(&str, u16)]) -> Result<Self, EndpointError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if tag.is_empty() || tag.len() > 64 || !tag.bytes().all(is_plain) {
+            return Err(EndpointError::BadTag);
+        }
+        Self::found_by(Discovery::Cluster { tag: tag.to_owned() }, nodes)
+    }
+
+    fn found_by(discovery: Discovery, places: &[(&str, u16)]) -> Result<Self, EndpointError> {
+        if places.len() > Self::MAX_PLACES {
+            return Err(EndpointError::TooManyPlaces);
+        }
+        let addresses = places.iter().map(|(host, port)| Address::tcp(host, *port));
+        let mut addresses = addresses.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let first = addresses.next().ok_or(EndpointError::EmptyHost)?;
+        let route = Box::new(Route { discovery, others: addresses.collect() });
+        Ok(Self { route: Some(route), ..Self::at(first) })
+    }
+
+    /// The same with a login for the sentinels, which is another one than that of the master.
+    /// Nothing changes for an endpoint without sentinels.
+    #[must_use]
+    pub fn with_sentinel_login(mut self, new: Login) -> Self {
+        if let Some(Discovery::Sentinel { login, .. }) = self.route.as_mut().map(|route| &mut route.discovery)
+        {
+            *login = Some(new);
+        }
+        self
+    }
+
+    /// The same with what a failover may do to its locks. See
+    /// [`guide::failover`](crate::guide::failover).
+    #[must_use]
+    pub fn with_failover(self, failover: Failover) -> Self {
+        Self { failover: Some(failover), ..self }
+    }
+
+    /// How its server is found, where that may change; `None` for a server that is where the URL
+    /// says.
+    pub fn discovery(&self) -> Option<&Discovery> {
+        self.route.as_ref().map(|route| &route.discovery)
+    }
+
+    /// Who is asked where the master is: [`address`](Self::address) first. For a server that is
+    /// where the URL says, only its address.
+    pub fn places(&self) -> impl Iterator<Item = &Address> {
+        std::iter::once(&self.address).chain(self.route.iter().flat_map(|route| &route.others))
+    }
+
+    /// What its URL says of a failover.
+    pub fn failover(&self) -> Option<Failover> {
+        self.failover
+    }
+}

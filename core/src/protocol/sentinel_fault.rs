@@ -1,0 +1,47 @@
+//! Why a sentinel has not named the server of a master.
+
+use std::fmt;
+
+use crate::wire::ServerError;
+
+/// What is wrong with the sentinels of a master, or with what its URL says of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum SentinelFault {
+    /// None of them watches a group of this name.
+    UnknownGroup,
+    /// What answers is no sentinel.
+    NotASentinel,
+    /// The URL is one of a server, and a sentinel answers there.
+    IsSentinel,
+    /// It answers with an error, mostly because it wants a login.
+    Refused(ServerError),
+}
+
+impl SentinelFault {
+    /// Returns whether only a change of configuration can solve it, here or on the sentinels.
+    pub fn is_configuration(self) -> bool {
+        match self {
+            Self::UnknownGroup | Self::NotASentinel | Self::IsSentinel => true,
+            Self::Refused(error) => error.is_configuration(),
+        }
+    }
+}
+
+impl fmt::Display for SentinelFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownGroup => f.write_str("its sentinels know no group of this name"),
+            Self::NotASentinel => {
+                f.write_str("what answers is no sentinel: name their hosts and ports, mostly 26379")
+            }
+            Self::IsSentinel => f.write_str(
+                "is a sentinel, not a master: write redis+sentinel://host:port/GROUP, with the name in its \
+                 `sentinel monitor`",
+            ),
+            Self::Refused(error) => {
+                write!(f, "a sentinel {error}; it is logged in to with sentinel-user= and sentinel-pass=")
+            }
+        }
+    }
+}
