@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use lexopt::{Arg, ValueExt as _};
 use quorlock_tests::chaos::{Program, client};
-use quorlock_tests::failover::{Deed, Run, Trust};
+use quorlock_tests::failover::{Clientele, Deed, Found, Run, Trust};
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
@@ -34,13 +34,14 @@ fn main() -> ExitCode {
 
 fn options() -> Result<Option<Run>, lexopt::Error> {
     let (mut failovers, mut seed, mut clients) = (20, 1, 8);
-    let mut directory = None;
+    let (mut found, mut directory) = (Found::BySentinels, None);
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("failovers") => failovers = parser.value()?.parse()?,
             Arg::Long("seed") => seed = parser.value()?.parse()?,
             Arg::Long("clients") => clients = parser.value()?.parse()?,
+            Arg::Long("by-name") => found = Found::ByName,
             Arg::Long("histories") => directory = Some(PathBuf::from(parser.value()?)),
             Arg::Short('h') | Arg::Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
@@ -53,11 +54,11 @@ fn options() -> Result<Option<Run>, lexopt::Error> {
     let path = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = Program { path, arguments: vec![CLIENT.to_owned()] };
     let deeds = Deed::ALL.iter().copied().cycle().take(failovers).collect();
-    Ok(Some(Run { deeds, seed, clients, directory, program }))
+    Ok(Some(Run { clientele: Clientele { seed, clients, directory, program }, found, deeds }))
 }
 
 fn help() {
-    println!("failover [--failovers N] [--seed S] [--clients N] [--histories DIRECTORY]\n");
+    println!("failover [--failovers N] [--seed S] [--clients N] [--by-name] [--histories DIRECTORY]\n");
     println!(
         "Has client processes contend for a lock while the primary of three servers under three sentinels is"
     );
@@ -71,11 +72,12 @@ fn help() {
     println!("  --failovers N   how many (20)");
     println!("  --seed S        what the clients choose (1)");
     println!("  --clients N     how many client processes of either kind (8)");
+    println!("  --by-name       they have a name that leads to the primary, and do not ask the sentinels");
     println!("  --histories D   where the histories go, a new directory");
 }
 
 fn go(run: &Run) -> ExitCode {
-    println!("seed {}, histories in {}", run.seed, run.directory.display());
+    println!("seed {}, histories in {}", run.clientele.seed, run.clientele.directory.display());
     let outcome = match run.go() {
         Ok(outcome) => outcome,
         Err(error) => {

@@ -14,6 +14,7 @@ use super::held::Held;
 use super::history::{Seeker, What, Writer, now};
 use super::sought::{How, Part, Sought};
 use super::store::StoreClient;
+use crate::groups::{Routes, leading};
 use crate::random::Random;
 use crate::transport::Transport;
 
@@ -47,6 +48,8 @@ pub struct Orders {
     pub resources: Vec<String>,
     /// The masters.
     pub masters: Vec<String>,
+    /// Where ports lead that are named by others.
+    pub routes: Routes,
 }
 
 impl Orders {
@@ -67,6 +70,7 @@ impl Orders {
             self.varied.to_string(),
             self.resources.join(" "),
             self.masters.join(" "),
+            self.routes.iter().map(|(from, to)| format!("{from}-{to}")).collect::<Vec<_>>().join(" "),
         ]
     }
 
@@ -78,6 +82,13 @@ impl Orders {
         let range = |text: String| -> Option<(u64, u64)> {
             let (from, to) = text.split_once('-')?;
             Some((from.parse().ok()?, to.parse().ok()?))
+        };
+        let routes = |text: &str| -> Option<Routes> {
+            let route = |text: &str| {
+                let (from, to) = text.split_once('-')?;
+                Some((from.parse().ok()?, to.parse().ok()?))
+            };
+            text.split_whitespace().map(route).collect()
         };
         let list = |text: String| text.split(' ').map(str::to_owned).collect();
         Some(Self {
@@ -94,6 +105,7 @@ impl Orders {
             varied: next()?.parse().ok()?,
             resources: list(next()?),
             masters: list(next()?),
+            routes: routes(&next()?)?,
         })
     }
 }
@@ -119,6 +131,9 @@ fn work(orders: &Orders) -> io::Result<Never> {
     config = config.reconnect_delay(Duration::from_millis(10)..=Duration::from_millis(300));
     if let Some(longest) = orders.restart_guard {
         config = config.restart_guard(Duration::from_millis(longest)).ttl(Duration::from_millis(longest));
+    }
+    if !orders.routes.is_empty() {
+        config = config.address_map(leading(orders.routes.clone()));
     }
     if let Some(limit) = orders.request_timeout {
         config = config.request_timeout(Duration::from_millis(limit));
@@ -340,7 +355,8 @@ mod tests {
             ],
         };
         assert_eq!(Orders::from_arguments(orders.arguments()), Some(orders.clone()));
-        let plain = Orders { store: None, restart_guard: None, request_timeout: None, ..orders };
+        let plain =
+            Orders { store: None, restart_guard: None, request_timeout: None, routes: Vec::new(), ..orders };
         assert_eq!(Orders::from_arguments(plain.arguments()), Some(plain.clone()));
         assert_eq!(Orders::from_arguments(plain.arguments().into_iter().skip(1)), None);
     }

@@ -95,6 +95,7 @@ impl Run {
             varied: true,
             resources: ["invoice", "report", "tenant"].map(str::to_owned).to_vec(),
             masters: masters.iter().map(|master| master.url()).collect(),
+            routes: Vec::new(),
         };
         let choices = Random::new(random.number());
         let mut clients = Clients::start(self.program.clone(), orders, self.clients, choices)?;

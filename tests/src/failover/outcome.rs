@@ -4,15 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Trust;
-use super::deed::Deed;
 use crate::chaos::Figures;
 use crate::chaos::checker::{Rule, Violation};
 
 /// When things happened at one failover, in nanoseconds of [`now`](crate::chaos::history::now).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// What became of the old primary.
-    pub deed: Deed,
+    pub deed: String,
     /// When that was.
     pub began: u64,
     /// When sentinels agreed about the new primary.
@@ -50,15 +49,14 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from)).as_secs_f64();
         for timing in &self.timings {
-            let Timing { deed, began, promoted, complete, granted } = *timing;
+            let Timing { deed, began, promoted, complete, granted } = timing;
             write!(
                 f,
-                "{:8} another primary after {:.1} s, complete after {:.1} s",
-                deed.to_string(),
-                between(began, promoted),
-                between(began, complete)
+                "{deed:8} another primary after {:.1} s, complete after {:.1} s",
+                between(*began, *promoted),
+                between(*began, *complete)
             )?;
-            writeln!(f, ", first lock {:.2} s later", between(complete, granted))?;
+            writeln!(f, ", first lock {:.2} s later", between(*complete, *granted))?;
         }
         for (trust, figures, violations) in &self.parties {
             let (name, twice) = (trust.name(), self.two_holders(*trust));

@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 
+use crate::groups::SentinelGroup;
 use crate::proxy::FaultProxy;
-use crate::tls::{self, url_of};
+use crate::tls::{self, url_by, url_of};
 
 /// What clients rely on when a master fails over. All of them use the restart guard, each way in a database of its own, for the
 /// guard's marker tells them apart.
@@ -45,13 +46,23 @@ impl Trust {
         }
     }
 
-    /// The URL of what leads to a primary with this many replicas, as this way has it.
-    pub fn url(self, place: impl Display, replicas: usize) -> String {
-        let url = url_of(format_args!("{place}/{}", self.database()));
-        let separator = if url.contains('?') { '&' } else { '?' };
+    /// The URL of a name that leads to the primary.
+    pub fn url(self, name: impl Display, replicas: usize) -> String {
+        let url = url_of(format_args!("{name}/{}", self.database()));
+        with(&url, &self.said(replicas))
+    }
+
+    /// The URL by which the primary of a group is found.
+    pub fn url_by_sentinels(self, group: &SentinelGroup) -> String {
+        let url = url_by("+sentinel", format_args!("{}/{}", group.place(), self.database()));
+        with(&url, &self.said(SentinelGroup::REPLICAS))
+    }
+
+    /// What a URL says of failovers.
+    fn said(self, replicas: usize) -> String {
         match self {
-            Self::Confirmed | Self::Unconfirmed => format!("{url}{separator}replicas={replicas}"),
-            Self::GuardAlone => url,
+            Self::Confirmed | Self::Unconfirmed => format!("replicas={replicas}"),
+            Self::GuardAlone => "failover=may-lose-locks".to_owned(),
         }
     }
 
@@ -61,4 +72,10 @@ impl Trust {
             proxy.confirm_for_replicas();
         }
     }
+}
+
+/// A URL with one more parameter.
+fn with(url: &str, parameter: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{parameter}")
 }

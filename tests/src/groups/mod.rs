@@ -9,9 +9,25 @@ pub use sentinel::SentinelGroup;
 use std::thread;
 use std::time::Duration;
 
+use quorlock_core::Address;
+
 use crate::client::Value;
 use crate::options::ServerOptions;
 use crate::server::RedisServer;
+
+/// Which port leads where another one is named.
+pub type Routes = Vec<(u16, u16)>;
+
+/// Leads clients of this process by these routes.
+pub fn leading(routes: Routes) -> impl Fn(&Address) -> Address {
+    move |named| match named {
+        Address::Tcp { host, port } => {
+            let route = routes.iter().find(|(from, _)| from == port);
+            Address::Tcp { host: host.clone(), port: route.map_or(*port, |(_, to)| *to) }
+        }
+        Address::Unix(_) => named.clone(),
+    }
+}
 
 /// Starts these servers at the same time.
 #[track_caller]

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{info, reply, start_all};
+use super::{Routes, info, reply, start_all};
 use crate::eventually::{eventually, poll};
 use crate::options::ServerOptions;
 use crate::proxy::{Cut, Direction, FaultProxy};
@@ -80,6 +80,11 @@ impl SentinelGroup {
     pub fn place(&self) -> impl Display {
         let places: Vec<_> = self.sentinels.iter().map(|sentinel| sentinel.address().to_string()).collect();
         format!("{}/{}", places.join(","), Self::NAME)
+    }
+
+    /// Routes for clients past the ways of the servers, so that they reach one that is cut off.
+    pub fn routes(&self) -> Routes {
+        self.ways.iter().zip(&self.servers).map(|(way, server)| (way.port(), server.port())).collect()
     }
 
     /// The server at this place, below three.

@@ -1,0 +1,154 @@
+//! Clients of several ways to trust that contend for a lock each, and what comes of it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Outcome, Timing, Trust};
+use crate::chaos::client::Orders;
+use crate::chaos::clients::Clients;
+use crate::chaos::history::{self, Event, What, Writer, now};
+use crate::chaos::{Figures, Program, checker};
+use crate::eventually::poll;
+use crate::groups::Routes;
+use crate::random::Random;
+
+/// The longest TTL of the clients in milliseconds, and so the quarantine of a new primary.
+pub(super) const LONGEST_TTL: u64 = 1_500;
+/// Twice what a server needs at most to give up a `WAIT`.
+const REQUEST_TIMEOUT: u64 = 400;
+/// Far beyond what a quarantine, all reconnections and the TTLs take together.
+const RECOVERED_WITHIN: Duration = Duration::from_secs(30);
+/// How often locks are granted between one failover and the next one.
+const GRANTS_BETWEEN: usize = 10;
+
+/// Who contends.
+#[derive(Clone, Debug)]
+pub struct Clientele {
+    /// What they choose by, and their faults.
+    pub seed: u64,
+    /// How many clients there are of each way to trust.
+    pub clients: usize,
+    /// Where histories go, one file for each way to trust.
+    pub directory: PathBuf,
+    /// What is started as a client.
+    pub program: Program,
+}
+
+/// A contest of clients that trust in several ways.
+pub(super) struct Contest {
+    parties: Vec<Party>,
+    timings: Vec<Timing>,
+}
+
+/// The clients that trust in one way.
+struct Party {
+    trust: Trust,
+    clients: Clients,
+    path: PathBuf,
+    history: Writer,
+}
+
+impl Contest {
+    /// Starts the clients, and waits until they are granted locks. Each way has URLs of its own.
+    pub(super) fn start(
+        clientele: &Clientele,
+        ways: Vec<(Trust, Vec<String>)>,
+        routes: &Routes,
+        random: &mut Random,
+    ) -> io::Result<Self> {
+        let mut contest = Self { parties: Vec::new(), timings: Vec::new() };
+        for (trust, masters) in ways {
+            let path = clientele.directory.join(trust.name());
+            let history = Writer::open(&path)?;
+            let orders = Orders {
+                name: String::new(),
+                seed: 0,
+                transport: String::new(),
+                history: path.clone(),
+                store: None,
+                // Where a failover may lose locks, it may lose numbers.
+                fenced: trust != Trust::GuardAlone,
+                restart_guard: Some(LONGEST_TTL),
+                request_timeout: Some(REQUEST_TIMEOUT),
+                ttl: (500, LONGEST_TTL),
+                hold: (0, 600),
+                varied: false,
+                resources: vec!["job".to_owned()],
+                masters,
+                routes: routes.clone(),
+            };
+            let random = Random::new(random.number());
+            let clients = Clients::start(clientele.program.clone(), orders, clientele.clients, random)?;
+            contest.parties.push(Party { trust, clients, path, history });
+        }
+        contest.parties.iter().try_for_each(|party| party.is_granted_after(now()))?;
+        contest.note(&What::Began);
+        Ok(contest)
+    }
+
+    /// Writes down that something is done.
+    pub(super) fn befalls(&self, what: &str, place: usize) {
+        self.note(&What::Fault { kind: what.to_owned(), detail: place.to_string() });
+    }
+
+    fn note(&self, what: &What) {
+        self.parties.iter().for_each(|party| party.history.note(what.clone()));
+    }
+
+    /// Has other clients in the place of every second one. The others keep their connections.
+    pub(super) fn renew_half(&mut self) -> io::Result<()> {
+        for party in &mut self.parties {
+            for place in (0..party.clients.len()).step_by(2) {
+                party.clients.replace(place)?;
+            }
+            party.clients.assert_alive()?;
+        }
+        Ok(())
+    }
+
+    /// A failover is over: waits until clients with confirmed votes are granted locks again.
+    pub(super) fn goes_on(&mut self, deed: &str, began: u64, promoted: u64) -> io::Result<()> {
+        let complete = now();
+        let confirmed = self.parties.iter().find(|party| party.trust == Trust::Confirmed);
+        let confirmed = confirmed.expect("they are among the clients of each contest");
+        confirmed.is_granted_after(complete)?;
+        let events = history::read(&confirmed.path)?;
+        let granted = grants_after(&events, promoted).min().unwrap_or(complete);
+        self.timings.push(Timing { deed: deed.to_owned(), began, promoted, complete, granted });
+        Ok(())
+    }
+
+    /// Ends all clients, and looks at what they have written down.
+    pub(super) fn end(self) -> io::Result<Outcome> {
+        self.note(&What::Over);
+        let told = |Party { trust, clients, path, .. }: Party| {
+            drop(clients);
+            let events = history::read(&path)?;
+            Ok((trust, Figures::of(&events), checker::check(&events)))
+        };
+        let parties = self.parties.into_iter().map(told).collect::<io::Result<_>>()?;
+        Ok(Outcome { timings: self.timings, parties })
+    }
+}
+
+impl Party {
+    /// Waits until some locks have been granted after an instant.
+    fn is_granted_after(&self, from: u64) -> io::Result<()> {
+        let are_granted = || {
+            // A line may be on its way.
+            let events = history::read(&self.path).unwrap_or_default();
+            (grants_after(&events, from).count() >= GRANTS_BETWEEN).then_some(())
+        };
+        poll(RECOVERED_WITHIN, are_granted).ok_or_else(|| {
+            let who = self.trust.name();
+            io::Error::other(format!("{who}: no {GRANTS_BETWEEN} locks in {RECOVERED_WITHIN:?}"))
+        })
+    }
+}
+
+/// When locks were granted.
+fn grants_after(events: &[Event], from: u64) -> impl Iterator<Item = u64> {
+    let grants = events.iter().filter(|event| matches!(event.what, What::Granted { .. }));
+    grants.map(|event| event.at).filter(move |at| *at > from)
+}
