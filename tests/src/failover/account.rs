@@ -1,23 +1,23 @@
 //! Who held what, in the words of lockers in this process: a history for the checker of chaos.
 
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock_core::front::{Guard, Request};
 use quorlock_core::{AcquireError, FencingToken};
 
 use crate::chaos::checker::{self, Violation};
-use crate::chaos::history::{Event, Seeker, What, now};
+use crate::chaos::history::{self, Seeker, What, Writer, now};
 use crate::chaos::sought::{How, Sought};
 
-/// A history in memory.
-#[derive(Debug, Default)]
-pub struct Account(Mutex<Book>);
-
-#[derive(Debug, Default)]
-struct Book {
-    events: Vec<Event>,
-    attempts: u64,
+/// A history that lockers of this process write, maybe together with other processes.
+#[derive(Debug)]
+pub struct Account {
+    path: PathBuf,
+    history: Writer,
+    attempts: AtomicU64,
 }
 
 /// A guard whose holder writes down when it was valid.
@@ -29,6 +29,14 @@ pub struct Holding<'a> {
 }
 
 impl Account {
+    /// Goes on with the history in this file, or begins it.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), history: Writer::open(path)?, attempts: AtomicU64::new(0) })
+    }
+
     /// Seeks one lock, exclusively. The request is the caller's, with this TTL.
     ///
     /// # Errors
@@ -40,11 +48,8 @@ impl Account {
         ttl: Duration,
         request: Request<Guard>,
     ) -> Result<Holding<'_>, AcquireError> {
-        let by = {
-            let mut book = self.book();
-            book.attempts += 1;
-            Seeker { client: client.to_owned(), attempt: book.attempts }
-        };
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let by = Seeker { client: client.to_owned(), attempt };
         self.note(now(), What::Seeks { by: by.clone(), sought: Sought::one(resource, How::Write) });
         let guard = request.ttl(ttl).wait()?;
         let token = guard.fencing_token().map(FencingToken::get);
@@ -56,17 +61,16 @@ impl Account {
         Ok(holding)
     }
 
-    /// What the checker finds in it.
-    pub fn violations(&self) -> Vec<Violation> {
-        checker::check(&self.book().events)
+    /// Every promise that the history breaks.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has been changed by others.
+    pub fn violations(&self) -> io::Result<Vec<Violation>> {
+        history::read(&self.path).map(|events| checker::check(&events))
     }
 
     fn note(&self, at: u64, what: What) {
-        self.book().events.push(Event { at, what });
-    }
-
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.history.add(at, what);
     }
 }
 
@@ -79,10 +83,5 @@ impl Holding<'_> {
             self.account.note(at, What::Valid { by: self.by.clone() });
         }
         is_valid
-    }
-
-    /// The guard itself.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
     }
 }

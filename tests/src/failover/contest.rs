@@ -2,16 +2,21 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
-use super::{Outcome, Timing, Trust};
+use quorlock_core::Config;
+use quorlock_core::front::Locker;
+
+use super::{Account, Outcome, Timing, Trust};
 use crate::chaos::client::Orders;
 use crate::chaos::clients::Clients;
 use crate::chaos::history::{self, Event, What, Writer, now};
 use crate::chaos::{Figures, Program, checker};
 use crate::eventually::poll;
-use crate::groups::Routes;
+use crate::groups::{Routes, leading};
 use crate::random::Random;
+use crate::transport::Transport;
 
 /// The longest TTL of the clients in milliseconds, and so the quarantine of a new primary.
 pub(super) const LONGEST_TTL: u64 = 1_500;
@@ -38,15 +43,25 @@ pub struct Clientele {
 /// A contest of clients that trust in several ways.
 pub(super) struct Contest {
     parties: Vec<Party>,
+    routes: Routes,
     timings: Vec<Timing>,
 }
 
 /// The clients that trust in one way.
 struct Party {
     trust: Trust,
+    masters: Vec<String>,
     clients: Clients,
     path: PathBuf,
     history: Writer,
+}
+
+/// Clients with connections to the present primaries, which say nothing until they ask for the lock.
+pub(super) struct Sleepers {
+    name: String,
+    lockers: Vec<(Account, Locker)>,
+    /// It lives longer than its lockers.
+    _transport: Transport,
 }
 
 impl Contest {
@@ -57,7 +72,7 @@ impl Contest {
         routes: &Routes,
         random: &mut Random,
     ) -> io::Result<Self> {
-        let mut contest = Self { parties: Vec::new(), timings: Vec::new() };
+        let mut contest = Self { parties: Vec::new(), routes: routes.clone(), timings: Vec::new() };
         for (trust, masters) in ways {
             let path = clientele.directory.join(trust.name());
             let history = Writer::open(&path)?;
@@ -75,12 +90,12 @@ impl Contest {
                 hold: (0, 600),
                 varied: false,
                 resources: vec!["job".to_owned()],
-                masters,
+                masters: masters.clone(),
                 routes: routes.clone(),
             };
             let random = Random::new(random.number());
             let clients = Clients::start(clientele.program.clone(), orders, clientele.clients, random)?;
-            contest.parties.push(Party { trust, clients, path, history });
+            contest.parties.push(Party { trust, masters, clients, path, history });
         }
         contest.parties.iter().try_for_each(|party| party.is_granted_after(now()))?;
         contest.note(&What::Began);
@@ -107,6 +122,26 @@ impl Contest {
         Ok(())
     }
 
+    /// Opens one client of each way to trust, which falls asleep once its masters vote.
+    pub(super) fn sleepers(&self, random: &mut Random) -> io::Result<Sleepers> {
+        let transport = Transport::named(random.of(Transport::NAMES));
+        let sleeper = |party: &Party| {
+            let limit = Duration::from_millis(REQUEST_TIMEOUT);
+            let longest = Duration::from_millis(LONGEST_TTL);
+            let config =
+                Config::builder(&party.masters).restart_guard(longest).ttl(longest).request_timeout(limit);
+            let config =
+                config.address_map(leading(self.routes.clone())).build().map_err(io::Error::other)?;
+            let locker = transport.open(config);
+            let guard = locker.lock("sleeper").timeout(RECOVERED_WITHIN).wait().map_err(io::Error::other)?;
+            drop(guard);
+            Ok((Account::open(&party.path)?, locker))
+        };
+        let lockers = self.parties.iter().map(sleeper).collect::<io::Result<_>>()?;
+        let name = format!("sleeper.{}", self.timings.len());
+        Ok(Sleepers { name, lockers, _transport: transport })
+    }
+
     /// A failover is over: waits until clients with confirmed votes are granted locks again.
     pub(super) fn goes_on(&mut self, deed: &str, began: u64, promoted: u64) -> io::Result<()> {
         let complete = now();
@@ -129,6 +164,27 @@ impl Contest {
         };
         let parties = self.parties.into_iter().map(told).collect::<io::Result<_>>()?;
         Ok(Outcome { timings: self.timings, parties })
+    }
+}
+
+impl Sleepers {
+    /// Has them ask for the lock 20 ms before an event.
+    pub(super) fn wake_before(&self, event: impl FnOnce()) {
+        thread::scope(|scope| {
+            for (account, locker) in &self.lockers {
+                scope.spawn(|| {
+                    let ttl = Duration::from_millis(LONGEST_TTL);
+                    let request = locker.try_lock("job");
+                    let Ok(holding) = account.seek(&self.name, "job", ttl, request) else { return };
+                    for _ in 0..50 {
+                        holding.look();
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                });
+            }
+            thread::sleep(Duration::from_millis(20));
+            event();
+        });
     }
 }
 

@@ -49,6 +49,7 @@ impl Run {
         for deed in &self.deeds {
             sleep(random.millis(0..=700));
             let old = group.await_complete();
+            let sleepers = contest.sleepers(&mut random)?;
             let began = now();
             contest.befalls(&deed.to_string(), old);
             let new = deed.befall(&group, old);
@@ -57,7 +58,8 @@ impl Run {
             contest.renew_half()?;
             // The quarantine of the new primary ends, as far as the restart guard alone knows.
             sleep(Duration::from_millis(LONGEST_TTL) + random.millis(500..=1_500));
-            deed.undo(&group, old, random.one_in(2));
+            let loses = random.one_in(2);
+            sleepers.wake_before(|| deed.undo(&group, old, loses));
             name.set_upstream(group.server(group.await_complete()).address());
             contest.goes_on(&deed.to_string(), began, promoted)?;
         }

@@ -114,8 +114,9 @@ pub(crate) fn tell(mut story: impl Story) {
 /// Returns the ways in which two held one lock.
 fn once(transport: &Transport, story: &mut impl Story) -> Vec<Trust> {
     let scene = Scene::start();
-    let accounts: BTreeMap<Trust, Account> =
-        Trust::all().iter().map(|trust| (*trust, Account::default())).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let account = |trust: &Trust| (*trust, Account::open(&directory.path().join(trust.name())).unwrap());
+    let accounts: BTreeMap<Trust, Account> = Trust::all().iter().map(account).collect();
     let old = scene.open(transport);
     for (_, locker) in &old {
         eventually(SOON, "the primary votes", || locker.bootstrap().wait().is_ok());
@@ -154,7 +155,7 @@ fn once(transport: &Transport, story: &mut impl Story) -> Vec<Trust> {
         over.store(true, Ordering::Relaxed);
     });
     let two_held = |account: &Account| {
-        let violations = account.violations();
+        let violations = account.violations().unwrap();
         assert!(violations.iter().all(|each| each.rule == Rule::TwoHolders), "{violations:?}");
         !violations.is_empty()
     };
