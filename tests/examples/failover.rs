@@ -78,7 +78,7 @@ fn help() {
 
 fn go(run: &Run) -> ExitCode {
     println!("seed {}, histories in {}", run.clientele.seed, run.clientele.directory.display());
-    let outcome = match run.go() {
+    let outcome = match run.go(|timing| println!("{timing}")) {
         Ok(outcome) => outcome,
         Err(error) => {
             eprintln!("failover: {error}");

@@ -25,8 +25,6 @@ pub struct Timing {
 /// What has come of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Each failover.
-    pub timings: Vec<Timing>,
     /// What each way to trust has come to.
     pub parties: Vec<(Trust, Figures, Vec<Violation>)>,
 }
@@ -45,28 +43,25 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from)).as_secs_f64();
-        for timing in &self.timings {
-            let Timing { deed, began, promoted, complete, granted } = timing;
-            write!(
-                f,
-                "{deed:8} another primary after {:.1} s, complete after {:.1} s",
-                between(*began, *promoted),
-                between(*began, *complete)
-            )?;
-            writeln!(f, ", first lock {:.2} s later", between(*complete, *granted))?;
-        }
+        let Self { deed, began, promoted, complete, granted } = self;
+        let (promoted, complete, granted) =
+            (between(*began, *promoted), between(*began, *complete), between(*complete, *granted));
+        write!(f, "{deed:8} another primary after {promoted:.1} s, complete after {complete:.1} s, ")?;
+        write!(f, "first lock {granted:.2} s later")
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (trust, figures, violations) in &self.parties {
             let (name, twice) = (trust.name(), self.two_holders(*trust));
-            let Figures { grants, span, .. } = figures;
-            writeln!(
-                f,
-                "{name}: {grants} locks in {:.0} s, {twice} of them had two holders",
-                span.as_secs_f64()
-            )?;
-            writeln!(f, "{name}: {} promises were broken", violations.len())?;
+            let Figures { grants, span, longest_gap, .. } = figures;
+            let (span, gap) = (span.as_secs_f64(), longest_gap.as_secs_f64());
+            writeln!(f, "{name}: {grants} locks in {span:.0} s, none for {gap:.1} s at most")?;
+            writeln!(f, "{name}: {twice} locks had two holders, {} promises were broken", violations.len())?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::contest::{Clientele, Contest, LONGEST_TTL};
-use super::{Deed, Outcome, Trust};
+use super::{Deed, Outcome, Timing, Trust};
 use crate::chaos::history::now;
 use crate::groups::SentinelGroup;
 use crate::proxy::FaultProxy;
@@ -32,11 +32,11 @@ pub enum Found {
 }
 
 impl Run {
-    /// Does it, and returns what has come of it. The histories are left.
+    /// Does it, and returns what has come of it. Each failover is told when it is over. The histories are left.
     ///
     /// # Errors
     /// When a client ends by itself, or when clients with confirmed votes are granted nothing although a failover is over.
-    pub fn go(&self) -> io::Result<Outcome> {
+    pub fn go(&self, mut tell: impl FnMut(&Timing)) -> io::Result<Outcome> {
         let group = SentinelGroup::start();
         let mut random = Random::new(self.clientele.seed);
         let name = FaultProxy::start(group.server(group.await_complete()).address());
@@ -61,7 +61,7 @@ impl Run {
             let loses = random.one_in(2);
             sleepers.wake_before(|| deed.undo(&group, old, loses));
             name.set_upstream(group.server(group.await_complete()).address());
-            contest.goes_on(&deed.to_string(), began, promoted)?;
+            tell(&contest.goes_on(&deed.to_string(), began, promoted)?);
         }
         contest.end()
     }

@@ -24,7 +24,7 @@ fn clients_with_confirmed_votes_never_hold_one_lock_together_while_primaries_fai
         deeds: vec![Deed::CutOff, Deed::Stop, Deed::Ask],
     };
 
-    let outcome = run.go().unwrap();
+    let outcome = run.go(|timing| eprintln!("{timing}")).unwrap();
 
     eprint!("{outcome}");
     assert_eq!(outcome.violations(Trust::Confirmed), []);
