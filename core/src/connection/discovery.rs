@@ -101,10 +101,15 @@ impl Connection {
     }
 
     /// How long one place or server has, before the next place is asked. As long as requests wait,
-    /// a second place must have its chance.
+    /// a second place must have its chance. Once all have been asked in vain, nothing is gained by
+    /// haste: one that stands still answers when it goes on.
     fn leg_limit(&self) -> Duration {
-        let is_first_hope = self.fault.is_none() && self.search.as_ref().is_some_and(|s| s.server.is_none());
-        if is_first_hope { self.config.connect_timeout / 2 } else { self.config.connect_timeout }
+        let limit = self.config.connect_timeout;
+        match &self.search {
+            Some(search) if search.in_vain >= search.places.len() => 4 * limit,
+            Some(search) if search.server.is_none() && self.fault.is_none() => limit / 2,
+            _ => limit,
+        }
     }
 
     /// When an opening that began at `since` has taken too long.

@@ -145,7 +145,8 @@ impl Settings {
 }
 
 fn replicas(value: &str) -> Result<u8, EndpointError> {
-    number(value).and_then(|number| u8::try_from(number).ok()).ok_or(EndpointError::BadReplicas)
+    let number = number(value).filter(|number| *number > 0).and_then(|number| u8::try_from(number).ok());
+    number.ok_or(EndpointError::BadReplicas)
 }
 
 fn failover(value: &str) -> Result<Failover, EndpointError> {
