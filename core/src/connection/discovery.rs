@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::cluster::Owner;
 use super::handshake::encode_auth;
 use super::{Answers, Connection, State};
 use crate::endpoint::{Address, Discovery, Endpoint, Login};
@@ -30,6 +31,8 @@ pub(super) struct Search {
     in_vain: usize,
     /// Since when requests wait for what is found.
     began: Instant,
+    /// In a cluster, who is said to own the slot.
+    pub(super) owner: Owner,
 }
 
 /// The questions to a sentinel that are not answered yet, and its answer.
@@ -51,16 +54,27 @@ impl Search {
     pub(super) fn new(endpoint: &Endpoint, now: Instant) -> Option<Box<Self>> {
         endpoint.discovery()?;
         let places = endpoint.places().cloned().collect();
-        Some(Box::new(Self { places, place: 0, server: None, in_vain: 0, began: now }))
+        let owner = Owner::default();
+        Some(Box::new(Self { places, place: 0, server: None, in_vain: 0, began: now, owner }))
     }
 
     /// Goes on with the place behind this one. Returns whether there is one that has not been asked
     /// in vain.
     fn next_place(&mut self) -> bool {
         self.server = None;
+        self.owner = Owner::default();
         self.place = (self.place + 1) % self.places.len().max(1);
         self.in_vain += 1;
         self.in_vain < self.places.len()
+    }
+
+    /// Goes to a place that another one has named.
+    pub(super) fn go_to(&mut self, named: Address) {
+        self.learn(named.clone());
+        match self.places.iter().position(|place| *place == named) {
+            Some(place) => self.place = place,
+            None => self.server = Some(named),
+        }
     }
 
     fn learn(&mut self, place: Address) {
@@ -97,13 +111,22 @@ impl Connection {
             search.server = None;
             search.in_vain = 0;
             search.began = now;
+            search.owner = Owner::default();
+            if self.alone && self.tag.is_some() {
+                // It may be one that does not know of its successor yet.
+                search.place = (search.place + 1) % search.places.len().max(1);
+            }
         }
     }
 
     /// How long one place or server has, before the next place is asked. As long as requests wait,
     /// a second place must have its chance.
     fn leg_limit(&self) -> Duration {
-        let is_first_hope = self.fault.is_none() && self.search.as_ref().is_some_and(|s| s.server.is_none());
+        let another_follows = |search: &Search| {
+            // A place in a cluster may be the server itself.
+            search.server.is_none() && (self.tag.is_none() || search.places.len() > 1)
+        };
+        let is_first_hope = self.fault.is_none() && self.search.as_deref().is_some_and(another_follows);
         if is_first_hope { self.config.connect_timeout / 2 } else { self.config.connect_timeout }
     }
 
@@ -212,6 +235,7 @@ impl Connection {
     pub(super) fn search_succeeded(&mut self) {
         if let Some(search) = &mut self.search {
             search.in_vain = 0;
+            search.owner = Owner::default();
         }
     }
 

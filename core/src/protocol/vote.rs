@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{EvictionPolicy, Fleet, MasterId, SentinelFault, TlsFault, Unavailable};
+use super::{ClusterFault, EvictionPolicy, Fleet, MasterId, SentinelFault, TlsFault, Unavailable};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -65,6 +65,8 @@ pub enum Cause {
     UnknownHost,
     /// No sentinel has named the master's server.
     Sentinel(SentinelFault),
+    /// The owner of its slot in a cluster does not vote, or was not found.
+    Cluster(ClusterFault),
     /// The connection ended before the answer.
     Closed,
     /// The connection ended before the server had answered anything: a port for TLS ends plain
@@ -163,6 +165,7 @@ impl Cause {
             Self::Server(error) => error.is_configuration(),
             Self::Tls(fault) => fault.is_configuration(),
             Self::Sentinel(fault) => fault.is_configuration(),
+            Self::Cluster(fault) => fault.is_configuration(),
             Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) => true,
             _ => false,
         }
@@ -189,6 +192,7 @@ impl Cause {
             }
             Self::Tls(fault) => write!(f, "{fault}"),
             Self::Sentinel(fault) => write!(f, "{fault}"),
+            Self::Cluster(fault) => write!(f, "{fault}"),
             Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
             Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
             Self::Connect(kind) => write!(f, "no connection: {kind}"),
