@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let wake = loop {
             match machine.poll_output() {
                 Output::Connect { master, generation, address } => {
-                    connects.push((master, generation, address))
+                    connects.push((master, generation, address));
                 }
                 Output::Write { master, generation, bytes } => {
                     if let Some((_, socket)) = sockets.get_mut(&master).filter(|(own, _)| *own == generation)

@@ -15,7 +15,7 @@ use crate::socket::Socket;
 /// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
 /// or over vsock.
 ///
-/// `connector` is called with the address that is written in a master's URL, and gives a socket:
+/// `connector` is called with the address in a master's URL, or of the server that was found by asking, and gives a socket:
 /// anything that is `Read` and `Write`, with a descriptor (`AsFd`) of which the system tells when
 /// there is something to read and room to write. Unix only.
 ///

@@ -19,7 +19,7 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
 /// over vsock, or in a simulated network.
 ///
-/// `connector` is called with the address that is written in a master's URL, and its future gives
+/// `connector` is called with the address in a master's URL, or of the server that was found by asking, and its future gives
 /// anything that is `AsyncRead` and `AsyncWrite`.
 ///
 /// ```

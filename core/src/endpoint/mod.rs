@@ -163,9 +163,10 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`EndpointError::BadReplicas`] unless it is from 1 to [`Self::MAX_REPLICAS`].
+    /// [`EndpointError::BadReplicas`] for more than [`Self::MAX_REPLICAS`]. With 0, no replica
+    /// confirms anything, as without this call.
     pub fn with_replicas(self, replicas: u8) -> Result<Self, EndpointError> {
-        if (1..=Self::MAX_REPLICAS).contains(&replicas) {
+        if replicas <= Self::MAX_REPLICAS {
             Ok(Self { replicas, ..self })
         } else {
             Err(EndpointError::BadReplicas)

@@ -116,6 +116,8 @@ impl Settings {
             "sentinel-pass" if asks_sentinels => {
                 set_once(&mut self.sentinel_password, "sentinel-pass", decode(value)?)
             }
+            // It may be the rest of a password in which an `&` was not encoded.
+            _ if self.sentinel_password.is_some() => Err(EndpointError::UnencodedCharacter),
             _ => Err(unknown(name)),
         }
     }
@@ -143,7 +145,8 @@ impl Settings {
 }
 
 fn replicas(value: &str) -> Result<u8, EndpointError> {
-    number(value).and_then(|number| u8::try_from(number).ok()).ok_or(EndpointError::BadReplicas)
+    let number = number(value).filter(|number| *number > 0).and_then(|number| u8::try_from(number).ok());
+    number.ok_or(EndpointError::BadReplicas)
 }
 
 fn failover(value: &str) -> Result<Failover, EndpointError> {

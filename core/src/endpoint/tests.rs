@@ -105,6 +105,7 @@ fn each_mistake_has_its_own_error() {
         ("redis+sentinel://a,b:0/m", BadPort),
         ("redis+sentinel://a/m/x", BadDatabase),
         ("redis+sentinel://a/m?sentinel-user=b", UserAlone),
+        ("redis+sentinel://a/m?sentinel-pass=b&c", UnencodedCharacter),
         ("redis+sentinel://a/m?tag=b", UnknownParameter("tag".into())),
         ("redis://a?sentinel-pass=b", UnknownParameter("sentinel-pass".into())),
         ("redis+cluster://a", BadTag),

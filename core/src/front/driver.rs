@@ -40,7 +40,8 @@ impl Driver {
     }
 
     /// The same over connections of the caller's own: `connector` is called with the address in a
-    /// master's URL, once for each opening of a connection, and its future gives a stream. Of the
+    /// master's URL, or with that of the server that was found, once for each opening of a
+    /// connection, and its future gives a stream. Of the
     /// runtime only the timers are used.
     ///
     /// The future is polled by the driver. TLS and the greeting share its one

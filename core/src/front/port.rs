@@ -88,7 +88,9 @@ impl Port {
         let asks_sentinel = self.shared.engine().machine.asks_sentinel(master);
         let login = if asks_sentinel { Ok(None) } else { self.shared.login(master) };
         self.shared.change(|engine, now| {
-            engine.figures.opened(master);
+            if !asks_sentinel {
+                engine.figures.opened(master);
+            }
             match login {
                 Ok(login) => engine.machine.connected_as(master, generation, login, now),
                 Err(why) => engine.machine.closed(master, generation, Cause::NoLogin(why), now),

@@ -164,7 +164,9 @@ impl Outputs for Shared {
                     Output::Write { master, generation, bytes } => queue.append(master, generation, bytes),
                     Output::Connect { master, generation, address } => {
                         rest.demands.push(Demand::Connect { master, generation, address });
-                        engine.figures.opening(master);
+                        if !engine.machine.asks_sentinel(master) {
+                            engine.figures.opening(master);
+                        }
                     }
                     Output::Close { master, generation } => {
                         queue.close(master, generation);

@@ -46,6 +46,8 @@ struct Wire {
     session: Session,
     sent: Vec<u8>,
     generation: u32,
+    /// Where its connections were opened to.
+    destinations: Vec<String>,
     /// Where the master's URL asks for TLS.
     channel: Option<Side>,
     /// Nothing of what is sent is looked at.
@@ -104,6 +106,7 @@ impl Driver {
             session: Session::new(),
             sent: Vec::new(),
             generation: 0,
+            destinations: Vec::new(),
         };
         let driver = Arc::new(Self {
             now: Mutex::new(Instant::from_nanos(1_000_000_000)),
@@ -234,9 +237,10 @@ impl Driver {
         port.tick();
         while let Some(demand) = port.next_demand() {
             is_busy = true;
-            if let Demand::Connect { master, generation, .. } = demand {
+            if let Demand::Connect { master, generation, address } = demand {
                 let manner = {
                     let wire = &mut self.wires.lock().unwrap()[master.index()];
+                    wire.destinations.push(address.to_string());
                     (wire.session, wire.generation) = (Session::new(), generation);
                     wire.channel = wire.channel.is_some().then(Side::default);
                     wire.sent.clear();
@@ -250,6 +254,17 @@ impl Driver {
             }
         }
         is_busy || self.wires.lock().unwrap().iter().any(|wire| !wire.sent.is_empty() && !wire.is_hushed)
+    }
+
+    /// Where the connections of a master were opened to, one after the other.
+    pub fn destinations(&self, master: usize) -> Vec<String> {
+        self.wires.lock().unwrap()[master].destinations.clone()
+    }
+
+    /// What came on the present connection to a master, from whoever is there.
+    pub fn hears(&self, master: usize, bytes: &[u8]) {
+        let generation = self.wires.lock().unwrap()[master].generation;
+        self.with_port(|port| port.received(self.ids[master], generation, bytes));
     }
 
     /// Takes turns until nothing more happens without time.

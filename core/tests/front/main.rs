@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
 
 mod connectors;
+mod discovering;
 mod downgrading;
 mod driver;
 mod ending;

@@ -46,8 +46,9 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis://a?secret=1"])),
-            "master 1 of 1: the parameter `secret` is not known: unix:// takes db, user, pass, password-file and replicas, redis:// and valkey:// take \
-             password-file and replicas, and rediss:// and valkeys:// also cacert, cert, key and sni",
+            "master 1 of 1: the parameter `secret` is not known here: all URLs take password-file, replicas and failover, \
+             unix:// also db, user and pass, those over TLS also cacert, cert, key and sni, redis+sentinel:// also \
+             sentinel-user and sentinel-pass, and redis+cluster:// also tag",
         ),
         (
             refused(Config::builder(["rediss://a#insecure"])),
@@ -56,7 +57,8 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis://a?cacert=/ca.pem"])),
-            "master 1 of 1: cacert, cert, key and sni are for TLS: write rediss:// or valkeys://",
+            "master 1 of 1: cacert, cert, key and sni are for TLS: write rediss:// or valkeys://, or rediss+sentinel:// or \
+             rediss+cluster://",
         ),
         (
             refused(Config::builder(["redis://a?replicas=0"]).restart_guard(ms(10_000))),
@@ -66,6 +68,17 @@ fn configurations_that_cannot_work() {
         (
             refused(Config::builder(["redis://a?replicas=1"])),
             "replicas= of a:6379 needs the restart guard: set restart_guard (--restart-guard) to the longest TTL of all clients",
+        ),
+        (
+            refused(Config::builder(["redis+sentinel://a,b/m?replicas=0"]).restart_guard(ms(10_000))),
+            "master 1 of 1: replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
+             leave it out",
+        ),
+        (
+            refused(Config::builder(["redis+sentinel://a,b/m"]).restart_guard(ms(10_000))),
+            "a failover of m@a:26379,b:26379 would lose locks, and nothing prevents two holders: set a restart guard and \
+             replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it has \
+             acknowledged; or failover=may-lose-locks if two holders now and then do no harm",
         ),
         (refused(Config::builder(["unix:///s?db=1&db=2"])), "master 1 of 1: `db` is given more than once"),
         (
@@ -95,6 +108,18 @@ fn configurations_that_cannot_work() {
     ] {
         assert_eq!(message, text);
     }
+}
+
+#[test]
+fn no_fencing_numbers_where_a_failover_may_lose_them() {
+    let mut world = World::cold(Config::builder(["redis+sentinel://a/m?failover=may-lose-locks"]));
+    let fenced = quorlock_core::Acquire { fenced: true, ..one_try() };
+    let now = world.now;
+    assert_eq!(
+        world.nodes[0].machine.acquire(&fenced, now).unwrap_err().to_string(),
+        "no fencing numbers with failover=may-lose-locks: a failover of m@a:26379 loses them, and they \
+         would start again; use a restart guard and replicas=K"
+    );
 }
 
 #[test]

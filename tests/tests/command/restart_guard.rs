@@ -2,7 +2,7 @@
 
 use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, master, masters};
 
-use crate::running::{JOB, SHOW, SOON, acquire, call, run, start_over};
+use crate::running::{JOB, Running, SHOW, SOON, acquire, call, quorlock, run, start_over};
 
 const GUARD: [&str; 2] = ["--restart-guard", "1m"];
 const BOOTSTRAP: [&str; 3] = ["bootstrap", "--restart-guard", "1m"];
@@ -184,4 +184,24 @@ fn masters_that_may_evict_locks_are_64_unless_that_is_allowed() {
     let refused = start_over(&[master.url()], &allowed, &SHOW).end();
     assert_eq!(refused.code, Some(69), "{}", refused.err);
     assert!(refused.err.contains(&quarantined(&master)), "{}", refused.err);
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn what_grants_nothing_needs_no_guard_where_the_url_declares_replicas() {
+    let primary = ServerOptions::new().start();
+    let _replica = ServerOptions::new().replica_of(&primary).start();
+    eventually(SOON, "the replica is attached", || primary.replicas() == 1);
+    let join = if primary.url().contains('?') { '&' } else { '?' };
+    let url = format!("{}{join}replicas=1", primary.url());
+    let asked = |words: &[&str]| Running::of(quorlock(words).env("QUORLOCK_MASTERS", &url)).end();
+
+    let refused = asked(&["run", JOB, "--", "true"]);
+    assert_eq!(refused.code, Some(64), "{}", refused.err);
+    let free = asked(&["status", JOB]);
+    assert_eq!((free.code, free.err.as_str()), (Some(3), ""), "{}", free.out);
+    assert!(!free.out.contains("promotion"), "{}", free.out);
+    primary.client().unwrap().command(&["SET", JOB, "0".repeat(40).as_str()]);
+    assert_eq!(asked(&["status", JOB]).code, Some(0));
+    assert_eq!(asked(&["force-release", "--yes-delete-it-whoever-holds-it", JOB]).code, Some(0));
 }

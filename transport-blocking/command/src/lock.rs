@@ -14,7 +14,7 @@ use quorlock_blocking::{
 };
 
 use quorlock_core::front::{Granted, Lost, Release};
-use quorlock_core::{Ballot, Vote};
+use quorlock_core::{Ballot, Endpoint, EndpointError, Failover, Vote};
 
 use crate::arguments::{Claim, Seek, Terms, Wait};
 use crate::ending::Refusal;
@@ -166,7 +166,7 @@ fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusa
     // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
     let shortest = Duration::from_millis(10);
     let longest = (terms.ttl / 8).clamp(shortest, Duration::from_secs(2));
-    let mut builder = Config::builder(terms.masters.urls())
+    let mut builder = masters(terms)
         .ttl(terms.ttl)
         .reconnect_delay(shortest..=longest)
         .client_name(client)
@@ -179,6 +179,21 @@ fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusa
         builder = builder.tls(tls);
     }
     Ok(terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy)))
+}
+
+/// What becomes of locks at a failover matters only to those who are granted some.
+fn masters(terms: Terms<'_>) -> ConfigBuilder {
+    let urls = terms.masters.urls();
+    let parsed = urls.clone().map(|url| url.parse::<Endpoint>()?.with_replicas(0));
+    match parsed.collect::<Result<Vec<_>, EndpointError>>() {
+        Ok(masters) if !terms.grants => {
+            masters.into_iter().fold(Config::builder([""; 0]), |builder, master| {
+                builder.master(master.with_failover(Failover::MayLoseLocks))
+            })
+        }
+        // What is wrong with one of them is told when it is built.
+        Ok(_) | Err(_) => Config::builder(urls),
+    }
 }
 
 /// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.

@@ -102,7 +102,7 @@ impl TlsArguments {
 
 impl Masters {
     /// Their URLs, as they were given.
-    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> + Clone {
         self.urls.iter().map(|Hidden(url)| url.as_str())
     }
 
@@ -156,6 +156,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) prefix: &'a str,
     /// How long a grant lasts on the masters.
     pub(crate) ttl: Duration,
+    /// Whether locks are granted or extended, and not only asked about, released and cleared.
+    pub(crate) grants: bool,
     /// The longest TTL of the whole fleet, if the restart guard is on.
     pub(crate) restart_guard: Option<Duration>,
     /// What servers may do when their memory is full, although the restart guard is on.
@@ -171,13 +173,13 @@ impl<'a> Terms<'a> {
     /// The same where no lock is named.
     pub(crate) fn of(masters: &'a Masters, prefix: &'a Prefix) -> Self {
         let prefix = prefix.as_str();
-        Self { masters, prefix, ttl: DEFAULT_TTL, restart_guard: None, evictions: &[] }
+        Self { masters, prefix, ttl: DEFAULT_TTL, grants: false, restart_guard: None, evictions: &[] }
     }
 
     /// The same for subcommands that grant or extend for this TTL.
     pub(crate) fn granting(self, ttl: Duration, guarded: &'a Guarded) -> Self {
         let Guarded { restart_guard, allow_eviction } = guarded;
-        Self { ttl, restart_guard: *restart_guard, evictions: allow_eviction, ..self }
+        Self { ttl, grants: true, restart_guard: *restart_guard, evictions: allow_eviction, ..self }
     }
 }
 

@@ -200,6 +200,7 @@ impl BootstrapArguments {
             prefix: "",
             // Nothing is locked here, and no guard forbids a TTL as long as its own.
             ttl: self.restart_guard,
+            grants: true,
             restart_guard: Some(self.restart_guard),
             evictions: &self.allow_eviction,
         }

@@ -1,0 +1,260 @@
+//! A master that is found by asking sentinels.
+
+use super::*;
+use crate::protocol::SentinelFault;
+use crate::wire::ServerError;
+
+/// A connection whose opening has been asked for, and what its driver was told.
+struct Guided(Alone);
+
+impl Guided {
+    fn new(url: &str) -> Self {
+        let settings = Config::builder([url]).request_timeout(ms(50)).connect_timeout(ms(100));
+        let settings = settings.reconnect_delay(ms(10)..=ms(1000)).restart_guard(ms(20_000)).ttl(ms(10_000));
+        let config = settings.build().unwrap();
+        let id = config.master_ids().next().unwrap();
+        let now = Instant::from_nanos(1);
+        let connection = Connection::new(Arc::new(config), id, Jitter::new(1), now);
+        Self(Alone { connection, answers: Answers::default(), now })
+    }
+
+    fn of_two() -> Self {
+        Self::new("redis+sentinel://a,b/m?failover=durable")
+    }
+
+    /// What the driver is told, until there is nothing more: writes only as the word behind their
+    /// number of arguments.
+    fn told(&mut self) -> Vec<String> {
+        let mut bytes = BytesMut::new();
+        let next = || self.0.connection.next_task(&mut bytes, None).map(|task| (task, bytes.clone()));
+        let tasks: Vec<_> = std::iter::from_fn(next).collect();
+        let text = |(task, bytes): (DriverTask, BytesMut)| match task {
+            DriverTask::Write { .. } => {
+                let text = String::from_utf8(bytes.to_vec()).unwrap();
+                let words = text.split("\r\n").filter(|line| !line.starts_with(['*', '$']));
+                words.collect::<Vec<_>>().join(" ").trim().to_owned()
+            }
+            DriverTask::Close { generation } => format!("close {generation}"),
+            DriverTask::Open { generation, address } => format!("open {generation} {address}"),
+        };
+        tasks.into_iter().map(text).collect()
+    }
+
+    fn stands(&mut self) {
+        let Alone { connection, now, .. } = &mut self.0;
+        connection.connected(connection.generation, None, *now);
+    }
+
+    fn fails(&mut self, cause: Cause) {
+        let Alone { connection, answers, now } = &mut self.0;
+        connection.closed(connection.generation, cause, *now, answers);
+    }
+
+    /// The sentinel that is connected names this server, and knows no others.
+    fn named(&mut self, port: &str) {
+        self.stands();
+        assert_eq!(self.told(), [ASKED]);
+        self.0.hear(format!("*2\r\n$1\r\ns\r\n${}\r\n{port}\r\n*0\r\n", port.len()).as_bytes());
+    }
+
+    /// The server that is connected is a primary.
+    fn greets(&mut self) {
+        self.stands();
+        assert!(self.told()[0].starts_with("HELLO 3"));
+        self.0.hear(&guarded_greeting());
+    }
+
+    fn fault(&self) -> Option<Cause> {
+        self.0.connection.fault()
+    }
+}
+
+const ASKED: &str = "SENTINEL GET-MASTER-ADDR-BY-NAME m SENTINEL SENTINELS m";
+
+/// All replies of a handshake under the restart guard.
+fn guarded_greeting() -> Vec<u8> {
+    let mut replies = greeting(RELEASE.sha1_hex);
+    let acquire = crate::wire::ACQUIRE_GUARDED.sha1_hex;
+    replies.extend_from_slice(format!("$40\r\n{acquire}\r\n$0\r\n\r\n").as_bytes());
+    replies
+}
+
+#[test]
+fn a_sentinel_is_asked_and_the_server_that_it_names_is_greeted() {
+    let mut guided = Guided::of_two();
+    assert_eq!(guided.told(), ["open 1 a:26379"]);
+    guided.named("7");
+    assert_eq!(guided.told(), ["close 1", "open 2 s:7"]);
+    guided.greets();
+    // The marker is looked at behind all of it.
+    assert_eq!(guided.told().len(), 1);
+    guided.0.hear(b":1\r\n");
+    assert!(guided.0.connection.is_ready());
+
+    // Lost in service, it is looked for again: another server may have become the primary.
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    guided.fails(Cause::Closed);
+    assert_eq!(guided.told(), ["close 2", "open 3 a:26379"]);
+}
+
+#[test]
+fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    guided.0.submit(Action::Acquire, 1);
+    guided.stands();
+    guided.told();
+    guided.0.hear(b"*-1\r\n");
+    assert_eq!(guided.told(), ["close 1", "open 2 b:26379"]);
+    // The request waits for it.
+    assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
+
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    // All have been asked: it is told, and after a pause they are asked again.
+    assert!(matches!(guided.fault(), Some(Cause::Connect(_))));
+    assert_eq!((guided.told(), guided.0.answered().len()), (vec!["close 2".to_owned()], 1));
+    guided.0.pass(ms(13));
+    assert_eq!(guided.told(), ["open 3 a:26379"]);
+}
+
+#[test]
+fn a_silent_sentinel_leaves_time_for_the_next_one() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    guided.0.submit(Action::Acquire, 1);
+    guided.stands();
+    guided.told();
+    guided.0.pass(ms(49));
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.pass(ms(1));
+    assert_eq!(guided.told(), ["close 1", "open 2 b:26379"]);
+    guided.named("7");
+    assert_eq!(guided.told(), ["close 2", "open 3 s:7"]);
+    assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
+    // The request waits no longer than for any other master.
+    guided.0.pass(ms(50));
+    assert_eq!(failed(guided.0.answered()[0]).unwrap().1, Fate::NotSent);
+    assert_eq!(guided.fault(), Some(Cause::NoConnection { waited: ms(100) }));
+    // The server has its own time. Then it is asked whether another one has become the primary.
+    guided.0.pass(ms(49));
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.pass(ms(1));
+    assert_eq!(guided.told(), ["close 3", "open 4 a:26379"]);
+}
+
+#[test]
+fn a_sentinel_that_names_a_replica_is_not_believed() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    guided.named("7");
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");
+    assert_eq!(guided.told(), ["close 2", "open 3 b:26379"]);
+    guided.named("7");
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");
+    // It is soon asked again: a failover is under way.
+    assert_eq!(guided.fault(), Some(Cause::Replica));
+    guided.told();
+    guided.0.pass(ms(13));
+    assert_eq!(guided.told(), ["open 5 a:26379"]);
+}
+
+#[test]
+fn sentinels_that_one_knows_are_asked_too() {
+    let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(b"*2\r\n$1\r\ns\r\n$1\r\n7\r\n");
+    guided
+        .0
+        .hear(b"*2\r\n*4\r\n$2\r\nip\r\n$3\r\n::1\r\n$4\r\nport\r\n$1\r\n9\r\n*2\r\n$2\r\nip\r\n$1\r\nx\r\n");
+    assert_eq!(guided.told(), ["close 1", "open 2 s:7"]);
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    assert_eq!(guided.told(), ["close 2", "open 3 [::1]:9"]);
+}
+
+#[test]
+fn what_is_wrong_with_sentinels_is_told() {
+    let one = "redis+sentinel://a/m?failover=durable&sentinel-user=u&sentinel-pass=w";
+    for (replies, fault) in [
+        ("+OK\r\n*-1\r\n", SentinelFault::UnknownGroup),
+        ("-WRONGPASS invalid\r\n", SentinelFault::Refused(ServerError::WrongPass)),
+        ("+OK\r\n-ERR unknown command 'SENTINEL'\r\n", SentinelFault::NotASentinel),
+    ] {
+        let mut guided = Guided::new(one);
+        guided.told();
+        guided.stands();
+        assert_eq!(guided.told(), [format!("AUTH u w {ASKED}")]);
+        guided.0.hear(replies.as_bytes());
+        assert_eq!(guided.fault(), Some(Cause::Sentinel(fault)));
+        assert!(fault.is_configuration());
+    }
+    // What is no answer to the question.
+    for replies in
+        ["*1\r\n$1\r\ns\r\n", "*2\r\n$1\r\n \r\n$1\r\n7\r\n", "+OK\r\n", ":1\r\n", "*2\r\n$1\r\ns\r\n:7\r\n"]
+    {
+        let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
+        guided.told();
+        guided.stands();
+        guided.0.hear(replies.as_bytes());
+        assert_eq!(guided.fault(), Some(Cause::UnexpectedReply), "{replies:?}");
+    }
+}
+
+#[test]
+fn a_primary_that_takes_no_writes_any_more_is_left() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    guided.named("7");
+    guided.told();
+    guided.greets();
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b"-READONLY You can't write against a read only replica.\r\n");
+    let readonly = Cause::Server(ServerError::ReadOnly);
+    assert_eq!(failed(guided.0.answered()[0]), Some((readonly, Fate::Unknown)));
+    assert_eq!(guided.told(), ["close 2"]);
+    guided.0.pass(ms(13));
+    assert_eq!(guided.told(), ["open 3 a:26379"]);
+}
+
+#[test]
+fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
+    let mut guided = Guided::new("redis+sentinel://a/m?replicas=1");
+    guided.told();
+    guided.named("7");
+    guided.told();
+    guided.stands();
+    guided.told();
+    let mut replies = greeting(RELEASE.sha1_hex);
+    let acquire = crate::wire::ACQUIRE_REPLICATED.sha1_hex;
+    replies.extend_from_slice(format!("$40\r\n{acquire}\r\n$0\r\n\r\n").as_bytes());
+    let extend = crate::wire::EXTEND_REPLICATED.sha1_hex;
+    let text = String::from_utf8(replies).unwrap().replace(crate::wire::EXTEND.sha1_hex, extend);
+    guided.0.hear(text.as_bytes());
+    guided.told();
+    guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
+    // It was looked for just now.
+    assert!(guided.0.connection.is_ready());
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.now = guided.0.now + ms(1000);
+    guided.0.submit(Action::Acquire, 1);
+    guided.0.submit(Action::Acquire, 2);
+    guided.told();
+    guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
+    // What is awaited is waited for.
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
+    assert_eq!(guided.told(), ["close 2", "open 3 a:26379"]);
+    assert_eq!(guided.0.answered().len(), 2);
+}
