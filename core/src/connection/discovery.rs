@@ -120,14 +120,20 @@ impl Connection {
     }
 
     /// How long one place or server has, before the next place is asked. As long as requests wait,
-    /// a second place must have its chance.
+    /// a second place must have its chance. Once all have been asked in vain, nothing is gained by
+    /// haste: one that stands still answers when it goes on.
     fn leg_limit(&self) -> Duration {
-        let another_follows = |search: &Search| {
-            // A place in a cluster may be the server itself.
-            search.server.is_none() && (self.tag.is_none() || search.places.len() > 1)
-        };
-        let is_first_hope = self.fault.is_none() && self.search.as_deref().is_some_and(another_follows);
-        if is_first_hope { self.config.connect_timeout / 2 } else { self.config.connect_timeout }
+        let limit = self.config.connect_timeout;
+        let Some(search) = &self.search else { return limit };
+        // The only place in a cluster that is known is the server itself.
+        let another_follows = search.server.is_none() && (self.tag.is_none() || search.places.len() > 1);
+        if search.in_vain >= search.places.len() {
+            4 * limit
+        } else if another_follows && self.fault.is_none() {
+            limit / 2
+        } else {
+            limit
+        }
     }
 
     /// When an opening that began at `since` has taken too long.

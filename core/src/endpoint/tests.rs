@@ -301,7 +301,8 @@ fn the_number_of_replicas_is_one_to_sixteen() {
     }
     let twice = Err(EndpointError::RepeatedParameter("replicas"));
     assert_eq!(parse("redis://a?replicas=1&replicas=1"), twice);
-    assert_eq!(parse("redis://a").unwrap().with_replicas(0), Err(EndpointError::BadReplicas));
+    assert_eq!(parse("redis://a?replicas=1").unwrap().with_replicas(0), parse("redis://a"));
+    assert_eq!(parse("redis://a").unwrap().with_replicas(17), Err(EndpointError::BadReplicas));
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod events;
 mod input;
 #[path = "../../../tests/fuzz/src/master.rs"]
 mod master;
+#[path = "../../../tests/fuzz/src/node.rs"]
+mod node;
 #[path = "../../../tests/fuzz/src/replay.rs"]
 mod replay;
 

@@ -10,5 +10,7 @@ mod events;
 mod input;
 #[path = "../src/memory.rs"]
 mod memory;
+#[path = "../src/node.rs"]
+mod node;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| memory::bounded(input, connection::run));

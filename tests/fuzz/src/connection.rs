@@ -6,14 +6,12 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock_core::{
-    Acquire, Cause, Config, Entropy, EntropyFailed, Instant, LockId, Machine, MasterId, MasterState, Output,
-    Resource, Ttl,
-};
-use quorlock_sim::{Flow, Master, Session};
+use quorlock_core::{Acquire, Cause, Config, Instant, LockId, Machine, MasterState, Output, Resource, Ttl};
+use quorlock_sim::{Flow, Master};
 
 use super::events::Ledger;
-use super::input::{Operation, expanded, next_random, operations, pieces};
+use super::input::{Operation, expanded, operations, pieces};
+use super::node::{Node, Sequence};
 
 const MAX_REQUESTS: usize = 8;
 const MAX_REQUEST_BYTES: usize = 4 * 1024;
@@ -44,29 +42,6 @@ fn story(input: &[u8]) -> (usize, Vec<u8>) {
     (world.received, world.outputs)
 }
 
-/// A sequence is as good as randomness here.
-struct Sequence(u64);
-
-impl Entropy for Sequence {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
-        for byte in bytes {
-            self.0 = next_random(self.0);
-            *byte = self.0.to_le_bytes()[3];
-        }
-        Ok(())
-    }
-}
-
-/// A master and the connection that leads to it.
-struct Node {
-    id: MasterId,
-    generation: u32,
-    model: Master,
-    session: Session,
-    /// What was written to it, and it has not read.
-    unread: Vec<u8>,
-}
-
 struct World {
     machine: Machine<Sequence>,
     now: Instant,
@@ -85,7 +60,13 @@ impl World {
         let (masters, flags) = (1 + settings.below(5), settings.byte());
         let account = ["", "user:secret@", ":secret@", ""][usize::from(flags & 3)];
         let database = if flags & 4 == 0 { "" } else { "/3" };
-        let urls = (0..masters).map(|number| format!("redis://{account}master{number}{database}"));
+        let url = |number| match number {
+            0 if flags & 64 != 0 => {
+                format!("redis+sentinel://{account}a,b/group{database}?failover=durable&sentinel-pass=x")
+            }
+            _ => format!("redis://{account}master{number}{database}"),
+        };
+        let urls = (0..masters).map(url);
         let mut config = Config::builder(urls)
             .request_timeout(REQUEST_TIMEOUT)
             .connect_timeout(CONNECT_TIMEOUT)
@@ -102,7 +83,7 @@ impl World {
             if flags & 32 == 0 {
                 model.add_user("user", "secret");
             }
-            Node { id, generation: 0, model, session: Session::new(), unread: Vec::new() }
+            Node::new(id, model)
         };
         let nodes = config.master_ids().enumerate().map(node).collect();
         let now = Instant::from_nanos(1_000_000_000);
@@ -228,10 +209,9 @@ impl World {
 
     /// A master reads what was written to it and answers; the replies may be damaged at one place.
     fn serve(&mut self, node: usize, number: u8, damage: Option<Operation<'_>>) {
-        let node_now = &mut self.nodes[node];
-        let (mut replies, unread) = (Vec::new(), std::mem::take(&mut node_now.unread));
         let now = Duration::from_nanos(self.now.as_nanos());
-        let flow = node_now.model.serve(&mut node_now.session, &unread, now, &mut replies);
+        let node_now = &mut self.nodes[node];
+        let (mut replies, flow) = node_now.serve(now);
         if let Some(mut damage) = damage {
             let place = usize::from(damage.byte()) * 256 + usize::from(damage.byte());
             let end = replies.len().min(place + damage.below(4));
@@ -290,11 +270,8 @@ impl World {
             let output = self.machine.poll_output();
             self.outputs.extend_from_slice(format!("{output:?}\n").as_bytes());
             match output {
-                Output::Connect { master, generation, .. } => {
-                    let node = &mut self.nodes[master.index()];
-                    node.generation = generation;
-                    node.session = node.model.accept();
-                    node.unread.clear();
+                Output::Connect { master, generation, address } => {
+                    self.nodes[master.index()].connect(generation, &address);
                 }
                 Output::Write { master, generation, bytes } => {
                     let node = &mut self.nodes[master.index()];
@@ -369,12 +346,13 @@ impl World {
     fn answer(&mut self) {
         for _ in 0..50 {
             for node in 0..self.nodes.len() {
+                self.nodes[node].is_opening = false;
                 self.machine.connected(self.nodes[node].id, self.nodes[node].generation, self.now);
                 self.drain();
                 self.serve(node, 7, None);
             }
             self.drain();
-            if self.nodes.iter().all(|node| node.unread.is_empty()) {
+            if !self.nodes.iter().any(|node| node.is_opening || !node.unread.is_empty()) {
                 return;
             }
         }

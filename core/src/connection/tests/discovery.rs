@@ -145,6 +145,19 @@ fn a_silent_sentinel_leaves_time_for_the_next_one() {
 }
 
 #[test]
+fn once_all_are_silent_they_are_asked_at_leisure() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    let mut openings = 0;
+    for _ in 0..600 {
+        guided.0.pass(ms(100));
+        openings += guided.told().iter().filter(|told| told.starts_with("open")).count();
+    }
+    // A minute, at 400 ms each, and at the beginning faster.
+    assert!((100..160).contains(&openings), "{openings}");
+}
+
+#[test]
 fn a_sentinel_that_names_a_replica_is_not_believed() {
     let mut guided = Guided::of_two();
     guided.told();
