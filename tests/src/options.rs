@@ -215,3 +215,10 @@ fn tls_lines(certificates: &Certificates, demands: &str) -> String {
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
+
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}

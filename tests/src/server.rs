@@ -2,17 +2,19 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use quorlock_embedded::CommandKind;
 
 use crate::client::{RawClient, Value};
 use crate::embedded::Embedded;
-use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions};
+use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions, percent_encoded};
 use crate::ports::PortLease;
 use crate::process::Process;
 use crate::tls::url_of;
 
 const START_TRIES: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One master. Dropping it ends it.
 ///
@@ -194,10 +196,16 @@ impl RedisServer {
     /// # Errors
     /// When the server does not answer.
     pub fn client(&self) -> io::Result<RawClient> {
+        self.client_within(PATIENCE)
+    }
+
+    /// A client that waits for so long at most.
+    pub(crate) fn client_within(&self, limit: Duration) -> io::Result<RawClient> {
         let mut client = match &self.backend {
             Outside(process) => process.client(&self.options, &self.lease)?,
             Inside(_) => RawClient::try_connect(self.address())?,
         };
+        client.set_timeout(limit)?;
         match client.try_command(&["AUTH", HARNESS_USER, HARNESS_PASSWORD])? {
             reply if reply.is_ok() => Ok(client),
             reply => Err(io::Error::other(format!("the harness may not log in: {reply:?}"))),
@@ -387,11 +395,4 @@ impl RedisServer {
         let reply = self.command(args);
         assert!(reply.is_ok(), "{args:?}: {reply:?}");
     }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }

@@ -1,5 +1,6 @@
 //! Certificates for servers that speak TLS, and the URLs that lead to them.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -29,11 +30,16 @@ pub(crate) fn is_chosen() -> bool {
 }
 
 /// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that.
-pub fn url_of(place: impl std::fmt::Display) -> String {
+pub fn url_of(place: impl Display) -> String {
+    url_by("", place)
+}
+
+/// The same for a master that is found by those at `place`, `+sentinel` for example.
+pub(crate) fn url_by(discovery: &str, place: impl Display) -> String {
     if is_chosen() {
-        format!("rediss://{place}?cacert={}", Certificates::shared().root().display())
+        format!("rediss{discovery}://{place}?cacert={}", Certificates::shared().root().display())
     } else {
-        format!("redis://{place}")
+        format!("redis{discovery}://{place}")
     }
 }
 

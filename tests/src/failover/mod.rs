@@ -1,0 +1,15 @@
+//! Masters that fail over: what clients rely on there, what they say that they held, and a run of one failover after the other.
+
+mod account;
+mod contest;
+mod deed;
+mod outcome;
+mod run;
+mod trust;
+
+pub use account::{Account, Holding};
+pub use contest::Clientele;
+pub use deed::Deed;
+pub use outcome::{Outcome, Timing};
+pub use run::{Found, Run};
+pub use trust::Trust;
