@@ -85,6 +85,12 @@ pub enum Cause {
         /// The master that has the vote.
         other: MasterId,
     },
+    /// Two tags of a cluster are on one server, which has one vote. It gets the other one when one of
+    /// them is moved. `quorlock cluster-plan` tells tags that are on different servers.
+    SharedServer {
+        /// The master that has the vote.
+        other: MasterId,
+    },
     /// Too many requests to this master are in flight.
     TooManyInFlight,
     /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out. Or
@@ -212,6 +218,13 @@ impl Cause {
                 Some(name) => write!(f, "is the same server as {name}"),
                 None => f.write_str("is the same server as another address"),
             },
+            Self::SharedServer { other } => {
+                match masters.get(other.index()) {
+                    Some(name) => write!(f, "its tag is on the same server as {name}")?,
+                    None => f.write_str("its tag is on the same server as another one")?,
+                }
+                f.write_str(", which has one vote: `quorlock cluster-plan` tells tags on different servers")
+            }
             Self::TooManyInFlight => f.write_str("not asked: too many requests in flight"),
             Self::Quarantined { remaining } => write!(f, "quarantined for {} more", Span(remaining)),
             Self::OtherFleet { ours, theirs } => write!(
@@ -288,6 +301,10 @@ mod tests {
             (Cause::Replica, "is a replica, and only masters vote"),
             (Cause::SameServer { other: first }, "is the same server as a:6379"),
             (Cause::SameServer { other: second }, "is the same server as another address"),
+            (
+                Cause::SharedServer { other: second },
+                "its tag is on the same server as another one, which has one vote: `quorlock cluster-plan` tells tags on different servers",
+            ),
             (Cause::TooManyInFlight, "not asked: too many requests in flight"),
             (Cause::Alone { following: 1, connected: 1, declared: 2 }, "replicas that follow it: 1 of 2"),
             (
