@@ -113,7 +113,9 @@ pub mod picture;
 #[cfg(feature = "worlds")]
 mod worlds;
 
-pub use master::{Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session};
+pub use master::{
+    Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session, Slot,
+};
 #[cfg(feature = "proptest")]
 pub use worlds::strategies;
 #[cfg(feature = "worlds")]
