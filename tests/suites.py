@@ -22,6 +22,7 @@ SUITES = {
     "scenarios": ([tests(*SCENARIOS)], 900),
     "differential": ([tests("differential")], 600),
     "doctor": ([tests("command", "doctor::")], 300),
+    "failovers": ([tests("failover")], 600),
     "TLS": ([tests(*SCENARIOS, QUORLOCK_TEST_TLS="1"), tests("tls"), tests("command", "doctor_tls::")], 900),
 }
 # A server that was built without TLS has no place in it.
