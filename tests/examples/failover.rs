@@ -1,4 +1,5 @@
-//! Client processes contend for a lock while the primary of a group under sentinels fails over again and again.
+//! Client processes contend for a lock while the primary of a group under sentinels fails over again and again, or while slots of a
+//! cluster change their owners.
 //! `cargo run --release -p quorlock-tests --example failover -- --help`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 
 use lexopt::{Arg, ValueExt as _};
 use quorlock_tests::chaos::{Program, client};
-use quorlock_tests::failover::{Clientele, Deed, Found, Run, Trust};
+use quorlock_tests::failover::{Clientele, ClusterRun, Deed, Found, Outcome, Run, ShardDeed, Trust};
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
         client::main(arguments);
     }
     match options() {
-        Ok(Some(run)) => go(&run),
+        Ok(Some(todo)) => go(todo),
         Ok(None) => {
             help();
             ExitCode::SUCCESS
@@ -32,16 +33,28 @@ fn main() -> ExitCode {
     }
 }
 
-fn options() -> Result<Option<Run>, lexopt::Error> {
+struct Todo {
+    clientele: Clientele,
+    failovers: usize,
+    on: On,
+}
+
+enum On {
+    Group(Found),
+    Cluster,
+}
+
+fn options() -> Result<Option<Todo>, lexopt::Error> {
     let (mut failovers, mut seed, mut clients) = (20, 1, 8);
-    let (mut found, mut directory) = (Found::BySentinels, None);
+    let (mut on, mut directory) = (On::Group(Found::BySentinels), None);
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("failovers") => failovers = parser.value()?.parse()?,
             Arg::Long("seed") => seed = parser.value()?.parse()?,
             Arg::Long("clients") => clients = parser.value()?.parse()?,
-            Arg::Long("by-name") => found = Found::ByName,
+            Arg::Long("by-name") => on = On::Group(Found::ByName),
+            Arg::Long("cluster") => on = On::Cluster,
             Arg::Long("histories") => directory = Some(PathBuf::from(parser.value()?)),
             Arg::Short('h') | Arg::Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
@@ -53,12 +66,13 @@ fn options() -> Result<Option<Run>, lexopt::Error> {
     std::fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let path = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = Program { path, arguments: vec![CLIENT.to_owned()] };
-    let deeds = Deed::ALL.iter().copied().cycle().take(failovers).collect();
-    Ok(Some(Run { clientele: Clientele { seed, clients, directory, program }, found, deeds }))
+    Ok(Some(Todo { clientele: Clientele { seed, clients, directory, program }, failovers, on }))
 }
 
 fn help() {
-    println!("failover [--failovers N] [--seed S] [--clients N] [--by-name] [--histories DIRECTORY]\n");
+    println!(
+        "failover [--failovers N] [--seed S] [--clients N] [--by-name|--cluster] [--histories DIRECTORY]\n"
+    );
     println!(
         "Has client processes contend for a lock while the primary of three servers under three sentinels is"
     );
@@ -73,20 +87,34 @@ fn help() {
     println!("  --seed S        what the clients choose (1)");
     println!("  --clients N     how many client processes of either kind (8)");
     println!("  --by-name       they have a name that leads to the primary, and do not ask the sentinels");
+    println!("  --cluster       on a cluster of three shards; others have a quorum over all three");
     println!("  --histories D   where the histories go, a new directory");
 }
 
-fn go(run: &Run) -> ExitCode {
-    println!("seed {}, histories in {}", run.clientele.seed, run.clientele.directory.display());
-    let outcome = match run.go(|timing| println!("{timing}")) {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            eprintln!("failover: {error}");
-            return ExitCode::FAILURE;
+fn go(Todo { clientele, failovers, on }: Todo) -> ExitCode {
+    println!("seed {}, histories in {}", clientele.seed, clientele.directory.display());
+    let outcome = match on {
+        On::Group(found) => {
+            let deeds = Deed::ALL.iter().copied().cycle().take(failovers).collect();
+            Run { clientele, found, deeds }.go(|timing| println!("{timing}"))
+        }
+        On::Cluster => {
+            let deeds = ShardDeed::ALL.iter().copied().cycle().take(failovers).collect();
+            ClusterRun { clientele, deeds }.go(|timing| println!("{timing}"))
         }
     };
+    match outcome {
+        Ok(outcome) => judge(&outcome),
+        Err(error) => {
+            eprintln!("failover: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn judge(outcome: &Outcome) -> ExitCode {
     print!("{outcome}");
-    let broken = outcome.violations(Trust::Confirmed);
+    let broken = [Trust::Confirmed, Trust::Quorum].map(|trust| outcome.violations(trust)).concat();
     for violation in broken.iter().take(SHOWN) {
         println!("{violation}");
     }

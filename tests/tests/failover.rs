@@ -4,6 +4,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+#[path = "failover/clusters.rs"]
+mod clusters;
 #[path = "failover/scene.rs"]
 mod scene;
 #[path = "failover/sentinels.rs"]

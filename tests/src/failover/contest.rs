@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorlock_core::Config;
 use quorlock_core::front::Locker;
@@ -24,6 +24,8 @@ pub(super) const LONGEST_TTL: u64 = 1_500;
 const REQUEST_TIMEOUT: u64 = 400;
 /// Far beyond what a quarantine, all reconnections and the TTLs take together.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(30);
+/// How long one that was asleep looks at what it has been granted.
+const LOOKED_FOR: Duration = Duration::from_millis(300);
 /// How often locks are granted between one failover and the next one.
 const GRANTS_BETWEEN: usize = 10;
 
@@ -84,7 +86,7 @@ impl Contest {
                 history: path.clone(),
                 store: None,
                 // Where a failover may lose locks, it may lose numbers.
-                fenced: trust != Trust::GuardAlone,
+                fenced: trust.is_sound(),
                 restart_guard: Some(LONGEST_TTL),
                 request_timeout: Some(REQUEST_TIMEOUT),
                 ttl: (500, LONGEST_TTL),
@@ -112,9 +114,10 @@ impl Contest {
         self.parties.iter().for_each(|party| party.history.note(what.clone()));
     }
 
-    /// Has other clients in the place of every second one. The others keep their connections.
+    /// Has other clients in the place of every second one that has one master. The others keep their connections.
     pub(super) fn renew_half(&mut self) -> io::Result<()> {
-        for party in &mut self.parties {
+        // Where one of several masters fails over, locks are granted all the time, but for those of clients that are killed.
+        for party in self.parties.iter_mut().filter(|party| party.masters.len() == 1) {
             for place in (0..party.clients.len()).step_by(2) {
                 party.clients.replace(place)?;
             }
@@ -143,12 +146,13 @@ impl Contest {
         Ok(Sleepers { name, lockers, _transport: transport })
     }
 
-    /// A failover is over: waits until clients with confirmed votes are granted locks again.
+    /// A failover is over: waits until clients with confirmed votes are granted locks again. The time of the first lock is that of
+    /// clients of one master.
     pub(super) fn goes_on(&mut self, deed: &str, began: u64, promoted: u64) -> io::Result<Timing> {
         let complete = now();
-        let confirmed = self.parties.iter().find(|party| party.trust == Trust::Confirmed);
-        let confirmed = confirmed.expect("they are among the clients of each contest");
-        confirmed.is_granted_after(complete)?;
+        let sound = || self.parties.iter().filter(|party| party.trust.is_sound());
+        sound().try_for_each(|party| party.is_granted_after(complete))?;
+        let confirmed = sound().next().expect("they are the first clients of each contest");
         let events = history::read(&confirmed.path)?;
         let granted = grants_after(&events, promoted).min().unwrap_or(complete);
         self.over += 1;
@@ -177,8 +181,9 @@ impl Sleepers {
                     let ttl = Duration::from_millis(LONGEST_TTL);
                     let request = locker.try_lock("job");
                     let Ok(holding) = account.seek(&self.name, "job", ttl, request) else { return };
-                    for _ in 0..50 {
-                        holding.look();
+                    // Somebody else has the lock at the new primary, or has it in a moment.
+                    let end = Instant::now() + LOOKED_FOR;
+                    while holding.look() && Instant::now() < end {
                         thread::sleep(Duration::from_millis(1));
                     }
                 });

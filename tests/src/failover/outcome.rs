@@ -43,14 +43,14 @@ impl Outcome {
     }
 }
 
+/// Seconds since what became of the old primary.
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from)).as_secs_f64();
-        let Self { deed, began, promoted, complete, granted } = self;
-        let (promoted, complete, granted) =
-            (between(*began, *promoted), between(*began, *complete), between(*complete, *granted));
-        write!(f, "{deed:8} another primary after {promoted:.1} s, complete after {complete:.1} s, ")?;
-        write!(f, "first lock {granted:.2} s later")
+        let after = |at: u64| Duration::from_nanos(at.saturating_sub(self.began)).as_secs_f64();
+        let [promoted, complete, granted] = [self.promoted, self.complete, self.granted].map(after);
+        let deed = &self.deed;
+        write!(f, "{deed:<18} another primary after {promoted:.1} s, complete after {complete:.1} s, ")?;
+        write!(f, "first lock after {granted:.2} s")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::groups::SentinelGroup;
+use crate::groups::{ClusterGroup, SentinelGroup};
 use crate::proxy::FaultProxy;
 use crate::tls::{self, url_by, url_of};
 
@@ -16,11 +16,13 @@ pub enum Trust {
     Unconfirmed,
     /// Nothing but the guard.
     GuardAlone,
+    /// Most of several masters, each with votes that its replicas have confirmed.
+    Quorum,
 }
 
 impl Trust {
-    /// All that there are; over TLS no proxy can speak for a server.
-    pub fn all() -> &'static [Self] {
+    /// All that one master is enough for; over TLS no proxy can speak for a server.
+    pub fn of_one_master() -> &'static [Self] {
         if tls::is_chosen() {
             &[Self::Confirmed, Self::GuardAlone]
         } else {
@@ -34,6 +36,7 @@ impl Trust {
             Self::Confirmed => "confirmed",
             Self::Unconfirmed => "unconfirmed",
             Self::GuardAlone => "guard-alone",
+            Self::Quorum => "quorum",
         }
     }
 
@@ -43,6 +46,7 @@ impl Trust {
             Self::Confirmed => 0,
             Self::Unconfirmed => 1,
             Self::GuardAlone => 2,
+            Self::Quorum => 3,
         }
     }
 
@@ -58,10 +62,21 @@ impl Trust {
         with(&url, &self.said(SentinelGroup::REPLICAS))
     }
 
+    /// The URL by which the owner of a tag's slot is found. There is one database only.
+    pub fn url_in_cluster(self, cluster: &ClusterGroup, tag: &str) -> String {
+        let url = with(&url_by("+cluster", cluster.place()), &format!("tag={tag}"));
+        with(&url, &self.said(ClusterGroup::REPLICAS))
+    }
+
+    /// Whether promises hold at failovers.
+    pub(super) fn is_sound(self) -> bool {
+        matches!(self, Self::Confirmed | Self::Quorum)
+    }
+
     /// What a URL says of failovers.
     fn said(self, replicas: usize) -> String {
         match self {
-            Self::Confirmed | Self::Unconfirmed => format!("replicas={replicas}"),
+            Self::Confirmed | Self::Unconfirmed | Self::Quorum => format!("replicas={replicas}"),
             Self::GuardAlone => "failover=may-lose-locks".to_owned(),
         }
     }
