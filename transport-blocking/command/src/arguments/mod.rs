@@ -1,6 +1,7 @@
 //! The command line: what clap reads of it, and the checks that clap cannot declare.
 
 mod claim;
+mod cluster_plan;
 mod common;
 mod doctor;
 mod environment;
@@ -16,6 +17,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use self::claim::Claim;
+pub(crate) use self::cluster_plan::ClusterPlanArguments;
 use self::common::{Masters, Prefix};
 pub(crate) use self::common::{Seek, Terms, Wait};
 pub(crate) use self::doctor::DoctorArguments;
@@ -58,6 +60,7 @@ pub(crate) enum Subcommand {
     Doctor(DoctorArguments),
     ForceRelease(ForceReleaseArguments),
     Bootstrap(BootstrapArguments),
+    ClusterPlan(ClusterPlanArguments),
     Master(MasterArguments),
     Demo(DemoArguments),
     Simulate(Box<SimulateArguments>),
@@ -100,6 +103,7 @@ impl Subcommand {
             }
             Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource.prefix)),
             Self::Bootstrap(bootstrap) => (Some(&mut bootstrap.masters), None),
+            Self::ClusterPlan(plan) => (Some(plan.incomplete()), None),
             Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
                 (None, None)
             }
