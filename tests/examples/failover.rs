@@ -121,9 +121,9 @@ fn judge(outcome: &Outcome) -> ExitCode {
     if !broken.is_empty() {
         return ExitCode::FAILURE;
     }
-    if outcome.two_holders(Trust::GuardAlone) == 0 {
-        println!("the restart guard alone was enough: this run shows nothing");
-        return ExitCode::FAILURE;
+    if outcome.two_holders(Trust::GuardAlone) > 0 {
+        return ExitCode::SUCCESS;
     }
-    ExitCode::SUCCESS
+    println!("the restart guard alone was enough: this run shows nothing");
+    ExitCode::FAILURE
 }

@@ -55,7 +55,7 @@ pub use random::Random;
 pub use rcgen;
 pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
-pub use tls::{Certificates, NAMES, url_of};
+pub use tls::{Certificates, NAMES, is_chosen as servers_speak_tls, url_of};
 pub use transport::{Pause, Transport};
 pub use tunnel::Tunnel;
 

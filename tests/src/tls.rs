@@ -23,7 +23,7 @@ pub struct Certificates {
 }
 
 /// Whether the real servers of this process speak TLS.
-pub(crate) fn is_chosen() -> bool {
+pub fn is_chosen() -> bool {
     static CHOSEN: OnceLock<bool> = OnceLock::new();
 
     *CHOSEN.get_or_init(|| std::env::var_os(TLS_VARIABLE).is_some_and(|value| value == "1"))

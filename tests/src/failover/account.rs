@@ -51,7 +51,13 @@ impl Account {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         let by = Seeker { client: client.to_owned(), attempt };
         self.note(now(), What::Seeks { by: by.clone(), sought: Sought::one(resource, How::Write) });
-        let guard = request.ttl(ttl).wait()?;
+        let guard = match request.ttl(ttl).wait() {
+            Ok(guard) => guard,
+            Err(error) => {
+                self.note(now(), What::Refused { by, why: error.to_string() });
+                return Err(error);
+            }
+        };
         let token = guard.fencing_token().map(FencingToken::get);
         let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         // The checker need not know which of them are renewed: none outlives a pause of its process here.

@@ -138,7 +138,8 @@ impl Contest {
                 config.address_map(leading(self.routes.clone())).build().map_err(io::Error::other)?;
             let locker = transport.open(config);
             let guard = locker.lock("sleeper").timeout(RECOVERED_WITHIN).wait().map_err(io::Error::other)?;
-            drop(guard);
+            // Nothing that it awaits may lead it away from a primary that stops.
+            guard.release().wait().map_err(io::Error::other)?;
             Ok((Account::open(&party.path)?, locker))
         };
         let lockers = self.parties.iter().map(sleeper).collect::<io::Result<_>>()?;

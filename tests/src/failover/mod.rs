@@ -11,7 +11,7 @@ mod trust;
 pub use account::{Account, Holding};
 pub use cluster_run::{ClusterRun, ShardDeed};
 pub use contest::Clientele;
-pub use deed::Deed;
+pub use deed::{Befallen, Deed, keep_busy};
 pub use outcome::{Outcome, Timing};
 pub use run::{Found, Run};
 pub use trust::Trust;

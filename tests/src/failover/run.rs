@@ -2,10 +2,10 @@
 
 use std::io;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::contest::{Clientele, Contest, LONGEST_TTL};
-use super::{Deed, Outcome, Timing, Trust};
+use super::{Befallen, Deed, Outcome, Timing, Trust};
 use crate::chaos::history::now;
 use crate::groups::SentinelGroup;
 use crate::proxy::FaultProxy;
@@ -52,13 +52,15 @@ impl Run {
             let sleepers = contest.sleepers(&mut random)?;
             let began = now();
             contest.befalls(&deed.to_string(), old);
-            let new = deed.befall(&group, old);
+            let Befallen { new, until } = deed.befall(&group, old);
             let promoted = now();
             name.set_upstream(group.server(new).address());
             contest.renew_half()?;
             // The quarantine of the new primary ends, as far as the restart guard alone knows.
             sleep(Duration::from_millis(LONGEST_TTL) + random.millis(500..=1_500));
             let loses = random.one_in(2);
+            let ahead = SystemTime::now() + Duration::from_millis(50);
+            sleep(until.duration_since(ahead).unwrap_or_default());
             sleepers.wake_before(|| deed.undo(&group, old, loses));
             name.set_upstream(group.server(group.await_complete()).address());
             tell(&contest.goes_on(&deed.to_string(), began, promoted)?);

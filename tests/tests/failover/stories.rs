@@ -2,8 +2,9 @@
 //! after it.
 
 use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use quorlock_tests::failover::keep_busy;
 use quorlock_tests::{Direction, FaultProxy};
 
 use crate::scene::{Scene, Story, tell};
@@ -50,20 +51,7 @@ struct Busy {
 
 impl Story for Busy {
     fn blind(&mut self, scene: &Scene) {
-        // It is busy with a script from then on that it cannot be asked to end.
-        scene.primary.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
-        let since_epoch = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let second = since_epoch().as_secs() + 1;
-        while since_epoch().as_secs() < second {
-            sleep(Duration::from_millis(1));
-        }
-        // The only clock that goes on in scripts of all servers, in whole seconds.
-        let lag =
-            "local function lag() return tonumber(redis.call('INFO', 'replication'):match('lag=(%d+)')) end";
-        let script = format!("{lag} local e = lag() + {BUSY_SECONDS} while lag() < e do end");
-        let mut client = scene.primary.client().unwrap();
-        client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes()).unwrap();
-        self.until = UNIX_EPOCH + Duration::from_secs(second + BUSY_SECONDS);
+        self.until = keep_busy(&scene.primary, BUSY_SECONDS);
         sleep(AN_ACKNOWLEDGEMENT);
     }
 
@@ -77,7 +65,7 @@ impl Story for Busy {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_client_asks_shortly_before_a_long_script_of_the_primary_ends() {
-    tell(Busy { until: UNIX_EPOCH });
+    tell(Busy { until: SystemTime::UNIX_EPOCH });
 }
 
 /// The network between the primary and its replicas is down, and TCP brings everything later: the acknowledgements first, and the
