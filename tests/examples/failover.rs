@@ -100,7 +100,7 @@ fn go(Todo { clientele, failovers, on }: Todo) -> ExitCode {
         }
         On::Cluster => {
             let deeds = ShardDeed::ALL.iter().copied().cycle().take(failovers).collect();
-            ClusterRun { clientele, deeds }.go(|timing| println!("{timing}"))
+            ClusterRun { clientele, deeds, stops: 0 }.go(|timing| println!("{timing}"))
         }
     };
     match outcome {

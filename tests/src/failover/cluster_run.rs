@@ -32,6 +32,9 @@ pub struct ClusterRun {
     pub clientele: Clientele,
     /// What becomes of one owner after the other.
     pub deeds: Vec<ShardDeed>,
+    /// How many more owners are stopped at most, until two clients that have the restart guard alone have held one lock. One that goes on may
+    /// hear of its successor before it reads what clients ask; over TLS it always does.
+    pub stops: usize,
 }
 
 impl ShardDeed {
@@ -66,7 +69,11 @@ impl ClusterRun {
         };
         let ways = ways.into_iter().map(urls).collect();
         let mut contest = Contest::start(&self.clientele, ways, &Vec::new(), &mut random)?;
-        for deed in &self.deeds {
+        let more = std::iter::repeat_n(&ShardDeed::Stop, self.stops);
+        for (place, deed) in self.deeds.iter().chain(more).enumerate() {
+            if place >= self.deeds.len() && contest.has_two_holders(Trust::GuardAlone)? {
+                break;
+            }
             sleep(random.millis(0..=700));
             cluster.await_complete();
             let old = cluster.await_owner(slot);

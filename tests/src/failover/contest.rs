@@ -9,10 +9,11 @@ use quorlock_core::Config;
 use quorlock_core::front::Locker;
 
 use super::{Account, Outcome, Timing, Trust};
+use crate::chaos::checker::{self, Rule};
 use crate::chaos::client::Orders;
 use crate::chaos::clients::Clients;
 use crate::chaos::history::{self, Event, What, Writer, now};
-use crate::chaos::{Figures, Program, checker};
+use crate::chaos::{Figures, Program};
 use crate::eventually::poll;
 use crate::groups::{Routes, leading};
 use crate::random::Random;
@@ -158,6 +159,13 @@ impl Contest {
         let granted = grants_after(&events, promoted).min().unwrap_or(complete);
         self.over += 1;
         Ok(Timing { deed: deed.to_owned(), began, promoted, complete, granted })
+    }
+
+    /// Whether two clients that trust in this way have held one lock so far.
+    pub(super) fn has_two_holders(&self, trust: Trust) -> io::Result<bool> {
+        let party = self.parties.iter().find(|party| party.trust == trust);
+        let events = party.map_or(Ok(Vec::new()), |party| history::read(&party.path))?;
+        Ok(checker::check(&events).iter().any(|violation| violation.rule == Rule::TwoHolders))
     }
 
     /// Ends all clients, and looks at what they have written down.
