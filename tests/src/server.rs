@@ -81,7 +81,7 @@ impl RedisServer {
     fn tried(options: &ServerOptions, start: impl Fn(&PortLease) -> Result<Backend, String>) -> Self {
         let mut failure = String::new();
         for _ in 0..START_TRIES {
-            let lease = PortLease::take();
+            let lease = if options.is_node { PortLease::take_with_bus() } else { PortLease::take() };
             match start(&lease) {
                 Ok(backend) => return Self { options: options.clone(), lease, backend },
                 Err(error) => failure = error,

@@ -6,7 +6,8 @@ use quorlock_core::{
     Acquire, AcquireError, BootstrapError, Config, ConfigBuilder, Event, ExtendError, LossCause, Vote,
 };
 
-use super::world::{Flow, REQUEST_TIMEOUT, World, ms, one_try, wanted};
+use super::world::master::wall_clock;
+use super::world::{Flow, KEY, REQUEST_TIMEOUT, World, ms, one_try, wanted};
 
 const LONGEST: Duration = ms(20_000);
 
@@ -235,6 +236,32 @@ fn a_key_is_put_back_where_the_quarantine_is_over_and_the_replicas_confirm_it() 
         assert_eq!(world.holders(), [0, 1]);
         world.pass(LONGEST);
         assert_eq!(world.holders(), [0, 1, 2]);
+    }
+}
+
+/// The next renewal is confirmed, and with it what was put back before.
+#[test]
+fn a_key_that_was_put_back_without_a_confirmation_counts_once_it_is_renewed_with_one() {
+    for fenced in [false, true] {
+        let mut world = open(&[1, 1, 1]);
+        let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), fenced, ..one_try() };
+        let lock = world.hold(&renewed);
+        let lost = Event::Lost { lock, cause: LossCause::Expired };
+        world.pump();
+        let now = wall_clock(world.now);
+        assert!(world.masters[2].server.remove(0, KEY.as_bytes(), now));
+        world.masters[2].server.set_following(1, 0);
+        world.pass(ms(4_000));
+        assert_eq!(world.holders(), [0, 1, 2]);
+        world.masters[2].server.set_following(1, 1);
+        world.pass(ms(4_000));
+        // Without the third master there would be no quorum from here on.
+        world.masters[0].flow = Flow::Stopped;
+        world.pass(ms(30_000));
+        assert!(!world.events_now().contains(&lost));
+        world.masters[1].flow = Flow::Stopped;
+        world.pass(ms(10_000));
+        assert!(world.events_now().contains(&lost));
     }
 }
 

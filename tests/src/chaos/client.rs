@@ -353,6 +353,7 @@ mod tests {
                 "redis://127.0.0.1:7001,127.0.0.1:7002".to_owned(),
                 "redis://127.0.0.1:7003".to_owned(),
             ],
+            routes: vec![(18_000, 18_001), (18_002, 18_003)],
         };
         assert_eq!(Orders::from_arguments(orders.arguments()), Some(orders.clone()));
         let plain =

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::{info, reply, start_all};
 use crate::eventually::{eventually, poll};
 use crate::options::ServerOptions;
-use crate::ports::PortLease;
 use crate::server::RedisServer;
 
 const SHARDS: usize = 3;
@@ -22,8 +21,6 @@ const SOON: Duration = Duration::from_secs(60);
 pub struct ClusterGroup {
     nodes: Vec<RedisServer>,
     ids: Vec<String>,
-    /// The ports at which nodes hear each other.
-    _buses: Vec<PortLease>,
 }
 
 /// How a replica takes its primary's place.
@@ -59,23 +56,18 @@ impl ClusterGroup {
     /// The same with options of all nodes.
     #[track_caller]
     pub fn with(configure: impl Fn(ServerOptions) -> ServerOptions) -> Self {
-        let buses: Vec<_> = (0..NODES).map(|_| PortLease::take()).collect();
-        let node = |bus: &PortLease| {
-            let options = configure(ServerOptions::new())
-                .config("cluster-enabled yes")
-                .config(&format!("cluster-port {}", bus.number()))
-                .config("cluster-node-timeout 500")
-                .config("cluster-replica-validity-factor 0")
-                .config("cluster-allow-replica-migration no");
-            if options.is_tls() { options.config("tls-cluster yes") } else { options }
-        };
-        let nodes = start_all(buses.iter().map(node).collect());
+        let options = configure(ServerOptions::new())
+            .cluster_node()
+            .config("cluster-node-timeout 500")
+            .config("cluster-replica-validity-factor 0")
+            .config("cluster-allow-replica-migration no");
+        let nodes = start_all(vec![options; NODES]);
         let id = |node: &RedisServer| {
             let id = node.command(&["CLUSTER", "MYID"]);
             id.text().expect("a node has a name").to_owned()
         };
         let ids = nodes.iter().map(id).collect();
-        let cluster = Self { nodes, ids, _buses: buses };
+        let cluster = Self { nodes, ids };
         cluster.form();
         cluster.await_complete();
         cluster
@@ -89,15 +81,15 @@ impl ClusterGroup {
         for (place, node) in self.nodes.iter().enumerate() {
             ask(node, &["CLUSTER", "SET-CONFIG-EPOCH", &(place + 1).to_string()]);
             if place < SHARDS {
-                let bound = |shard: usize| shard * SLOTS / SHARDS;
-                let (first, last) = (bound(place).to_string(), (bound(place + 1) - 1).to_string());
-                ask(node, &["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
+                let slots = place * SLOTS / SHARDS..(place + 1) * SLOTS / SHARDS;
+                let slots: Vec<_> = slots.map(|slot| slot.to_string()).collect();
+                let words = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str));
+                ask(node, &words.collect::<Vec<_>>());
             }
         }
         let first = self.node(0);
-        for (node, bus) in self.nodes.iter().zip(&self._buses).skip(1) {
-            let [port, bus] = [node.port(), bus.number()].map(|port| port.to_string());
-            ask(first, &["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+        for node in self.nodes.iter().skip(1) {
+            ask(first, &["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string()]);
         }
         let knows_all = |node: &RedisServer| {
             let told = reply(node, &["CLUSTER", "INFO"]);

@@ -2,14 +2,16 @@
 //! after it.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorlock_tests::{Direction, FaultProxy};
 
-use crate::scene::{LONGEST, Scene, Story, tell};
+use crate::scene::{Scene, Story, tell};
 
 /// A replica acknowledges each second.
 const AN_ACKNOWLEDGEMENT: Duration = Duration::from_millis(1_300);
+/// Longer than the failover and the quarantine of the new primary.
+const BUSY_SECONDS: u64 = 5;
 
 /// The primary is stopped. Its clients have been idle, and ask shortly before it goes on.
 struct Stopped {
@@ -42,30 +44,32 @@ fn requests_are_queued_at_a_stopped_primary_behind_acknowledgements() {
 }
 
 /// The primary runs a script meanwhile, and no signal reaches anything.
-#[derive(Default)]
 struct Busy {
-    until: Option<Instant>,
+    until: SystemTime,
 }
 
 impl Story for Busy {
     fn blind(&mut self, scene: &Scene) {
-        let span = 3 * LONGEST;
         // It is busy with a script from then on that it cannot be asked to end.
         scene.primary.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
-        let script = format!(
-            "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end \
-             local e = now() + {} while now() < e do end return 1",
-            span.as_millis()
-        );
+        let since_epoch = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let second = since_epoch().as_secs() + 1;
+        while since_epoch().as_secs() < second {
+            sleep(Duration::from_millis(1));
+        }
+        // The only clock that goes on in scripts of all servers, in whole seconds.
+        let lag =
+            "local function lag() return tonumber(redis.call('INFO', 'replication'):match('lag=(%d+)')) end";
+        let script = format!("{lag} local e = lag() + {BUSY_SECONDS} while lag() < e do end");
         let mut client = scene.primary.client().unwrap();
         client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes()).unwrap();
-        self.until = Some(Instant::now() + span);
+        self.until = UNIX_EPOCH + Duration::from_secs(second + BUSY_SECONDS);
         sleep(AN_ACKNOWLEDGEMENT);
     }
 
     fn see(&mut self, _: &Scene, ask: &mut dyn FnMut()) {
-        let until = self.until.take().unwrap();
-        sleep(until.saturating_duration_since(Instant::now() + Duration::from_millis(40)));
+        let ahead = Duration::from_millis(100);
+        sleep(self.until.duration_since(SystemTime::now() + ahead).unwrap_or_default());
         ask();
     }
 }
@@ -73,7 +77,7 @@ impl Story for Busy {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_client_asks_shortly_before_a_long_script_of_the_primary_ends() {
-    tell(Busy::default());
+    tell(Busy { until: UNIX_EPOCH });
 }
 
 /// The network between the primary and its replicas is down, and TCP brings everything later: the acknowledgements first, and the

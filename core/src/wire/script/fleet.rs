@@ -8,17 +8,30 @@
 use super::Script;
 use super::fence::{grant_fenced, read_counter};
 
+/// What the server says of its replication, `info`.
+macro_rules! read_info {
+    () => {
+        "\
+local info = redis.pcall('INFO', 'replication')
+if type(info) == 'table' then return info end
+"
+    };
+}
+
 /// The server's time `now` and the replication id of its present life, `id`.
 macro_rules! read_life {
     () => {
-        "\
+        concat!(
+            "\
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local info = redis.pcall('INFO', 'replication')
-if type(info) == 'table' then return info end
+",
+            read_info!(),
+            "\
 local id = string.match(info, 'master_replid:(%x+)')
 if not id then return redis.error_reply('ERR INFO tells no master_replid') end
 "
+        )
     };
 }
 
@@ -45,7 +58,7 @@ if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
     };
 }
 
-pub(super) use {check_marker, read_life};
+pub(super) use {check_marker, read_info, read_life};
 
 /// As the acquisition that reads the key first, where the marker allows it.
 pub const ACQUIRE_GUARDED: Script = Script {

@@ -23,7 +23,7 @@ use super::claim::{
     define_count, define_leave, define_lengthen, define_look, define_ours, define_raise, define_share,
     define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
 };
-use super::fleet::{check_marker, read_life};
+use super::fleet::{check_marker, read_info, read_life};
 
 /// Takes all targets, or none: refused where a written one exists, where a read one exists and is
 /// not shared by our group, where our token is known already (one server behind two addresses has

@@ -11,7 +11,7 @@
 //! where it would fail, and tells what is the matter. A server that is no primary must not vote
 //! whatever `WAIT` says.
 
-use super::fleet::{check_marker, read_life};
+use super::fleet::{check_marker, read_info, read_life};
 use super::{
     ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_ALL, EXTEND_FENCED,
     HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, Script, TAKE,
@@ -23,11 +23,9 @@ use super::{
 ///
 /// A backup tool that reads as a replica has port 0. The lag is digits only: a negative one is that
 /// of a clock that was set back.
-macro_rules! check_replicas {
-    () => {
-        "\
-local info = redis.pcall('INFO', 'replication')
-if type(info) == 'table' then return info end
+const CHECK: &str = concat!(
+    read_info!(),
+    "\
 if not string.find(info, 'role:master', 1, true) then
   return redis.error_reply('READONLY this server is a replica')
 end
@@ -42,14 +40,9 @@ local declared = math.floor(tonumber(ARGV[#ARGV]) / 1000)
 local connected = tonumber(string.match(info, 'connected_slaves:(%d+)'))
 if follow ~= declared or connected ~= declared then return {'alone', follow, connected} end
 "
-    };
-}
-
-/// What comes before a script whose keys and arguments are those of the restart guard, or which
-/// needs no marker.
-const CHECK: &str = check_replicas!();
-/// What comes before a script that sets a key and knows no guard otherwise.
-const CHECK_ALL: &str = concat!(check_replicas!(), check_marker!());
+);
+/// What comes behind that before a script that sets a key and knows no guard otherwise.
+const MARKER: &str = check_marker!();
 
 /// Puts back a lock that is not numbered: as a plain `SET NX`, in a script.
 const HEAL: &str = "\
@@ -97,10 +90,39 @@ const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
     text
 }
 
+/// A text in two parts, without what it would read again that the check has read.
+const fn unread(text: &str) -> [&str; 2] {
+    const READ: &[u8] = read_info!().as_bytes();
+    let (mut before, mut behind) = (text.as_bytes(), "".as_bytes());
+    let mut place = 0;
+    while place + READ.len() <= text.len() {
+        let (front, rest) = text.as_bytes().split_at(place);
+        let (found, rest) = rest.split_at(READ.len());
+        if is_same(found, READ) {
+            (before, behind) = (front, rest);
+            break;
+        }
+        place += 1;
+    }
+    match (std::str::from_utf8(before), std::str::from_utf8(behind)) {
+        (Ok(before), Ok(behind)) => [before, behind],
+        _ => panic!("parts of a text are texts"),
+    }
+}
+
+#[allow(clippy::indexing_slicing)]
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut place = 0;
+    while place < one.len() && place < other.len() && one[place] == other[place] {
+        place += 1;
+    }
+    place == one.len() && place == other.len()
+}
+
 /// A script with a check in front of its text, and one whose yes writes.
 macro_rules! behind {
-    ($check:ident, $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {
-        script!([$check, VOTE, $text, WRITE], $number, $name, $sha1_hex)
+    ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {
+        script!([$($check,)* VOTE, unread($text)[0], unread($text)[1], WRITE], $number, $name, $sha1_hex)
     };
 }
 
@@ -116,59 +138,78 @@ macro_rules! script {
 }
 
 pub(crate) const ACQUIRE_REPLICATED: Script = behind!(
-    CHECK,
+    [CHECK],
     ACQUIRE_GUARDED.text,
     23,
     "acquire replicated",
-    "719a3c3866b97945db05c9311391c20042855d6b"
+    "3cc921454c848af958cd48a74390f6aaa2981bd4"
 );
 pub(crate) const ACQUIRE_FENCED_REPLICATED: Script = behind!(
-    CHECK,
+    [CHECK],
     ACQUIRE_FENCED_GUARDED.text,
     24,
     "acquire fenced replicated",
-    "29075a94a7f6702638793499c35ce6df933ee283"
+    "ddd3b133b6465a0fcf9f833e933e7fe4a36afd20"
 );
 pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
-    CHECK,
+    [CHECK],
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "5ea21909253709e16c8f8df9fb6af1337a9e24b0"
+    "6c37ca0784ee0e518a7469959d4cf35c1cd456e8"
 );
 pub(crate) const TAKE_REPLICATED: Script =
-    behind!(CHECK, TAKE.text, 26, "take replicated", "82371b9cf2dbbe0f6dce25529a0afd25b6e88554");
+    behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
 /// It is no vote: each vote looks at the marker for itself.
-pub(crate) const ATTEND_REPLICATED: Script =
-    script!([CHECK, ATTEND.text], 27, "attend replicated", "36faea9658a31ce99866944fa38fd9ce993babc1");
+pub(crate) const ATTEND_REPLICATED: Script = script!(
+    [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
+    27,
+    "attend replicated",
+    "7d4b4ba19e46f4419394e139b6d729cb07c4b463"
+);
 pub(crate) const OPEN_REPLICATED: Script =
-    behind!(CHECK, OPEN.text, 28, "open replicated", "c30c3fa6bc307c5242e871338cb7af7cdf27f0d8");
+    behind!([CHECK], OPEN.text, 28, "open replicated", "006bb5647293c15f6bb9f1d3a624091c512121df");
 pub(crate) const RAISE_REPLICATED: Script =
-    behind!(CHECK, RAISE.text, 29, "raise replicated", "e222d0b0fed58052ac16f992256c0869953528b7");
+    behind!([CHECK], RAISE.text, 29, "raise replicated", "e222d0b0fed58052ac16f992256c0869953528b7");
 pub(crate) const EXTEND_REPLICATED: Script =
-    behind!(CHECK, EXTEND.text, 30, "extend replicated", "8a8703f3c4a60fa738953dfc240714fa075b2757");
+    behind!([CHECK], EXTEND.text, 30, "extend replicated", "8a8703f3c4a60fa738953dfc240714fa075b2757");
 pub(crate) const EXTEND_FENCED_REPLICATED: Script = behind!(
-    CHECK,
+    [CHECK],
     EXTEND_FENCED.text,
     31,
     "extend fenced replicated",
     "cfbdeaa0af48fb44e587c2f233ae5b9a34d76f56"
 );
 pub(crate) const RAISE_ALL_REPLICATED: Script =
-    behind!(CHECK, RAISE_ALL.text, 32, "raise all replicated", "756ed9036ede473e6e048263a3a4ae0b92df5a15");
-pub(crate) const EXTEND_ALL_REPLICATED: Script =
-    behind!(CHECK, EXTEND_ALL.text, 33, "extend all replicated", "c2108a86ab9ff88489cde1c92ab0fdb46c7e7b4b");
-pub(crate) const HEAL_REPLICATED: Script =
-    behind!(CHECK_ALL, HEAL, 34, "heal replicated", "db1303e550190c4d2d120b84ae7ee4980f4d2a94");
+    behind!([CHECK], RAISE_ALL.text, 32, "raise all replicated", "756ed9036ede473e6e048263a3a4ae0b92df5a15");
+pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
+    [CHECK],
+    EXTEND_ALL.text,
+    33,
+    "extend all replicated",
+    "c2108a86ab9ff88489cde1c92ab0fdb46c7e7b4b"
+);
+pub(crate) const HEAL_REPLICATED: Script = behind!(
+    [CHECK, unread(MARKER)[0], unread(MARKER)[1]],
+    HEAL,
+    34,
+    "heal replicated",
+    "572e228c14b7dc35de4880b56fee80e853fa0b12"
+);
 pub(crate) const HEAL_FENCED_REPLICATED: Script = behind!(
-    CHECK_ALL,
+    [CHECK, unread(MARKER)[0], unread(MARKER)[1]],
     HEAL_FENCED.text,
     35,
     "heal fenced replicated",
-    "0c12af78f80f393a6080a855dbffa8f2bdfcae16"
+    "b0fc34c5a048b93ea6e11f41253c1f0da1e651e8"
 );
-pub(crate) const HEAL_ALL_REPLICATED: Script =
-    behind!(CHECK_ALL, HEAL_ALL.text, 36, "heal all replicated", "38589bd1468d177425b844ae2776a5c2d8bc3a88");
+pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
+    [CHECK, unread(MARKER)[0], unread(MARKER)[1]],
+    HEAL_ALL.text,
+    36,
+    "heal all replicated",
+    "4513149e69653ccbea3fac24328d22477e9e54da"
+);
 
 /// Each script that carries votes, with the one in its place on a master with replicas. What is put
 /// back without a number needs none elsewhere.
@@ -206,7 +247,9 @@ mod tests {
             let text = replicated.text.strip_prefix(CHECK).unwrap();
             let own = plain.map_or(HEAL, |plain| plain.text);
             let text = text.strip_suffix(if replicated == &ATTEND_REPLICATED { "" } else { WRITE }).unwrap();
-            assert!(text.ends_with(own), "{}", replicated.name);
+            let own = own.replace(read_info!(), "");
+            assert!(text.ends_with(&own), "{}", replicated.name);
+            assert_eq!(replicated.text.matches("INFO'").count(), 1, "{}", replicated.name);
             // What rests on a key that is there, and what ends a quarantine, does not wait for its
             // end.
             let words = ["open", "raise", "extend"];

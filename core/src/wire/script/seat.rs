@@ -2,7 +2,7 @@
 //! becomes is decided here.
 
 use super::Script;
-use super::fleet::{check_marker, read_life};
+use super::fleet::{check_marker, read_info, read_life};
 
 /// Sets the first ARGV\[3\] seats of a window that do not exist to the token ARGV\[1\] for ARGV\[2\]
 /// milliseconds, or none if fewer are free. Answers `seats`, their places in the window with spaces
