@@ -20,6 +20,7 @@ SCENARIOS = ["scenarios", "--test-threads", "4", "blocking::"]
 # What is run on each server, and for how long each program may take.
 SUITES = {
     "scenarios": ([tests(*SCENARIOS)], 900),
+    "clusters": ([tests(*SCENARIOS, QUORLOCK_TEST_CLUSTERS="1"), tests("command", "clusters::")], 900),
     "differential": ([tests("differential")], 600),
     "doctor": ([tests("command", "doctor::")], 300),
     "failovers": ([tests("failover")], 600),

@@ -23,6 +23,7 @@
 
 pub mod chaos;
 mod client;
+mod clusters;
 mod connectors;
 mod embedded;
 mod eventually;
@@ -45,6 +46,7 @@ mod transport;
 mod tunnel;
 
 pub use client::{RawClient, Value};
+pub use clusters::is_chosen as are_nodes_of_clusters;
 pub use eventually::{eventually, eventually_equals};
 pub use fake_master::{FakeMaster, Peer, behaviour};
 pub use fleet::{Fleet, master, masters};

@@ -24,6 +24,7 @@ pub struct ServerOptions {
     pub(crate) ipv6: bool,
     pub(crate) without_hello: bool,
     pub(crate) is_node: bool,
+    pub(crate) is_only_node: bool,
     tls: Option<String>,
     primary: Option<u16>,
     lines: Vec<String>,
@@ -99,6 +100,12 @@ impl ServerOptions {
     pub fn cluster_node(mut self) -> Self {
         self.is_node = true;
         self
+    }
+
+    /// Makes it a node of a cluster that has no others, and owns the slot of one tag.
+    pub(crate) fn only_node(mut self) -> Self {
+        self.is_only_node = true;
+        self.cluster_node()
     }
 
     /// Speaks TLS, and nothing else, with these certificates. `demands` is what it wants of clients, as `tls-auth-clients` has it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use quorlock_embedded::CommandKind;
 
 use crate::client::{RawClient, Value};
+use crate::clusters;
 use crate::embedded::Embedded;
 use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions, percent_encoded};
 use crate::ports::PortLease;
@@ -61,11 +62,16 @@ impl RedisServer {
     /// A real server.
     #[track_caller]
     pub(crate) fn process(options: &ServerOptions) -> Self {
-        Self::tried(options, |lease| {
+        let options = &clusters::configured(options);
+        let server = Self::tried(options, |lease| {
             let process = Process::new();
             process.launch(options, lease)?;
             Ok(Outside(process))
-        })
+        });
+        if options.is_only_node {
+            clusters::serve(&server);
+        }
+        server
     }
 
     /// An embedded master.
@@ -189,6 +195,9 @@ impl RedisServer {
         if let Err(error) = outcome {
             panic!("the server did not come back: {error}");
         }
+        if self.options.is_only_node {
+            clusters::serve(self);
+        }
     }
 
     /// A connection under the harness's own account, for more than one command.
@@ -206,6 +215,9 @@ impl RedisServer {
             Inside(_) => RawClient::try_connect(self.address())?,
         };
         client.set_timeout(limit)?;
+        if self.options.is_only_node {
+            client.tag_keys();
+        }
         match client.try_command(&["AUTH", HARNESS_USER, HARNESS_PASSWORD])? {
             reply if reply.is_ok() => Ok(client),
             reply => Err(io::Error::other(format!("the harness may not log in: {reply:?}"))),

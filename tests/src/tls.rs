@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 
-use crate::secrets;
+use crate::{clusters, secrets};
 
 /// `1` has real servers speak TLS, and nothing else.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
@@ -29,9 +29,16 @@ pub fn is_chosen() -> bool {
     *CHOSEN.get_or_init(|| std::env::var_os(TLS_VARIABLE).is_some_and(|value| value == "1"))
 }
 
-/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that.
+/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that, and with the tag of a cluster where they
+/// are nodes of one.
 pub fn url_of(place: impl Display) -> String {
-    url_by("", place)
+    if !clusters::is_chosen() {
+        return url_by("", place);
+    }
+    let url = url_by("+cluster", place);
+    let more = if url.contains('?') { '&' } else { '?' };
+    // There is no failover, and grants may be numbered.
+    format!("{url}{more}tag={}&failover=durable", clusters::TAG)
 }
 
 /// The same for a master that is found by those at `place`, `+sentinel` for example.

@@ -23,14 +23,13 @@ const SLOTS: u16 = 16_384;
 /// Tags are tried in turn. So many find each of a thousand masters that share the slots evenly.
 const MOST_TAGS: u32 = 100_000;
 
-/// One range of slots and who has it.
+/// A master of the cluster.
 #[derive(Debug, PartialEq, Eq)]
-struct Range {
-    first: u16,
-    last: u16,
-    /// The id of the node, or its address where it tells none.
-    master: String,
+struct Master {
     address: String,
+    /// The first and the last of each range that it has.
+    slots: Vec<(u16, u16)>,
+    /// All of them, also those that are away: they may be promoted when they are back.
     replicas: usize,
 }
 
@@ -52,10 +51,10 @@ struct Tag {
 /// Prints them. The exit code.
 pub(crate) fn plan(arguments: &ClusterPlanArguments) -> u8 {
     let output = Output::new(Verbosity::Normal(0), arguments.json);
-    match ranges(arguments) {
+    match masters(arguments) {
         Err(refusal) => refusal.tell(None, &output),
-        Ok((node, ranges)) => {
-            let tags = chosen(&node, &ranges, arguments.masters.into());
+        Ok((node, masters)) => {
+            let tags = chosen(&node, &masters, arguments.masters.into());
             let found = tags.len();
             let text = if arguments.json { json::line(&Plan { tags }) } else { text(&tags) };
             let has_all = found == usize::from(arguments.masters);
@@ -72,12 +71,9 @@ pub(crate) fn plan(arguments: &ClusterPlanArguments) -> u8 {
 }
 
 /// Asks one node after the other, until one answers.
-fn ranges(arguments: &ClusterPlanArguments) -> Result<(Endpoint, Vec<Range>), Refusal> {
+fn masters(arguments: &ClusterPlanArguments) -> Result<(Endpoint, Vec<Master>), Refusal> {
     let wrong = |sentence: &dyn ToString| Refusal::Configuration(sentence.to_string());
     let urls: Vec<_> = arguments.nodes.urls().collect();
-    if urls.is_empty() {
-        return Err(Refusal::Configuration("name a node of the cluster, such as redis://host:7000".into()));
-    }
     let given = arguments.nodes.tls.security().map_err(|error| wrong(&error))?;
     let security: Arc<dyn Security> = Arc::new(given.unwrap_or_else(Tls::system));
     let mut failure = String::new();
@@ -90,7 +86,7 @@ fn ranges(arguments: &ClusterPlanArguments) -> Result<(Endpoint, Vec<Range>), Re
         }
         for address in &node.places().cloned().collect::<Vec<_>>() {
             match asked(&node, address, security.as_ref(), ends) {
-                Ok(ranges) => return Ok((node, ranges)),
+                Ok(masters) => return Ok((node, masters)),
                 Err(cause) if cause.is_configuration() => {
                     return Err(Refusal::Configuration(format!("{address} {cause}")));
                 }
@@ -109,51 +105,50 @@ fn asked(
     address: &Address,
     security: &dyn Security,
     ends: Instant,
-) -> Result<Vec<Range>, Cause> {
+) -> Result<Vec<Master>, Cause> {
     let Found { mut conversation, address } =
         asking::open(node, address, Some(security), "quorlock-cluster-plan", ends)?;
-    match conversation.ask(words(&["CLUSTER", "SLOTS"]))? {
+    match conversation.ask(words(&["CLUSTER", "NODES"]))? {
         Reply::Error(error) => Err(Cause::Server(error)),
-        Reply::Array(ranges) => {
-            let read = ranges.iter().map(|range| read(range, &address));
-            read.collect::<Option<_>>().ok_or(Cause::UnexpectedReply)
-        }
-        _ => Err(Cause::UnexpectedReply),
+        answer => Ok(read(&answer.text().ok_or(Cause::UnexpectedReply)?, &address)),
     }
 }
 
-/// `[first, last, master, replica…]`, each node as `[host, port, id, …]`.
-fn read(range: &Reply, present: &Address) -> Option<Range> {
-    let number = |reply: &Reply| match reply {
-        Reply::Integer(number) => u16::try_from(*number).ok(),
-        _ => None,
+/// The masters that have slots, of lines `id address flags master ping pong epoch link slots…`
+/// (Redis command page of CLUSTER NODES).
+fn read(nodes: &str, present: &Address) -> Vec<Master> {
+    let lines: Vec<Vec<&str>> = nodes.lines().map(|line| line.split(' ').collect()).collect();
+    let master = |words: &Vec<&str>| {
+        let [id, place, _, "-", _, _, _, _, slots @ ..] = words.as_slice() else { return None };
+        // Slots that are being moved are in brackets, and among the others of their owner.
+        let range = |slots: &&str| {
+            let (first, last) = slots.split_once('-').unwrap_or((slots, slots));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        };
+        let slots: Vec<_> = slots.iter().filter_map(range).collect();
+        let place = place.split(['@', ',']).next()?;
+        let (host, port) = place.rsplit_once(':')?;
+        let host = match (host, present) {
+            // A node that does not know its host is where it was asked.
+            ("", Address::Tcp { host, .. }) => host,
+            (host, _) => host,
+        };
+        let address = Endpoint::tcp(host, port.parse().ok()?).ok()?.to_string();
+        let replicas = lines.iter().filter(|words| words.get(3) == Some(id)).count();
+        (!slots.is_empty()).then_some(Master { address, slots, replicas })
     };
-    let [first, last, master, replicas @ ..] = range.elements()? else { return None };
-    let [host, port, rest @ ..] = master.elements()? else { return None };
-    // A node that does not know its host is where it was asked.
-    let host = host.text().filter(|host| !host.is_empty()).or_else(|| match present {
-        Address::Tcp { host, .. } => Some(host.clone()),
-        Address::Unix(_) => None,
-    })?;
-    let address = Endpoint::tcp(&host, number(port)?).ok()?.to_string();
-    Some(Range {
-        first: number(first)?,
-        last: number(last)?,
-        master: rest.first().and_then(Reply::text).unwrap_or_else(|| address.clone()),
-        address,
-        replicas: replicas.len(),
-    })
+    lines.iter().filter_map(master).collect()
 }
 
 /// The first tags of `q0`, `q1`, … that are on masters of which none has another one.
-fn chosen(node: &Endpoint, ranges: &[Range], count: usize) -> Vec<Tag> {
+fn chosen(node: &Endpoint, masters: &[Master], count: usize) -> Vec<Tag> {
     let mut taken = BTreeSet::new();
-    let masters: BTreeSet<_> = ranges.iter().map(|range| &range.master).collect();
-    let count = count.min(masters.len());
     let tags = (0..MOST_TAGS).map(|number| format!("q{number}")).filter_map(|tag| {
         let slot = slot(&tag);
-        let owner = ranges.iter().find(|range| (range.first..=range.last).contains(&slot))?;
-        taken.insert(&owner.master).then(|| Tag {
+        let has_it =
+            |master: &Master| master.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot));
+        let (place, owner) = masters.iter().enumerate().find(|(_, master)| has_it(master))?;
+        taken.insert(place).then(|| Tag {
             url: url(node, &tag, owner.replicas),
             tag,
             slot,
@@ -161,7 +156,7 @@ fn chosen(node: &Endpoint, ranges: &[Range], count: usize) -> Vec<Tag> {
             replicas: owner.replicas,
         })
     });
-    tags.take(count).collect()
+    tags.take(count.min(masters.len())).collect()
 }
 
 /// The slot of all keys with this tag.
@@ -236,9 +231,33 @@ fn text(tags: &[Tag]) -> String {
 mod tests {
     use super::*;
 
-    fn range(first: u16, last: u16, master: &str, replicas: usize) -> Range {
-        let (master, address) = (master.to_owned(), format!("{master}:7000"));
-        Range { first, last, master, address, replicas }
+    fn master(name: &str, first: u16, last: u16) -> Master {
+        Master { address: format!("{name}:7000"), slots: vec![(first, last)], replicas: 1 }
+    }
+
+    #[test]
+    fn masters_are_read_with_their_slots_and_all_their_replicas() {
+        let nodes = "\
+            07c3 127.0.0.1:30004@31004,hostname4 slave e7d1 0 1426238317239 4 connected\n\
+            67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-9000 9002 [93->-e7d1]\n\
+            292f :30003@31003 myself,master - 0 1426238318243 3 connected 10923-16383\n\
+            6ec2 127.0.0.1:30005@31005 slave,fail e7d1 0 1426238316232 5 disconnected\n\
+            e7d1 ::1:30001@31001 master - 0 0 1 connected 0-5460\n\
+            beef 127.0.0.1:30009@31009 master - 0 0 1 connected\n";
+        let present = Endpoint::tcp("h", 1).unwrap().address().clone();
+        let read = read(nodes, &present);
+        let told: Vec<_> = read
+            .iter()
+            .map(|master| (master.address.as_str(), master.slots.as_slice(), master.replicas))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("127.0.0.1:30002", &[(5461, 9000), (9002, 9002)][..], 0),
+                ("h:30003", &[(10_923, 16_383)], 0),
+                ("[::1]:30001", &[(0, 5460)], 2),
+            ]
+        );
     }
 
     #[test]
@@ -250,20 +269,20 @@ mod tests {
     #[test]
     fn each_tag_is_on_a_master_of_its_own() {
         let node: Endpoint = "redis://a:7000".parse().unwrap();
-        let tags = |ranges: &[Range], count| {
-            let tags = chosen(&node, ranges, count);
+        let tags = |masters: &[Master], count| {
+            let tags = chosen(&node, masters, count);
             tags.into_iter().map(|tag| (tag.tag, tag.address)).collect::<Vec<_>>()
         };
         let named = |all: &[(&str, &str)]| -> Vec<_> {
             all.iter().map(|(tag, address)| ((*tag).to_owned(), (*address).to_owned())).collect()
         };
-        let even = [range(0, 5460, "a", 1), range(5461, 10_922, "b", 1), range(10_923, 16_383, "c", 1)];
+        let even = [master("a", 0, 5460), master("b", 5461, 10_922), master("c", 10_923, 16_383)];
         let all = named(&[("q0", "a:7000"), ("q1", "b:7000"), ("q2", "c:7000")]);
         assert_eq!(tags(&even, 3), all);
         assert_eq!(tags(&even, 2), all[..2]);
         // No more than there are masters, and none where nobody has the slot.
         assert_eq!(tags(&even, 5), all);
-        assert_eq!(tags(&[range(7000, 12_000, "b", 0)], 3), named(&[("q1", "b:7000")]));
+        assert_eq!(tags(&[master("b", 7000, 12_000)], 3), named(&[("q1", "b:7000")]));
         assert_eq!(tags(&[], 3), []);
     }
 

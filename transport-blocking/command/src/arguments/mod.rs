@@ -32,8 +32,10 @@ pub(crate) use self::subcommands::{
 /// Distributed locks on independent Redis or Valkey masters
 ///
 /// A lock is held while more than half of the masters have its key. The masters are independent of
-/// each other: no replicas, no cluster. All clients of a lock use the same masters. Name each one
-/// with -m URL, or all of them in the variable QUORLOCK_MASTERS.
+/// each other. All clients of a lock use the same masters. Name each one with -m URL, or all of
+/// them in the variable QUORLOCK_MASTERS. A master with replicas says so in its URL; the primary of
+/// a group with Sentinels is redis+sentinel://host:port/GROUP?replicas=2, and the owner of a tag's
+/// slot in a Redis Cluster is redis+cluster://host:port/?tag=q0&replicas=1.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",
