@@ -10,7 +10,8 @@
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
 //! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they wrote down.
-//! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] has client processes contend on them meanwhile.
+//! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] has client
+//!   processes contend on them meanwhile.
 //! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
 //! * [`secrets`] finds out whether anything shows a password, a token or a private key.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.

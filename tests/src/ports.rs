@@ -27,7 +27,8 @@ pub(crate) struct PortLease {
     _bus: Option<Box<Self>>,
 }
 
-/// How far the port for nodes of a cluster is from that for clients, unless a node is told otherwise.
+/// How far the port for nodes of a cluster is from that for clients, unless a node is told
+/// otherwise.
 const BUS: u16 = 10_000;
 
 impl PortLease {

@@ -91,8 +91,9 @@ impl FaultProxy {
         self.tell(|relay| relay.accepted())
     }
 
-    /// Takes `WAIT` out of the requests of connections that are opened from here on: a client is told at once that as many replicas
-    /// have confirmed as it wanted. The client has to speak RESP without TLS.
+    /// Takes `WAIT` out of the requests of connections that are opened from here on: a client is
+    /// told at once that as many replicas have confirmed as it wanted. The client has to speak RESP
+    /// without TLS.
     pub fn confirm_for_replicas(&self) {
         self.tell(Relay::unconfirmed);
     }
@@ -127,8 +128,8 @@ impl FaultProxy {
         self.fault(direction, |faults| faults.stall = true);
     }
 
-    /// What was stalled arrives, but for the ends of connections: these wait until all is healed, as where the last segment of a
-    /// connection was lost and is sent once more.
+    /// What was stalled arrives, but for the ends of connections: these wait until all is healed,
+    /// as where the last segment of a connection was lost and is sent once more.
     pub fn resume_without_ends(&self, direction: Direction) {
         self.fault(direction, |faults| (faults.stall, faults.late_ends) = (false, true));
     }

@@ -60,7 +60,8 @@ impl Account {
         };
         let token = guard.fencing_token().map(FencingToken::get);
         let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-        // The checker need not know which of them are renewed: none outlives a pause of its process here.
+        // The checker need not know which of them are renewed: none outlives a pause of its process
+        // here.
         self.note(now(), What::Granted { by: by.clone(), token, ttl, renewed: true, permit: None });
         let holding = Holding { account: self, by, guard };
         holding.look();
@@ -81,7 +82,8 @@ impl Account {
 }
 
 impl Holding<'_> {
-    /// Whether it is valid. The clock is read before the guard: what it says is true of that instant too.
+    /// Whether it is valid. The clock is read before the guard: what it says is true of that
+    /// instant too.
     pub fn look(&self) -> bool {
         let at = now();
         let is_valid = self.guard.is_valid();

@@ -32,8 +32,9 @@ pub struct ClusterRun {
     pub clientele: Clientele,
     /// What becomes of one owner after the other.
     pub deeds: Vec<ShardDeed>,
-    /// How many more owners are stopped at most, until two clients that have the restart guard alone have held one lock. One that goes on may
-    /// hear of its successor before it reads what clients ask; over TLS it always does.
+    /// How many more owners are stopped at most, until two clients that have the restart guard
+    /// alone have held one lock. One that goes on may hear of its successor before it reads what
+    /// clients ask; over TLS it always does.
     pub stops: usize,
 }
 
@@ -49,10 +50,12 @@ impl ShardDeed {
 }
 
 impl ClusterRun {
-    /// Does it, and returns what has come of it. Each failover is told when it is over. The histories are left.
+    /// Does it, and returns what has come of it. Each failover is told when it is over. The
+    /// histories are left.
     ///
     /// # Errors
-    /// When a client ends by itself, or when clients with confirmed votes are granted nothing although a failover is over.
+    /// When a client ends by itself, or when clients with confirmed votes are granted nothing
+    /// although a failover is over.
     pub fn go(&self, mut tell: impl FnMut(&Timing)) -> io::Result<Outcome> {
         let cluster = ClusterGroup::start();
         let mut random = Random::new(self.clientele.seed);

@@ -60,7 +60,8 @@ struct Party {
     history: Writer,
 }
 
-/// Clients with connections to the present primaries, which say nothing until they ask for the lock.
+/// Clients with connections to the present primaries, which say nothing until they ask for the
+/// lock.
 pub(super) struct Sleepers {
     name: String,
     lockers: Vec<(Account, Locker)>,
@@ -115,9 +116,11 @@ impl Contest {
         self.parties.iter().for_each(|party| party.history.note(what.clone()));
     }
 
-    /// Has other clients in the place of every second one that has one master. The others keep their connections.
+    /// Has other clients in the place of every second one that has one master. The others keep
+    /// their connections.
     pub(super) fn renew_half(&mut self) -> io::Result<()> {
-        // Where one of several masters fails over, locks are granted all the time, but for those of clients that are killed.
+        // Where one of several masters fails over, locks are granted all the time, but for those of
+        // clients that are killed.
         for party in self.parties.iter_mut().filter(|party| party.masters.len() == 1) {
             for place in (0..party.clients.len()).step_by(2) {
                 party.clients.replace(place)?;
@@ -148,8 +151,8 @@ impl Contest {
         Ok(Sleepers { name, lockers, _transport: transport })
     }
 
-    /// A failover is over: waits until clients with confirmed votes are granted locks again. The time of the first lock is that of
-    /// clients of one master.
+    /// A failover is over: waits until clients with confirmed votes are granted locks again. The
+    /// time of the first lock is that of clients of one master.
     pub(super) fn goes_on(&mut self, deed: &str, began: u64, promoted: u64) -> io::Result<Timing> {
         let complete = now();
         let sound = || self.parties.iter().filter(|party| party.trust.is_sound());

@@ -86,7 +86,8 @@ impl fmt::Display for Deed {
     }
 }
 
-/// Has a server do nothing but run a script, which cannot be asked to end, until the second that is returned.
+/// Has a server do nothing but run a script, which cannot be asked to end, until the second that is
+/// returned.
 pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
     server.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
     let since_epoch = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Masters that fail over: what clients rely on there, what they say that they held, and a run of one failover after the other.
+//! Masters that fail over: what clients rely on there, what they say that they held, and a run of
+//! one failover after the other.
 
 mod account;
 mod cluster_run;

@@ -22,20 +22,24 @@ pub struct Run {
     pub deeds: Vec<Deed>,
 }
 
-/// How clients find a primary. What cuts it off from sentinels and replicas does not keep them away from it.
+/// How clients find a primary. What cuts it off from sentinels and replicas does not keep them away
+/// from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// By a name, as of a virtual address: new connections lead to the new primary, and those that there are stay where they are.
+    /// By a name, as of a virtual address: new connections lead to the new primary, and those that
+    /// there are stay where they are.
     ByName,
     /// By the sentinels.
     BySentinels,
 }
 
 impl Run {
-    /// Does it, and returns what has come of it. Each failover is told when it is over. The histories are left.
+    /// Does it, and returns what has come of it. Each failover is told when it is over. The
+    /// histories are left.
     ///
     /// # Errors
-    /// When a client ends by itself, or when clients with confirmed votes are granted nothing although a failover is over.
+    /// When a client ends by itself, or when clients with confirmed votes are granted nothing
+    /// although a failover is over.
     pub fn go(&self, mut tell: impl FnMut(&Timing)) -> io::Result<Outcome> {
         let group = SentinelGroup::start();
         let mut random = Random::new(self.clientele.seed);

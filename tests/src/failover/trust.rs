@@ -6,8 +6,8 @@ use crate::groups::{ClusterGroup, SentinelGroup};
 use crate::proxy::FaultProxy;
 use crate::tls::{self, url_by, url_of};
 
-/// What clients rely on when a master fails over. All of them use the restart guard, each way in a database of its own, for the
-/// guard's marker tells them apart.
+/// What clients rely on when a master fails over. All of them use the restart guard, each way in a
+/// database of its own, for the guard's marker tells them apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Trust {
     /// `replicas=K`: votes that all replicas have confirmed.

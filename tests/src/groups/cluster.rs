@@ -16,7 +16,8 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A cluster. Dropping it ends it.
 ///
-/// Nodes are known by their places: the first three are primaries at first, and each of the other three the replica of one of them.
+/// Nodes are known by their places: the first three are primaries at first, and each of the other
+/// three the replica of one of them.
 #[derive(Debug)]
 pub struct ClusterGroup {
     nodes: Vec<RedisServer>,
@@ -99,7 +100,8 @@ impl ClusterGroup {
         };
         eventually(SOON, "all nodes know each other", || self.nodes.iter().all(knows_all));
         for (replica, id) in self.nodes.iter().skip(SHARDS).zip(&self.ids) {
-            // A node learns of another's slots, and so that it is a primary, after it knows its name.
+            // A node learns of another's slots, and so that it is a primary, after it knows its
+            // name.
             eventually(SOON, "a node becomes a replica", || {
                 reply(replica, &["CLUSTER", "REPLICATE", id]).is_some_and(|reply| reply.is_ok())
             });
@@ -200,7 +202,8 @@ impl ClusterGroup {
 
 /// What is done to it.
 impl ClusterGroup {
-    /// Has the replica of a slot's owner take its place, and returns it as soon as most nodes agree about that. The owner runs.
+    /// Has the replica of a slot's owner take its place, and returns it as soon as most nodes agree
+    /// about that. The owner runs.
     #[track_caller]
     pub fn fail_over(&self, slot: u16, how: Takeover) -> usize {
         let owner = self.await_owner(slot);
@@ -219,7 +222,8 @@ impl ClusterGroup {
         replica
     }
 
-    /// Moves a slot to another node, key by key. `between` is called before each key is moved, and before the move ends.
+    /// Moves a slot to another node, key by key. `between` is called before each key is moved, and
+    /// before the move ends.
     #[track_caller]
     pub fn move_slot(&self, slot: u16, to: usize, mut between: impl FnMut()) {
         let from = self.await_owner(slot);

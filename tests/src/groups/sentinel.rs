@@ -13,14 +13,14 @@ use crate::server::RedisServer;
 const SENTINELS: usize = 3;
 /// A failover takes a second or two; a restarted primary is made a replica some time later.
 const SOON: Duration = Duration::from_secs(60);
-/// How sentinels go about it, in milliseconds. What they tell each other is sent every 2 s otherwise, and a server that calls itself
-/// the primary is made a replica after four times that.
+/// How sentinels go about it, in milliseconds. What they tell each other is sent every 2 s
+/// otherwise, and a server that calls itself the primary is made a replica after four times that.
 const PACE: [&str; 4] = ["publish-period", "500", "info-period", "1000"];
 
 /// Three servers under three sentinels. Dropping it ends them.
 ///
-/// Sentinels and replicas know a server by the address of a proxy, its way, at which it can be cut off from them. Who is the primary is what
-/// two of the sentinels say.
+/// Sentinels and replicas know a server by the address of a proxy, its way, at which it can be cut
+/// off from them. Who is the primary is what two of the sentinels say.
 #[derive(Debug)]
 pub struct SentinelGroup {
     servers: Vec<RedisServer>,
@@ -172,7 +172,8 @@ impl SentinelGroup {
 
 /// What is done to it.
 impl SentinelGroup {
-    /// Has a sentinel make a replica the primary, and returns as soon as two sentinels agree about it.
+    /// Has a sentinel make a replica the primary, and returns as soon as two sentinels agree about
+    /// it.
     #[track_caller]
     pub fn fail_over(&self) -> usize {
         let before = self.await_complete();
@@ -184,7 +185,8 @@ impl SentinelGroup {
         self.primary_after(before)
     }
 
-    /// Holds back what sentinels and replicas send to a server, what they are sent, or both, until it is healed.
+    /// Holds back what sentinels and replicas send to a server, what they are sent, or both, until
+    /// it is healed.
     pub fn cut_off(&self, place: usize, direction: Direction) {
         self.way(place).stall(direction);
     }

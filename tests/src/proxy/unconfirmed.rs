@@ -2,8 +2,8 @@
 
 use crate::client::encode;
 
-/// What a client sends on one connection, with each `WAIT` replaced by a script that answers what `WAIT` was to wait for. The
-/// replies stay as many, and in their order.
+/// What a client sends on one connection, with each `WAIT` replaced by a script that answers what
+/// `WAIT` was to wait for. The replies stay as many, and in their order.
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed {
     /// The beginning of a command.
@@ -29,7 +29,8 @@ impl Unconfirmed {
     }
 }
 
-/// The first command, if all of it is there: its length and its words. Clients of ours send arrays of bulk strings only.
+/// The first command, if all of it is there: its length and its words. Clients of ours send arrays
+/// of bulk strings only.
 fn command(bytes: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     let mut at = 0;
     let count = number(bytes, &mut at, b'*')?;

@@ -1,4 +1,5 @@
-//! A failover that the old primary does not see: clients that stay with it, and others that follow to the new one.
+//! A failover that the old primary does not see: clients that stay with it, and others that follow
+//! to the new one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,8 @@ use quorlock_tests::{FaultProxy, RedisServer, ServerOptions, Transport, eventual
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// The longest TTL of all clients, and so the quarantine.
 pub(crate) const LONGEST: Duration = Duration::from_millis(1_500);
-/// A request may lie at a server that stands still for this long. A server may take 100 ms longer than a part of it for a `WAIT`.
+/// A request may lie at a server that stands still for this long. A server may take 100 ms longer
+/// than a part of it for a `WAIT`.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_200);
 /// How long clients of the old primary ask it.
 const ASKED_FOR: Duration = Duration::from_millis(300);
@@ -26,15 +28,16 @@ const ROUNDS: usize = 10;
 
 /// What keeps the old primary from seeing the failover, and how it goes on behind it.
 pub(crate) trait Story {
-    /// Keeps it from seeing anything. When this returns, an acknowledgement of each replica is on its way.
+    /// Keeps it from seeing anything. When this returns, an acknowledgement of each replica is on
+    /// its way.
     fn blind(&mut self, scene: &Scene);
 
     /// Lets it see again. `ask` has its clients ask for the lock from then on.
     fn see(&mut self, scene: &Scene, ask: &mut dyn FnMut());
 }
 
-/// A primary with two replicas, which another server will have as well: its own replica before, and in the place of the old primary
-/// afterwards.
+/// A primary with two replicas, which another server will have as well: its own replica before, and
+/// in the place of the old primary afterwards.
 pub(crate) struct Scene {
     pub(crate) primary: RedisServer,
     promoted: RedisServer,
@@ -94,7 +97,8 @@ fn is_complete(primary: &RedisServer) {
     });
 }
 
-/// Tells the story until it has shown two holders of one lock to clients of each way to trust but one, for which there may never be two.
+/// Tells the story until it has shown two holders of one lock to clients of each way to trust but
+/// one, for which there may never be two.
 pub(crate) fn tell(mut story: impl Story) {
     let mut seen: BTreeMap<Trust, usize> = Trust::of_one_master().iter().map(|trust| (*trust, 0)).collect();
     for round in 0..ROUNDS {

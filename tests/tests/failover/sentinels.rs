@@ -34,8 +34,8 @@ fn clients_with_confirmed_votes_never_hold_one_lock_together_while_primaries_fai
     );
 }
 
-/// A locker that finds the primary by the sentinels, also one that they and the replicas are cut off from, and counts votes that are
-/// confirmed.
+/// A locker that finds the primary by the sentinels, also one that they and the replicas are cut
+/// off from, and counts votes that are confirmed.
 fn open(transport: &Transport, group: &SentinelGroup) -> Locker {
     let config = Config::builder([Trust::Confirmed.url_by_sentinels(group)]).restart_guard(LONGEST);
     let config = config.ttl(LONGEST).timeout(SOON).request_timeout(Duration::from_millis(400));

@@ -1,5 +1,5 @@
-//! What an old primary may take for fresh: acknowledgements that its replicas have sent before the failover, and that it reads
-//! after it.
+//! What an old primary may take for fresh: acknowledgements that its replicas have sent before the
+//! failover, and that it reads after it.
 
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
@@ -68,8 +68,8 @@ fn a_client_asks_shortly_before_a_long_script_of_the_primary_ends() {
     tell(Busy { until: SystemTime::UNIX_EPOCH });
 }
 
-/// The network between the primary and its replicas is down, and TCP brings everything later: the acknowledgements first, and the
-/// ends of the connections 300 ms behind them.
+/// The network between the primary and its replicas is down, and TCP brings everything later: the
+/// acknowledgements first, and the ends of the connections 300 ms behind them.
 struct Late;
 
 impl Story for Late {

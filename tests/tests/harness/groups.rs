@@ -1,4 +1,5 @@
-//! Groups of servers do what their names say. What becomes of one under sentinels is in the tests of failovers.
+//! Groups of servers do what their names say. What becomes of one under sentinels is in the tests
+//! of failovers.
 
 use quorlock_tests::groups::{ClusterGroup, Takeover};
 
