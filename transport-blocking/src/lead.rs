@@ -3,14 +3,14 @@
 //! At most one thread at a time *leads*: it runs the event loop, which sleeps in the poll, reads, and wakes the callers whose
 //! outcome has arrived. Callers that wait meanwhile are *followers*: they are parked. So a lone caller needs no other thread between
 //! its request and its answer. The background thread leads when no caller does: it reads what nobody waits for, renews and reconnects. It
-//! steps down as soon as a caller waits.
+//! steps down as soon as a caller waits, unless many do: for a crowd it stays, and writes for all whom it has woken at once.
 //!
 //! Two rules keep every thread served:
 //!
 //! - A caller neither leads nor follows while its own future is polled. That poll may take as long as the user's code likes, wait for
 //!   another caller, wait for a lock itself, or panic.
-//! - A thread that steps down, or leaves the followers while nobody leads, unparks the follower that has waited longest, or else the
-//!   background thread.
+//! - A thread that steps down, or leaves the followers while nobody leads, unparks the follower that has waited longest, or the
+//!   background thread where the followers are many or none.
 //!
 //! `loom_tests` checks both exhaustively.
 
@@ -20,7 +20,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use crate::sync::{AtomicU8, Mutex, Ordering, Thread, ThreadId, current, lock, park, park_timeout};
+use crate::sync::{
+    AtomicU8, AtomicUsize, Mutex, Ordering, Thread, ThreadId, current, lock, park, park_timeout,
+};
 
 #[cfg(all(loom, test))]
 mod loom_tests;
@@ -29,6 +31,21 @@ mod loom_tests;
 /// finds nobody to interrupt in between. Longer: what no caller waits for is read later. Shorter: the background thread leads
 /// between two such requests, which costs each of them two switches of threads.
 const LINGER: Duration = Duration::from_millis(1);
+
+/// So many callers that are parked at once are a crowd: the background thread leads for them. A
+/// caller among them would lead until its own answer comes, which is one turn, and then hand over
+/// to another thread. Larger: that is so for more of them. Smaller: fewer callers pay for a thread
+/// between them and the sockets.
+const CROWD: usize = if cfg!(all(loom, test)) { 2 } else { 8 };
+
+/// For so many turns in a row without a crowd the background thread goes on. Right after a turn
+/// nearly all of a crowd are on their way: they have been answered and are asking again.
+const QUIET_TURNS: u32 = if cfg!(all(loom, test)) { 1 } else { 16 };
+
+/// For so long the background thread waits until those of a crowd whom it has woken have asked
+/// again, so that what they ask for goes out in one write. Longer: one that does not come back costs
+/// the others more. Shorter: more of them are written for by themselves.
+const GATHERING: Duration = Duration::from_micros(200);
 
 /// An event loop that several threads run, one at a time.
 pub(crate) trait EventLoop: Send {
@@ -45,6 +62,8 @@ pub(crate) struct Lead {
     /// Ends the sleep of a turn, or the next one if no turn sleeps.
     interrupt: Box<dyn Fn() + Send + Sync>,
     roles: Mutex<Roles>,
+    /// Followers that have been woken since the background thread looked last.
+    woken: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -56,6 +75,12 @@ struct Roles {
     background: Option<Thread>,
     /// Whether the background thread sleeps until it is to lead, however long that takes.
     background_sleeps: bool,
+    /// Callers that have become followers.
+    arrivals: u64,
+    /// How many of them there were before the last turn of the background thread.
+    seen: u64,
+    /// The background thread waits for so many of them.
+    awaited: Option<u64>,
     /// Leaders that have taken a turn and stepped down. A change shows the background thread that callers are at work.
     terms: u64,
     /// A turn is needed that no caller waits for.
@@ -65,7 +90,9 @@ struct Roles {
 #[derive(Clone, Copy)]
 struct Leader {
     thread: ThreadId,
-    is_background: bool,
+    /// The background thread, and how many turns it goes on for if no crowd comes again. Without
+    /// any, it steps down for the first caller.
+    background: Option<u32>,
 }
 
 impl Lead {
@@ -77,6 +104,7 @@ impl Lead {
             event_loop: Mutex::new(Box::new(event_loop)),
             interrupt: Box::new(interrupt),
             roles: Mutex::default(),
+            woken: AtomicUsize::new(0),
         })
     }
 
@@ -103,8 +131,7 @@ impl Lead {
         lock(&self.roles).background = Some(current());
         loop {
             let mut roles = lock(&self.roles);
-            // A follower has been unparked to lead if nobody does.
-            if roles.leader.is_some() || !roles.followers.is_empty() {
+            if !roles.is_for_background() {
                 roles.background_sleeps = true;
                 drop(roles);
                 park();
@@ -112,18 +139,18 @@ impl Lead {
             }
             roles.background_sleeps = false;
             let terms = roles.terms;
-            if !roles.needed {
+            if !roles.needed && roles.followers.is_empty() {
                 drop(roles);
                 park_timeout(LINGER);
                 roles = lock(&self.roles);
             }
             let is_at_work = roles.terms != terms && !roles.needed;
-            if roles.leader.is_some() || !roles.followers.is_empty() || is_at_work {
+            if !roles.is_for_background() || is_at_work && roles.followers.is_empty() {
                 continue;
             }
-            roles.leader = Some(Leader { thread: current().id(), is_background: true });
+            roles.leader = Some(Leader { thread: current().id(), background: Some(0) });
             drop(roles);
-            if self.lead_until(|| !lock(&self.roles).followers.is_empty()) {
+            if self.lead_until(|| self.gather_crowd()) {
                 return;
             }
         }
@@ -171,19 +198,49 @@ impl Lead {
         match roles.leader {
             None => {
                 roles.remove(caller);
-                roles.leader = Some(Leader { thread: caller.thread.id(), is_background: false });
+                roles.leader = Some(Leader { thread: caller.thread.id(), background: None });
                 true
             }
             Some(leader) => {
                 if !roles.followers.iter().any(|other| Arc::ptr_eq(other, caller)) {
                     roles.followers.push(Arc::clone(caller));
-                    if leader.is_background {
+                    roles.arrivals += 1;
+                    if leader.background == Some(0) {
                         (self.interrupt)();
+                    } else if roles.awaited == Some(roles.arrivals) {
+                        roles.background.iter().for_each(Thread::unpark);
                     }
                 }
                 false
             }
         }
+    }
+
+    /// Between two turns of the background thread: lets those of a crowd ask again whom the last
+    /// turn has woken. Returns whether it is to step down for a caller.
+    fn gather_crowd(&self) -> bool {
+        let mut roles = lock(&self.roles);
+        let waiting = roles.followers.len();
+        let Some(Leader { background: Some(turns_left), .. }) = &mut roles.leader else { return true };
+        if waiting >= CROWD {
+            *turns_left = QUIET_TURNS;
+        } else if *turns_left > 0 {
+            *turns_left -= 1;
+        } else if waiting > 0 {
+            return true;
+        }
+        let serves_crowd = *turns_left > 0;
+        let woken = self.woken.swap(0, Ordering::AcqRel) as u64;
+        let until = roles.seen + woken;
+        if serves_crowd && woken > 1 && roles.arrivals < until {
+            roles.awaited = Some(until);
+            drop(roles);
+            park_timeout(GATHERING);
+            roles = lock(&self.roles);
+            roles.awaited = None;
+        }
+        roles.seen = roles.arrivals;
+        false
     }
 
     fn is_led(&self) -> bool {
@@ -234,16 +291,22 @@ impl Lead {
 }
 
 impl Roles {
+    /// Whether nobody leads, and no caller is better for it.
+    fn is_for_background(&self) -> bool {
+        self.leader.is_none() && (self.followers.is_empty() || self.followers.len() >= CROWD)
+    }
+
     fn remove(&mut self, caller: &Arc<Caller>) {
         self.followers.retain(|other| !Arc::ptr_eq(other, caller));
     }
 
     /// Nobody leads: tells the thread that is to do it.
     fn hand_over(&self) {
-        match self.followers.first() {
-            Some(next) => next.thread.unpark(),
-            None if self.background_sleeps => self.background.iter().for_each(Thread::unpark),
-            None => {}
+        match (self.followers.first(), &self.background) {
+            (Some(_), Some(background)) if self.followers.len() >= CROWD => background.unpark(),
+            (Some(next), _) => next.thread.unpark(),
+            (None, Some(background)) if self.background_sleeps => background.unpark(),
+            (None, _) => {}
         }
     }
 }
@@ -305,7 +368,10 @@ impl Wake for Caller {
         }
         match before {
             LEADING => (self.lead.interrupt)(),
-            WAITING => self.thread.unpark(),
+            WAITING => {
+                self.lead.woken.fetch_add(1, Ordering::AcqRel);
+                self.thread.unpark();
+            }
             _ => {}
         }
     }

@@ -203,7 +203,10 @@ impl Outbox {
         let outer = GATHERS_HERE.with(|here| here.replace(ptr::from_ref(self).cast()));
         let _gathering = Gathering(|| {
             GATHERS_HERE.with(|here| here.set(outer));
-            self.carry_out(outputs);
+            // What `act` brought about is marked. If the driver gathers, it finds that.
+            if !self.gathers.load(Ordering::Acquire) {
+                self.carry_out(outputs);
+            }
         });
         act()
     }

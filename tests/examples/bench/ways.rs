@@ -15,6 +15,8 @@ use crate::raw::tokio_main::TokioMain;
 
 /// The floor that all others are compared with.
 pub(crate) const RAW: &str = "raw";
+/// The floor of many threads that wait.
+pub(crate) const RAW_THREADS: &str = "raw-threads";
 /// The floor of code in `main` under a runtime with several threads.
 #[cfg(feature = "tokio")]
 pub(crate) const RAW_MAIN: &str = "raw-tokio-main";
@@ -46,6 +48,7 @@ pub(crate) const SEQUENTIAL: &[&str] = &[
 /// With many workers.
 pub(crate) const IN_FLIGHT: &[&str] = &[
     RAW,
+    RAW_THREADS,
     "blocking-threads",
     "blocking-futures",
     "smol",
@@ -69,6 +72,7 @@ pub(crate) const PEERS: &[&str] = &[
 pub(crate) fn open(name: &str, addresses: &[SocketAddr]) -> Option<Box<dyn Client>> {
     Some(match name {
         RAW => Box::new(Raw::open(addresses)),
+        RAW_THREADS => Box::new(Raw::with_threads(addresses)),
         #[cfg(feature = "tokio")]
         RAW_MAIN => Box::new(TokioMain::open(addresses, two_threads())),
         #[cfg(feature = "peers")]

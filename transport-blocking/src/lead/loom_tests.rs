@@ -234,6 +234,21 @@ fn three_callers_are_answered() {
 }
 
 #[test]
+fn a_crowd_that_comes_back_is_answered() {
+    explore("three callers, twice each", 2, || {
+        let (world, client) = World::start();
+        let twice = |client: &Client| {
+            client.request(|| {});
+            client.request(|| {});
+        };
+        let others = [(); 2].map(|()| client.spawn(twice));
+        twice(&client);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        world.end();
+    });
+}
+
+#[test]
 fn a_caller_that_is_busy_until_a_renewal_is_no_deadlock() {
     explore("two callers, one is busy until a renewal", 3, || {
         let (world, client) = World::start();

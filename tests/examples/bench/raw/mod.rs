@@ -9,6 +9,7 @@
 //! There are no time-outs, no validity and no lost connections, and tokens are counted. In the loop nothing is
 //! allocated for a command once the queues have grown; a turn makes the list for `poll`.
 
+mod crowd;
 mod renewing;
 mod socket;
 #[cfg(feature = "tokio")]
@@ -24,6 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::client::{Client, Limit, Sequence, Tally};
 use crate::usage::Meter;
+use crowd::Crowd;
 use socket::{Asked, Socket};
 use worker::Worker;
 
@@ -37,6 +39,8 @@ pub(crate) struct Raw {
     release: String,
     tokens: u64,
     replies: Vec<Asked>,
+    /// Whether each worker has a thread.
+    has_threads: bool,
 }
 
 /// What a majority has done for a worker.
@@ -50,7 +54,13 @@ impl Raw {
     pub(crate) fn open(addresses: &[SocketAddr]) -> Self {
         let release = load(addresses, RELEASE);
         let sockets: Vec<_> = addresses.iter().map(Socket::connect).collect();
-        Self { majority: sockets.len() / 2 + 1, sockets, release, tokens: 0, replies: Vec::new() }
+        let majority = sockets.len() / 2 + 1;
+        Self { majority, sockets, release, tokens: 0, replies: Vec::new(), has_threads: false }
+    }
+
+    /// The same with a parked thread for each worker.
+    pub(crate) fn with_threads(addresses: &[SocketAddr]) -> Self {
+        Self { has_threads: true, ..Self::open(addresses) }
     }
 
     /// Has so many workers take their locks again and again. Each of them stops where `goes_on` says no to its release, and this ends when all
@@ -58,6 +68,8 @@ impl Raw {
     fn run(&mut self, workers: usize, mut goes_on: impl FnMut(Event) -> bool) {
         let mut workers: Vec<Worker> =
             (0..workers).map(|number| Worker::new(number, &self.release)).collect();
+        let crowd = self.has_threads.then(|| Crowd::start(workers.len()));
+        let mut woken = Vec::new();
         let mut working = workers.len();
         for (number, worker) in workers.iter_mut().enumerate() {
             self.begin(number, worker);
@@ -69,6 +81,7 @@ impl Raw {
                 if !worker.has_majority(asked.phase, self.majority) {
                     continue;
                 }
+                woken.push(asked.worker);
                 if worker.is_granted() {
                     goes_on(Event::Granted);
                     let phase = worker.next();
@@ -82,6 +95,8 @@ impl Raw {
                 }
             }
             self.replies = replies;
+            crowd.iter().for_each(|crowd| crowd.wake(&woken));
+            woken.clear();
             if working == 0 && self.sockets.iter().all(Socket::is_idle) {
                 return;
             }
