@@ -1,10 +1,10 @@
 //! One master: a real server's process, or an embedded master, behind one handle.
 
+mod calls;
+
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-use quorlock_embedded::CommandKind;
 
 use crate::client::{RawClient, Value};
 use crate::clusters;
@@ -13,8 +13,6 @@ use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions, percent_enco
 use crate::ports::PortLease;
 use crate::process::Process;
 use crate::tls::url_of;
-
-mod replication;
 
 const START_TRIES: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,20 +34,9 @@ enum Backend {
     Embedded(Embedded),
 }
 
-use Backend::{Embedded as Inside, Process as Outside};
+pub use calls::Calls;
 
-/// What [`RedisServer::calls`] counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Calls {
-    /// `SET`
-    Set,
-    /// `HELLO`
-    Hello,
-    /// Scripts of any kind, and the server's own commands that do the same as one of them.
-    Script,
-    /// Extensions of a lock that was there.
-    Extension,
-}
+use Backend::{Embedded as Inside, Process as Outside};
 
 impl RedisServer {
     /// Starts a real server with the default options and waits until it answers.
@@ -299,29 +286,45 @@ impl RedisServer {
         self.client_names().len()
     }
 
-    /// How often clients have had this executed. In a real server the harness's own commands count too.
+    /// Makes it a replica of another server; of an embedded master that is only what both say and it refuses.
     #[track_caller]
-    pub fn calls(&self, what: Calls) -> u64 {
-        let (commands, kinds): (&[&str], &[CommandKind]) = match what {
-            Calls::Set => (&["set"], &[CommandKind::Set]),
-            Calls::Hello => (&["hello"], &[CommandKind::Hello]),
-            Calls::Script => (
-                &["evalsha", "eval", "delifeq", "delex"],
-                &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo],
-            ),
-            Calls::Extension => (&["pexpire"], &[CommandKind::Extend]),
-        };
-        if let Inside(master) = &self.backend {
-            return kinds.iter().map(|kind| master.executed(*kind)).sum();
+    pub fn become_replica_of(&self, primary: &Self) {
+        match &self.backend {
+            Outside(_) => self.expect_ok(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]),
+            Inside(master) => {
+                master.set_replica(true);
+                if let Inside(primary) = &primary.backend {
+                    primary.set_replicas(1);
+                }
+            }
         }
-        let info = self.command(&["INFO", "commandstats"]);
+    }
+
+    /// How many replicas are attached to it.
+    #[track_caller]
+    pub fn replicas(&self) -> usize {
+        let info = self.command(&["INFO", "replication"]);
         let info = info.text().expect("INFO answers text");
-        let calls = |command: &&str| -> u64 {
-            let start = format!("cmdstat_{command}:calls=");
-            let line = info.lines().find_map(|line| line.strip_prefix(&start)?.split(',').next());
-            line.map_or(0, |calls| calls.parse().expect("INFO counts in numbers"))
-        };
-        commands.iter().map(calls).sum()
+        let replicas = info.lines().find_map(|line| line.strip_prefix("connected_slaves:"));
+        replicas.and_then(|replicas| replicas.trim_end().parse().ok()).expect("INFO counts replicas")
+    }
+
+    /// Makes a replica a master.
+    #[track_caller]
+    pub fn become_master(&self) {
+        match &self.backend {
+            Outside(_) => self.expect_ok(&["REPLICAOF", "NO", "ONE"]),
+            Inside(master) => master.set_replica(false),
+        }
+    }
+
+    /// Makes it refuse writes because it has too few replicas.
+    #[track_caller]
+    pub fn need_replicas(&self) {
+        match &self.backend {
+            Outside(_) => self.expect_ok(&["CONFIG", "SET", "min-replicas-to-write", "1"]),
+            Inside(master) => master.fail("NOREPLICAS Not enough good replicas to write."),
+        }
     }
 
     /// Keeps it busy with a script that never ends, so that it answers BUSY from some moment on.
