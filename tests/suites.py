@@ -20,8 +20,10 @@ SCENARIOS = ["scenarios", "--test-threads", "4", "blocking::"]
 # What is run on each server, and for how long each program may take.
 SUITES = {
     "scenarios": ([tests(*SCENARIOS)], 900),
+    "clusters": ([tests(*SCENARIOS, QUORLOCK_TEST_CLUSTERS="1"), tests("command", "clusters::")], 900),
     "differential": ([tests("differential")], 600),
     "doctor": ([tests("command", "doctor::")], 300),
+    "failovers": ([tests("failover")], 600),
     "TLS": ([tests(*SCENARIOS, QUORLOCK_TEST_TLS="1"), tests("tls"), tests("command", "doctor_tls::")], 900),
 }
 # A server that was built without TLS has no place in it.

@@ -116,8 +116,8 @@ pub use connection::Warning;
 pub use endpoint::{Address, Discovery, Endpoint, EndpointError, Failover, Login, TlsOptions};
 pub use machine::{Machine, MasterState, Output, Wake, WakeReason};
 pub use protocol::{
-    Acquire, AcquireError, Ballot, BootstrapError, Cause, Channel, ChannelFacts, ChannelState, Config,
-    ConfigBuilder, ConfigError, Credentials, Decision, Deletion, Entropy, EntropyFailed, Event,
+    Acquire, AcquireError, Ballot, BootstrapError, Cause, Channel, ChannelFacts, ChannelState, ClusterFault,
+    Config, ConfigBuilder, ConfigError, Credentials, Decision, Deletion, Entropy, EntropyFailed, Event,
     EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, ForceReleaseError, ForceReleased, Group,
     Holder, Holding, InspectError, Inspection, KeyState, LockId, LockState, LossCause, MasterAnswer,
     MasterId, Missing, Mode, PermitsAnswer, Quorum, ReleaseOutcome, Resource, Resumption, Security,

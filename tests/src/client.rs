@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::clusters;
+
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_DEPTH: usize = 16;
 const MAX_BULK_BYTES: usize = 64 << 20;
@@ -79,6 +81,7 @@ impl Value {
 #[derive(Debug)]
 pub struct RawClient {
     stream: BufReader<Box<dyn Stream>>,
+    tags_keys: bool,
 }
 
 trait Stream: Read + Write + Debug + Send {
@@ -128,9 +131,14 @@ impl RawClient {
     }
 
     fn over(stream: Box<dyn Stream>) -> io::Result<Self> {
-        let client = Self { stream: BufReader::new(stream) };
+        let client = Self { stream: BufReader::new(stream), tags_keys: false };
         client.set_timeout(TIMEOUT)?;
         Ok(client)
+    }
+
+    /// Puts the tag of a cluster's node before the names of keys in commands from here on.
+    pub(crate) fn tag_keys(&mut self) {
+        self.tags_keys = true;
     }
 
     /// Bounds every write and every read from here on.
@@ -155,7 +163,8 @@ impl RawClient {
     /// # Errors
     /// When the connection fails, the reply does not come within the time-out, or is not RESP2.
     pub fn try_command<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Value> {
-        self.send(&encode(args))?;
+        let bytes = if self.tags_keys { encode(&clusters::tagged(args)) } else { encode(args) };
+        self.send(&bytes)?;
         self.receive()
     }
 

@@ -10,6 +10,8 @@
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
 //! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they wrote down.
+//! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] has client
+//!   processes contend on them meanwhile.
 //! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
 //! * [`secrets`] finds out whether anything shows a password, a token or a private key.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
@@ -22,11 +24,14 @@
 
 pub mod chaos;
 mod client;
+mod clusters;
 mod connectors;
 mod embedded;
 mod eventually;
+pub mod failover;
 mod fake_master;
 mod fleet;
+pub mod groups;
 mod measure;
 pub mod one_try;
 mod options;
@@ -42,6 +47,7 @@ mod transport;
 mod tunnel;
 
 pub use client::{RawClient, Value};
+pub use clusters::is_chosen as are_nodes_of_clusters;
 pub use eventually::{eventually, eventually_equals};
 pub use fake_master::{FakeMaster, Peer, behaviour};
 pub use fleet::{Fleet, master, masters};
@@ -53,7 +59,7 @@ pub use random::Random;
 pub use rcgen;
 pub use server::{Calls, RedisServer};
 pub use spawn::Servers;
-pub use tls::{Certificates, NAMES, url_of};
+pub use tls::{Certificates, NAMES, is_chosen as servers_speak_tls, url_of};
 pub use transport::{Pause, Transport};
 pub use tunnel::Tunnel;
 

@@ -23,6 +23,8 @@ pub struct ServerOptions {
     pub(crate) max_memory: Option<String>,
     pub(crate) ipv6: bool,
     pub(crate) without_hello: bool,
+    pub(crate) is_node: bool,
+    pub(crate) is_only_node: bool,
     tls: Option<String>,
     primary: Option<u16>,
     lines: Vec<String>,
@@ -94,6 +96,18 @@ impl ServerOptions {
         self
     }
 
+    /// Makes it a node of a cluster, which does not know of any other one yet.
+    pub fn cluster_node(mut self) -> Self {
+        self.is_node = true;
+        self
+    }
+
+    /// Makes it a node of a cluster that has no others, and owns the slot of one tag.
+    pub(crate) fn only_node(mut self) -> Self {
+        self.is_only_node = true;
+        self.cluster_node()
+    }
+
     /// Speaks TLS, and nothing else, with these certificates. `demands` is what it wants of clients, as `tls-auth-clients` has it.
     pub fn tls(mut self, certificates: &Certificates, demands: &str) -> Self {
         self.tls = Some(tls_lines(certificates, demands));
@@ -141,7 +155,7 @@ impl ServerOptions {
     /// Whether only a real server knows what these options mean.
     fn needs_process(&self) -> bool {
         let is_told = !self.lines.is_empty() || !self.args.is_empty();
-        is_told || self.unix_socket || self.tls.is_some() || self.program.is_some()
+        is_told || self.unix_socket || self.is_node || self.tls.is_some() || self.program.is_some()
     }
 
     /// Whether its port speaks TLS.
@@ -187,6 +201,10 @@ impl ServerOptions {
         if self.ipv6 {
             file += "bind 127.0.0.1 ::1\n";
         }
+        if self.is_node {
+            file += "cluster-enabled yes\n";
+            file += if self.is_tls() { "tls-cluster yes\n" } else { "" };
+        }
         if self.without_hello {
             file += "rename-command HELLO \"\"\n";
         }
@@ -214,4 +232,11 @@ fn tls_lines(certificates: &Certificates, demands: &str) -> String {
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use rustix::net::Shutdown;
 /// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections: otherwise
 /// any connection on the machine could take the port of a killed server before it is restarted, and a client
 /// that tries a dead port again and again would now and then be given that very port and connect to itself.
-const PORTS: std::ops::Range<u16> = 18_000..32_000;
+const PORTS: Range<u16> = 18_000..32_000;
 const TRIES: usize = 1_000;
 
 /// A TCP port of 127.0.0.1 that no other test takes while this value lives, listening or not.
@@ -22,22 +23,43 @@ const TRIES: usize = 1_000;
 pub(crate) struct PortLease {
     port: u16,
     _lease: UdpSocket,
+    /// The port at which the nodes of a cluster hear each other.
+    _bus: Option<Box<Self>>,
 }
+
+/// How far the port for nodes of a cluster is from that for clients, unless a node is told
+/// otherwise.
+const BUS: u16 = 10_000;
 
 impl PortLease {
     /// Leases a port on which nobody listens.
     pub(crate) fn take() -> Self {
+        Self::some_of(PORTS, Self::of)
+    }
+
+    /// Leases a port for a node of a cluster, together with the one for other nodes.
+    pub(crate) fn take_with_bus() -> Self {
+        Self::some_of(PORTS.start..PORTS.end - BUS, |port| {
+            let bus = Self::of(port + BUS).map(Box::new)?;
+            Some(Self { _bus: Some(bus), ..Self::of(port)? })
+        })
+    }
+
+    fn some_of(ports: Range<u16>, of: impl Fn(u16) -> Option<Self>) -> Self {
         let random = RandomState::new();
-        for attempt in 0..TRIES {
-            let offset = random.hash_one(attempt) % u64::from(PORTS.end - PORTS.start);
-            let port = PORTS.start + u16::try_from(offset).expect("an offset within a range of u16");
-            let Ok(lease) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { continue };
-            if let Ok(probe) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-                stop_listening(probe);
-                return Self { port, _lease: lease };
-            }
-        }
-        panic!("no free port of 127.0.0.1 in {PORTS:?} after {TRIES} tries");
+        let port = |attempt| {
+            let offset = random.hash_one(attempt) % u64::from(ports.end - ports.start);
+            ports.start + u16::try_from(offset).expect("an offset within a range of u16")
+        };
+        let lease = (0..TRIES).find_map(|attempt| of(port(attempt)));
+        lease.unwrap_or_else(|| panic!("no free port of 127.0.0.1 in {ports:?} after {TRIES} tries"))
+    }
+
+    fn of(port: u16) -> Option<Self> {
+        let lease = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+        let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+        stop_listening(probe);
+        Some(Self { port, _lease: lease, _bus: None })
     }
 
     pub(crate) fn number(&self) -> u16 {

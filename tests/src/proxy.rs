@@ -15,6 +15,7 @@ use relay::{Command, Relay};
 
 mod line;
 mod relay;
+mod unconfirmed;
 
 /// The way that bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,13 @@ impl FaultProxy {
         self.tell(|relay| relay.accepted())
     }
 
+    /// Takes `WAIT` out of the requests of connections that are opened from here on: a client is
+    /// told at once that as many replicas have confirmed as it wanted. The client has to speak RESP
+    /// without TLS.
+    pub fn confirm_for_replicas(&self) {
+        self.tell(Relay::unconfirmed);
+    }
+
     /// Sends connections that are opened from here on to another server.
     pub fn set_upstream(&self, upstream: SocketAddr) {
         self.tell(move |relay| relay.set_upstream(upstream));
@@ -118,6 +126,12 @@ impl FaultProxy {
     /// on sending.
     pub fn stall(&self, direction: Direction) {
         self.fault(direction, |faults| faults.stall = true);
+    }
+
+    /// What was stalled arrives, but for the ends of connections: these wait until all is healed,
+    /// as where the last segment of a connection was lost and is sent once more.
+    pub fn resume_without_ends(&self, direction: Direction) {
+        self.fault(direction, |faults| (faults.stall, faults.late_ends) = (false, true));
     }
 
     /// Bytes are taken and lost, ends of connections too. Connections are still accepted; where the way to

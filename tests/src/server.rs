@@ -1,18 +1,21 @@
 //! One master: a real server's process, or an embedded master, behind one handle.
 
+mod calls;
+
 use std::io;
 use std::net::SocketAddr;
-
-use quorlock_embedded::CommandKind;
+use std::time::Duration;
 
 use crate::client::{RawClient, Value};
+use crate::clusters;
 use crate::embedded::Embedded;
-use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions};
+use crate::options::{HARNESS_PASSWORD, HARNESS_USER, ServerOptions, percent_encoded};
 use crate::ports::PortLease;
 use crate::process::Process;
 use crate::tls::url_of;
 
 const START_TRIES: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One master. Dropping it ends it.
 ///
@@ -31,20 +34,9 @@ enum Backend {
     Embedded(Embedded),
 }
 
-use Backend::{Embedded as Inside, Process as Outside};
+pub use calls::Calls;
 
-/// What [`RedisServer::calls`] counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Calls {
-    /// `SET`
-    Set,
-    /// `HELLO`
-    Hello,
-    /// Scripts of any kind, and the server's own commands that do the same as one of them.
-    Script,
-    /// Extensions of a lock that was there.
-    Extension,
-}
+use Backend::{Embedded as Inside, Process as Outside};
 
 impl RedisServer {
     /// Starts a real server with the default options and waits until it answers.
@@ -59,11 +51,16 @@ impl RedisServer {
     /// A real server.
     #[track_caller]
     pub(crate) fn process(options: &ServerOptions) -> Self {
-        Self::tried(options, |lease| {
+        let options = &clusters::configured(options);
+        let server = Self::tried(options, |lease| {
             let process = Process::new();
             process.launch(options, lease)?;
             Ok(Outside(process))
-        })
+        });
+        if options.is_only_node {
+            clusters::serve(&server);
+        }
+        server
     }
 
     /// An embedded master.
@@ -79,7 +76,7 @@ impl RedisServer {
     fn tried(options: &ServerOptions, start: impl Fn(&PortLease) -> Result<Backend, String>) -> Self {
         let mut failure = String::new();
         for _ in 0..START_TRIES {
-            let lease = PortLease::take();
+            let lease = if options.is_node { PortLease::take_with_bus() } else { PortLease::take() };
             match start(&lease) {
                 Ok(backend) => return Self { options: options.clone(), lease, backend },
                 Err(error) => failure = error,
@@ -187,6 +184,9 @@ impl RedisServer {
         if let Err(error) = outcome {
             panic!("the server did not come back: {error}");
         }
+        if self.options.is_only_node {
+            clusters::serve(self);
+        }
     }
 
     /// A connection under the harness's own account, for more than one command.
@@ -194,10 +194,19 @@ impl RedisServer {
     /// # Errors
     /// When the server does not answer.
     pub fn client(&self) -> io::Result<RawClient> {
+        self.client_within(PATIENCE)
+    }
+
+    /// A client that waits for so long at most.
+    pub(crate) fn client_within(&self, limit: Duration) -> io::Result<RawClient> {
         let mut client = match &self.backend {
             Outside(process) => process.client(&self.options, &self.lease)?,
             Inside(_) => RawClient::try_connect(self.address())?,
         };
+        client.set_timeout(limit)?;
+        if self.options.is_only_node {
+            client.tag_keys();
+        }
         match client.try_command(&["AUTH", HARNESS_USER, HARNESS_PASSWORD])? {
             reply if reply.is_ok() => Ok(client),
             reply => Err(io::Error::other(format!("the harness may not log in: {reply:?}"))),
@@ -275,31 +284,6 @@ impl RedisServer {
     #[track_caller]
     pub fn connected_clients(&self) -> usize {
         self.client_names().len()
-    }
-
-    /// How often clients have had this executed. In a real server the harness's own commands count too.
-    #[track_caller]
-    pub fn calls(&self, what: Calls) -> u64 {
-        let (commands, kinds): (&[&str], &[CommandKind]) = match what {
-            Calls::Set => (&["set"], &[CommandKind::Set]),
-            Calls::Hello => (&["hello"], &[CommandKind::Hello]),
-            Calls::Script => (
-                &["evalsha", "eval", "delifeq", "delex"],
-                &[CommandKind::Extend, CommandKind::Release, CommandKind::Undo],
-            ),
-            Calls::Extension => (&["pexpire"], &[CommandKind::Extend]),
-        };
-        if let Inside(master) = &self.backend {
-            return kinds.iter().map(|kind| master.executed(*kind)).sum();
-        }
-        let info = self.command(&["INFO", "commandstats"]);
-        let info = info.text().expect("INFO answers text");
-        let calls = |command: &&str| -> u64 {
-            let start = format!("cmdstat_{command}:calls=");
-            let line = info.lines().find_map(|line| line.strip_prefix(&start)?.split(',').next());
-            line.map_or(0, |calls| calls.parse().expect("INFO counts in numbers"))
-        };
-        commands.iter().map(calls).sum()
     }
 
     /// Makes it a replica of another server; of an embedded master that is only what both say and it refuses.
@@ -387,11 +371,4 @@ impl RedisServer {
         let reply = self.command(args);
         assert!(reply.is_ok(), "{args:?}: {reply:?}");
     }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }

@@ -1,5 +1,6 @@
 //! Certificates for servers that speak TLS, and the URLs that lead to them.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -7,7 +8,7 @@ use std::sync::OnceLock;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 
-use crate::secrets;
+use crate::{clusters, secrets};
 
 /// `1` has real servers speak TLS, and nothing else.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
@@ -22,18 +23,30 @@ pub struct Certificates {
 }
 
 /// Whether the real servers of this process speak TLS.
-pub(crate) fn is_chosen() -> bool {
+pub fn is_chosen() -> bool {
     static CHOSEN: OnceLock<bool> = OnceLock::new();
 
     *CHOSEN.get_or_init(|| std::env::var_os(TLS_VARIABLE).is_some_and(|value| value == "1"))
 }
 
-/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that.
-pub fn url_of(place: impl std::fmt::Display) -> String {
+/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that, and with the tag of a cluster where they
+/// are nodes of one.
+pub fn url_of(place: impl Display) -> String {
+    if !clusters::is_chosen() {
+        return url_by("", place);
+    }
+    let url = url_by("+cluster", place);
+    let more = if url.contains('?') { '&' } else { '?' };
+    // There is no failover, and grants may be numbered.
+    format!("{url}{more}tag={}&failover=durable", clusters::TAG)
+}
+
+/// The same for a master that is found by those at `place`, `+sentinel` for example.
+pub(crate) fn url_by(discovery: &str, place: impl Display) -> String {
     if is_chosen() {
-        format!("rediss://{place}?cacert={}", Certificates::shared().root().display())
+        format!("rediss{discovery}://{place}?cacert={}", Certificates::shared().root().display())
     } else {
-        format!("redis://{place}")
+        format!("redis{discovery}://{place}")
     }
 }
 

@@ -7,6 +7,8 @@
 mod at_least;
 #[path = "command/binary.rs"]
 mod binary;
+#[path = "command/clusters.rs"]
+mod clusters;
 #[path = "command/conflicts.rs"]
 mod conflicts;
 #[path = "command/demo.rs"]

@@ -7,6 +7,8 @@
 mod embedded;
 #[path = "harness/fake_masters.rs"]
 mod fake_masters;
+#[path = "harness/groups.rs"]
+mod groups;
 #[path = "harness/proxies.rs"]
 mod proxies;
 #[path = "harness/servers.rs"]

@@ -62,6 +62,9 @@ macro_rules! on {
             $($(
                 #[test]
                 fn $scenario() {
+                    if crate::is_left_out(stringify!($scenario)) {
+                        return;
+                    }
                     crate::$file::$scenario(&quorlock_tests::Transport::named(stringify!($transport)));
                 }
             )+)+
@@ -71,6 +74,9 @@ macro_rules! on {
                     #[test]
                     #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
                     fn $left() {
+                        if crate::is_left_out(stringify!($left)) {
+                            return;
+                        }
                         crate::$left_file::$left(&quorlock_tests::Transport::named(stringify!($transport)));
                     }
                 )+)+
@@ -314,4 +320,52 @@ fn assert_told(left: &[&str], everywhere: usize) {
         eprintln!("left to real servers: {name}");
         assert!(readme.contains(&format!("| `{name}` |")), "tests/README.md does not say why {name} is left");
     }
+}
+
+/// What nodes of clusters do not have, and the scenarios that are about it.
+const NOT_ON_CLUSTERS: [(&str, &[&str]); 4] = [
+    (
+        "REPLICAOF is not allowed there",
+        &[
+            "a_replica_has_no_vote",
+            "a_master_that_becomes_a_replica_loses_its_vote",
+            "a_guarded_master_with_a_replica_is_warned_of",
+            "a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas",
+            "a_holder_at_the_old_primary_is_lost_before_the_new_one_grants",
+            "a_primary_that_stood_still_during_the_failover_has_no_vote",
+            "while_a_replica_stands_still_nothing_is_granted_or_extended",
+            "clients_that_disagree_about_replicas_are_told",
+            "every_kind_of_lock_is_had_extended_and_healed_on_a_group",
+        ],
+    ),
+    (
+        "there is one database",
+        &[
+            "the_database_of_the_url_is_used",
+            "a_server_without_hello_is_spoken_to_as_in_redis_5",
+            "the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much",
+            "the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much",
+        ],
+    ),
+    (
+        "another server is expected there",
+        &[
+            "another_server_behind_an_address_is_told_from_a_restart",
+            "one_server_behind_two_addresses_is_refused_by_both_names",
+        ],
+    ),
+    (
+        "names on the wire have the tag, and URLs have hosts",
+        &["the_wire_shows_one_request_and_one_release_of_nested_locks", "unix_sockets_lead_to_masters"],
+    ),
+];
+
+/// Whether a scenario says nothing of the servers that were chosen. It tells why.
+fn is_left_out(scenario: &str) -> bool {
+    let all = NOT_ON_CLUSTERS.iter().filter(|_| quorlock_tests::are_nodes_of_clusters());
+    let why = all.clone().find(|(_, scenarios)| scenarios.contains(&scenario));
+    if let Some((why, _)) = why {
+        eprintln!("left out on nodes of clusters: {why}");
+    }
+    why.is_some()
 }

@@ -116,7 +116,7 @@ pub mod picture;
 mod worlds;
 
 pub use master::{
-    Changes, Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session,
+    Changes, Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session, Slot,
 };
 #[cfg(feature = "proptest")]
 pub use worlds::strategies;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::cluster::Owner;
 use super::handshake::encode_auth;
 use super::{Answers, Connection, State};
 use crate::endpoint::{Address, Discovery, Endpoint, Login};
@@ -30,6 +31,8 @@ pub(super) struct Search {
     in_vain: usize,
     /// Since when requests wait for what is found.
     began: Instant,
+    /// In a cluster, who is said to own the slot.
+    pub(super) owner: Owner,
 }
 
 /// The questions to a sentinel that are not answered yet, and its answer.
@@ -51,16 +54,27 @@ impl Search {
     pub(super) fn new(endpoint: &Endpoint, now: Instant) -> Option<Box<Self>> {
         endpoint.discovery()?;
         let places = endpoint.places().cloned().collect();
-        Some(Box::new(Self { places, place: 0, server: None, in_vain: 0, began: now }))
+        let owner = Owner::default();
+        Some(Box::new(Self { places, place: 0, server: None, in_vain: 0, began: now, owner }))
     }
 
     /// Goes on with the place behind this one. Returns whether there is one that has not been asked
     /// in vain.
     fn next_place(&mut self) -> bool {
         self.server = None;
+        self.owner = Owner::default();
         self.place = (self.place + 1) % self.places.len().max(1);
         self.in_vain += 1;
         self.in_vain < self.places.len()
+    }
+
+    /// Goes to a place that another one has named.
+    pub(super) fn go_to(&mut self, named: Address) {
+        self.learn(named.clone());
+        match self.places.iter().position(|place| *place == named) {
+            Some(place) => self.place = place,
+            None => self.server = Some(named),
+        }
     }
 
     fn learn(&mut self, place: Address) {
@@ -97,6 +111,11 @@ impl Connection {
             search.server = None;
             search.in_vain = 0;
             search.began = now;
+            search.owner = Owner::default();
+            if self.alone && self.tag.is_some() {
+                // It may be one that does not know of its successor yet.
+                search.place = (search.place + 1) % search.places.len().max(1);
+            }
         }
     }
 
@@ -105,10 +124,15 @@ impl Connection {
     /// haste: one that stands still answers when it goes on.
     fn leg_limit(&self) -> Duration {
         let limit = self.config.connect_timeout;
-        match &self.search {
-            Some(search) if search.in_vain >= search.places.len() => 4 * limit,
-            Some(search) if search.server.is_none() && self.fault.is_none() => limit / 2,
-            _ => limit,
+        let Some(search) = &self.search else { return limit };
+        // The only place in a cluster that is known is the server itself.
+        let another_follows = search.server.is_none() && (self.tag.is_none() || search.places.len() > 1);
+        if search.in_vain >= search.places.len() {
+            4 * limit
+        } else if another_follows && self.fault.is_none() {
+            limit / 2
+        } else {
+            limit
         }
     }
 
@@ -217,6 +241,7 @@ impl Connection {
     pub(super) fn search_succeeded(&mut self) {
         if let Some(search) = &mut self.search {
             search.in_vain = 0;
+            search.owner = Owner::default();
         }
     }
 

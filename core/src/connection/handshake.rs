@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::Warning;
+use super::cluster::{self, encode_forget};
 use super::replies::read_standing;
 use super::requests::NativeRelease;
 use crate::endpoint::{Endpoint, Login};
-use crate::protocol::{Cause, Config, EvictionPolicy, Fleet, SentinelFault};
+use crate::protocol::{Cause, ClusterFault, Config, EvictionPolicy, Fleet, SentinelFault};
 use crate::wire::{
     self, ACQUIRE_GUARDED, ACQUIRE_REPLICATED, ATTEND, ATTEND_REPLICATED, Decimal, Dialect, EXTEND,
     EXTEND_REPLICATED, RELEASE, Reply, Script, ScriptSet, ServerError, UNDO,
@@ -22,41 +24,16 @@ use crate::wire::{
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
 pub(crate) type RunId = [u8; 40];
 
-/// Something that the operator of a master should know, although the master votes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Warning {
-    /// HELLO is denied: RESP2 is used.
-    HelloDenied,
-    /// CLIENT SETNAME is denied: the connection has no name in `CLIENT LIST`.
-    ClientDenied,
-    /// INFO is denied: one server behind two addresses, or a replica, cannot be told apart.
-    InfoDenied,
-    /// SCRIPT LOAD is denied: scripts are sent as text when the server does not know them yet.
-    ScriptLoadDenied,
-    /// CLIENT TRACKING is denied: waiters poll, because the master does not notify them.
-    TrackingDenied,
-    /// The restart guard is on, and the master had replicas when the connection was opened, which
-    /// its URL does not declare. The guard alone does not cover a promotion during which this
-    /// master goes on (a split brain): both servers vote then, and two clients may hold one lock.
-    /// Declare all replicas with `replicas=` in the URL
-    /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or detach them.
-    UndeclaredReplicas,
-    /// Another server answers than before, which was not restarted: both were up at the same time. Several servers behind one
-    /// name are several masters, and clients that reach different ones exclude nobody. Give each server a name of its own.
-    /// After a failover, the new server may lack locks that the old one has granted.
-    ///
-    /// The master does not vote until those locks have expired: for the longest TTL of the restart guard, or without it for the
-    /// longest TTL that this client has used.
-    OtherServer,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
     Hello,
     Auth,
     SetName,
     Select,
+    /// In a cluster: whether the node owns the slot.
+    Owner,
+    /// The restart guard's marker is deleted, because the slot is being moved.
+    Forget,
     InfoServer,
     InfoReplication,
     InfoMemory,
@@ -93,6 +70,8 @@ pub(crate) struct Handshake {
     to_try: bool,
     /// The marker is yet to be looked at.
     to_attend: Option<Fleet>,
+    /// HELLO has said that it is a replica.
+    is_replica: bool,
     /// Who logs in.
     login: Option<Login>,
     /// Who is to log in once that is done.
@@ -106,6 +85,8 @@ pub(crate) enum Progress {
     Pending,
     /// The connection may be used.
     Ready,
+    /// Another node of the cluster has to be asked, which the reply names.
+    Elsewhere,
 }
 
 impl Handshake {
@@ -138,6 +119,7 @@ impl Handshake {
             alone: false,
             to_try: false,
             to_attend: None,
+            is_replica: false,
             login,
             newer_login: None,
         };
@@ -159,7 +141,7 @@ impl Handshake {
             (Step::Hello, Reply::Error(text)) => {
                 self.refused_hello(ServerError::classify(text), config, endpoint)?;
             }
-            (Step::Hello, hello) => read_hello(hello)?,
+            (Step::Hello, hello) => self.read_hello(hello, endpoint)?,
             (Step::Auth, Reply::Error(text)) => {
                 // Redis 5 answers a wrong password with a plain ERR.
                 return Err(match ServerError::classify(text) {
@@ -168,7 +150,22 @@ impl Handshake {
                 });
             }
             // Servers before 7.2 do not know it, and nothing depends on it.
-            (Step::Auth | Step::SetInfo, _) => {}
+            (Step::Auth | Step::SetInfo | Step::Forget, _) => {}
+            (Step::Owner, Reply::Error(text)) => {
+                let error = ServerError::classify(text);
+                match cluster::fault(error) {
+                    Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
+                    // It is the owner, and has no key of the tag's name.
+                    Some(ClusterFault::SlotIsMoving) if self.to_attend.is_some() => {
+                        encode_forget(endpoint, out);
+                        self.awaited.push_back(Step::Forget);
+                    }
+                    Some(ClusterFault::SlotIsMoving) => {}
+                    fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
+                }
+            }
+            (Step::Owner, _) if self.is_replica => return Err(Cause::Replica),
+            (Step::Owner, _) => {}
             (Step::SetName, Reply::Error(_)) => self.warnings.push(Warning::ClientDenied),
             (Step::SetName, _) => {}
             (Step::Select, Reply::Error(text)) => {
@@ -210,7 +207,14 @@ impl Handshake {
             (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {
                 self.loaded.insert(script);
             }
-            (Step::Attend(_), Reply::Error(text)) => return Err(Cause::Server(ServerError::classify(text))),
+            (Step::Attend(_), Reply::Error(text)) => {
+                let error = ServerError::classify(text);
+                // Its marker has gone to another node. Without it nothing is granted here.
+                let has_moved = cluster::fault(error) == Some(ClusterFault::SlotIsMoving);
+                if !(has_moved && cluster::tag_of(endpoint).is_some()) {
+                    return Err(Cause::Server(error));
+                }
+            }
             (Step::Attend(_), Reply::Integer(1)) => {}
             (Step::Attend(fleet), Reply::Array(fields)) => match read_standing(fields, fleet) {
                 Some(Cause::Quarantined { remaining }) => self.quarantine = Some(remaining),
@@ -236,7 +240,7 @@ impl Handshake {
             return Ok(Progress::Pending);
         }
         if let Some(fleet) = self.to_attend.take() {
-            self.attend(fleet, out);
+            self.attend(fleet, endpoint, out);
             return Ok(Progress::Pending);
         }
         Ok(Progress::Ready)
@@ -260,6 +264,10 @@ impl Handshake {
     }
 
     fn ask_the_rest(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
+        if cluster::tag_of(endpoint).is_some() {
+            wire::encode(out, &[b"GET", &endpoint.key_of(b"")]);
+            self.awaited.push_back(Step::Owner);
+        }
         if endpoint.database() != 0 {
             wire::encode(out, &[b"SELECT", endpoint.database().to_string().as_bytes()]);
             self.awaited.push_back(Step::Select);
@@ -288,17 +296,30 @@ impl Handshake {
     }
 
     /// Not before the database is known to be selected: it may write the marker.
-    fn attend(&mut self, fleet: Fleet, out: &mut BytesMut) {
+    fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut BytesMut) {
         let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
         let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
-        let (text, marker) = (script.text.as_bytes(), Fleet::MARKER.as_bytes());
-        wire::encode(out, &[b"EVAL", text, b"1", marker, longest.as_bytes(), marked.as_bytes()]);
+        let (text, marker) = (script.text.as_bytes(), endpoint.key_of(Fleet::MARKER.as_bytes()));
+        wire::encode(out, &[b"EVAL", text, b"1", &marker, longest.as_bytes(), marked.as_bytes()]);
         self.awaited.push_back(Step::Attend(fleet));
     }
 
     fn load(&mut self, script: &'static Script, out: &mut BytesMut) {
         wire::encode(out, &[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
         self.awaited.push_back(Step::Load(script));
+    }
+
+    fn read_hello(&mut self, hello: &Reply<'_>, endpoint: &Endpoint) -> Result<(), Cause> {
+        let has_tag = cluster::tag_of(endpoint).is_some();
+        match hello.field("mode").and_then(|mode| mode.as_bytes()) {
+            Some(b"sentinel") => return Err(Cause::Sentinel(SentinelFault::IsSentinel)),
+            Some(b"cluster") if !has_tag => return Err(Cause::Cluster(ClusterFault::IsNode)),
+            _ => {}
+        }
+        let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;
+        self.is_replica = role.as_bytes() != Some(b"master");
+        // In a cluster it names its primary first.
+        if self.is_replica && !has_tag { Err(Cause::Replica) } else { Ok(()) }
     }
 
     fn refused_hello(
@@ -351,14 +372,6 @@ fn refused(error: ServerError, config: &Config, endpoint: &Endpoint) -> Cause {
         }
         error => Cause::Server(error),
     }
-}
-
-fn read_hello(hello: &Reply<'_>) -> Result<(), Cause> {
-    if hello.field("mode").and_then(|mode| mode.as_bytes()) == Some(b"sentinel") {
-        return Err(Cause::Sentinel(SentinelFault::IsSentinel));
-    }
-    let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;
-    if role.as_bytes() == Some(b"master") { Ok(()) } else { Err(Cause::Replica) }
 }
 
 /// Without a memory limit nothing is ever removed.

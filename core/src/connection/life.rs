@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::cluster::tag_keys;
 use super::requests::Form;
 use super::{Answers, Connection, State};
 use crate::jitter::Jitter;
@@ -96,7 +97,9 @@ impl Connection {
             // The first one of each script brings that along, even if the cache has been flushed meanwhile.
             let is_first = release.script(None).is_some_and(|script| brought.insert(script));
             let form = if is_first { Form::ByText } else { Form::BySha };
+            let before = self.outbound.len();
             release.encode(form, None, &mut self.outbound);
+            tag_keys(self.tag.as_deref(), &release, before, &mut self.outbound);
         }
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Undone, stale, now, answers);

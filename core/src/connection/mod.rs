@@ -6,6 +6,7 @@
 //! whose release comes while it still waits for a connection is dropped, and the release is answered for both. What is to be written, closed and opened is kept as tasks until somebody takes them.
 //! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
 
+mod cluster;
 mod confirming;
 mod discovery;
 mod flight;
@@ -18,6 +19,7 @@ mod telling;
 mod tests;
 mod tracking;
 mod upkeep;
+mod warning;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,10 +28,10 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 pub(crate) use handshake::RunId;
-pub use handshake::Warning;
 pub(crate) use replies::{Answers, Upward};
 pub(crate) use requests::Wording;
 pub(crate) use tracking::News;
+pub use warning::Warning;
 
 use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
@@ -102,6 +104,8 @@ pub(crate) struct Connection {
     generation: u32,
     /// `None` for a master that is where its URL says.
     search: Option<Box<Search>>,
+    /// What the names of its keys begin with, in a cluster.
+    tag: Option<Arc<str>>,
     /// Why the master is known to have no vote; `None` while there is hope.
     fault: Option<Cause>,
     dialect: Dialect,
@@ -147,6 +151,7 @@ impl Connection {
             state: State::Resting { until: now },
             generation: 0,
             search: config.masters.get(id.index()).and_then(|endpoint| Search::new(endpoint, now)),
+            tag: config.masters.get(id.index()).and_then(cluster::tag_of).map(Arc::from),
             fault: None,
             dialect: Dialect::Resp3,
             identity: None,
@@ -303,7 +308,12 @@ impl Connection {
             return;
         }
         self.last_received = now;
-        match self.read(bytes, now, answers) {
+        let read = self.read(bytes, now, answers);
+        if self.is_elsewhere() {
+            self.follow_owner(now, answers);
+            return;
+        }
+        match read {
             Ok(()) => {
                 if self.search.is_some() {
                     self.follow_sentinel(now, answers);

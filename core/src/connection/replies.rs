@@ -12,7 +12,8 @@ use super::requests::{Form, Wording};
 use super::tracking::News;
 use super::{Connection, Queued, State};
 use crate::protocol::{
-    Action, Answer, Cause, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel, Ticket, Ttl,
+    Action, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
+    Ticket, Ttl,
 };
 use crate::time::Instant;
 use crate::wire::{self, Reply, Scanner, ServerError};
@@ -63,6 +64,8 @@ impl Connection {
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
         match self.state {
+            // What this node says of the rest does not count.
+            State::Greeting { .. } if self.is_elsewhere() => return Ok(()),
             State::Greeting { .. } => return self.greeted(reply, now, answers),
             State::Asking { .. } => return self.sentinel_replied(reply),
             _ => {}
@@ -100,14 +103,14 @@ impl Connection {
             self.tracked(on, reply);
             return Ok(());
         }
-        if matches!(request.action, Action::Ping | Action::Login) {
+        if matches!(request.action, Action::Ping | Action::Login | Action::Forget) {
             return self.own_answer(request.action, reply);
         }
         if request.action == Action::Confirm {
             return self.confirmed(reply, answers);
         }
         if request.action == Action::Inspect {
-            return self.told(request, reply, answers);
+            return self.told(request, reply, now, answers);
         }
         let answer = match self.interpret(request, form, reply) {
             Ok(answer) => answer,
@@ -146,10 +149,16 @@ impl Connection {
         // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
         let is_put_off = error.is_some_and(|error| error != ServerError::WrongType);
         if request.action.clears() && is_put_off {
-            self.owe(sent.request, now + *self.config.reconnect_delay.end(), now);
+            // The owner that is connected next is paid at once.
+            let has_moved = answer.cause() == Some(Cause::Cluster(ClusterFault::Moved));
+            let pause = if has_moved { Duration::ZERO } else { *self.config.reconnect_delay.end() };
+            self.owe(sent.request, now + pause, now);
         } else if is_held && !self.flight.hold(sent, answer) {
             self.flight.unconfirmed = Some(at);
             self.have_votes_confirmed();
+        }
+        if let (Some(Cause::Cluster(fault)), Reply::Error(text)) = (answer.cause(), reply) {
+            self.misplaced(fault, text, now);
         }
         Ok(())
     }
@@ -169,8 +178,11 @@ impl Connection {
         let endpoint = self.config.masters.get(self.id.index()).ok_or(Cause::UnexpectedReply)?;
         let progress = handshake.reply(reply, &self.config, endpoint, &mut self.outbound)?;
         self.dialect = handshake.dialect;
-        if progress == Progress::Pending {
-            return Ok(());
+        match (progress, reply) {
+            (Progress::Ready, _) => {}
+            (Progress::Pending, _) => return Ok(()),
+            (Progress::Elsewhere, Reply::Error(text)) if self.note_owner(text) => return Ok(()),
+            (Progress::Elsewhere, _) => return Err(Cause::Cluster(ClusterFault::NoOwner)),
         }
         let State::Greeting { mut handshake, .. } = std::mem::replace(&mut self.state, State::Ready) else {
             return Err(Cause::UnexpectedReply);
@@ -210,10 +222,13 @@ impl Connection {
                     // It has become a replica. A new connection may lead to the primary.
                     return Err(Cause::Server(error));
                 }
-                // A script that is not there has done nothing.
+                // A script that is not there has done nothing, and a node that sends us elsewhere
+                // neither.
                 let is_missing = error == ServerError::NoScript && !is_plain;
-                let fate = if is_missing { Fate::NotSent } else { Fate::Unknown };
-                Ok(Answer::Failed { cause: Cause::Server(error), fate, stale: false })
+                let cause = self.cause_of(error);
+                let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
+                let fate = if is_undone { Fate::NotSent } else { Fate::Unknown };
+                Ok(Answer::Failed { cause, fate, stale: false })
             }
             (_, Reply::Simple(b"OK")) if is_plain => Ok(Answer::Yes),
             (_, Reply::Null) if is_plain => Ok(Answer::No),

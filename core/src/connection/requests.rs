@@ -3,6 +3,7 @@
 
 use bytes::BytesMut;
 
+use super::cluster::tag_keys;
 use super::tracking::Tracking;
 use super::{Answers, Connection, Debt, Queued};
 use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
@@ -46,9 +47,10 @@ impl Connection {
             (Some(script), _) if self.known.insert(script) => Form::ByText,
             _ => Form::BySha,
         };
-        let bytes = wording.of(request, form, self.fleet);
-        self.outbound.extend_from_slice(bytes);
-        self.flight.push(request.clone(), form, now, bytes.len(), false);
+        let before = self.outbound.len();
+        self.outbound.extend_from_slice(wording.of(request, form, self.fleet));
+        tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
+        self.flight.push(request.clone(), form, now, self.outbound.len() - before, false);
         self.expect_vote(request.action, now);
     }
 
@@ -56,6 +58,7 @@ impl Connection {
     pub(super) fn repeat(&mut self, request: Request, since: Instant) {
         let before = self.outbound.len();
         request.encode(Form::ByText, self.fleet, &mut self.outbound);
+        tag_keys(self.tag.as_deref(), &request, before, &mut self.outbound);
         self.expect_vote(request.action, since);
         self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
     }
@@ -234,13 +237,16 @@ impl Request {
                 | Action::Track { .. }
                 | Action::Ping
                 | Action::Login
-                | Action::Confirm => None,
+                | Action::Confirm
+                | Action::Forget => None,
             };
         }
         match (self.action, self.claim.is_fenced(), fleet) {
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
-            (Action::Track { .. } | Action::Ping | Action::Login | Action::Confirm, ..) => None,
+            (Action::Track { .. } | Action::Ping | Action::Login | Action::Confirm | Action::Forget, ..) => {
+                None
+            }
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),

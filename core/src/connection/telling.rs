@@ -7,6 +7,7 @@ use crate::protocol::{
     Answer, Cause, Fate, Fleet, Group, Marker, Request, Said, SaidHolder, SaidKey, SaidSharing, ServerFacts,
     Ttl,
 };
+use crate::time::Instant;
 use crate::wire::{Reply, ServerError};
 
 impl Connection {
@@ -15,13 +16,17 @@ impl Connection {
         &mut self,
         request: &Request,
         reply: &Reply<'_>,
+        now: Instant,
         answers: &mut Answers,
     ) -> Result<(), Cause> {
         let failed = |cause, fate| Answer::Failed { cause, fate, stale: false };
         match reply {
             Reply::Error(text) => {
-                let cause = Cause::Server(ServerError::classify(text));
+                let cause = self.cause_of(ServerError::classify(text));
                 answers.answer(self.id, request, failed(cause, Fate::NotSent));
+                if let Cause::Cluster(fault) = cause {
+                    self.misplaced(fault, text, now);
+                }
             }
             Reply::Array(fields) => match read(fields) {
                 Some(said) => answers.report(self.id, request, said),
@@ -162,12 +167,6 @@ fn field<'a>(info: &'a [u8], name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::INSPECT;
-
-    #[test]
-    fn the_script_reads_the_marker_of_the_restart_guard() {
-        assert!(INSPECT.text.contains(&format!("redis.pcall('GET', '{}')", Fleet::MARKER)));
-    }
 
     #[test]
     fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {

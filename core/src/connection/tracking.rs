@@ -89,7 +89,7 @@ impl Connection {
     pub(super) fn push(&self, fields: &[Reply<'_>], answers: &mut Answers) {
         match fields {
             [kind, Reply::Array(keys)] if kind.as_bytes() == Some(b"invalidate") => {
-                for key in keys.iter().filter_map(Reply::as_bytes) {
+                for key in keys.iter().filter_map(|key| self.untagged(key.as_bytes()?)) {
                     answers.tell(self.id, News::Changed(Bytes::copy_from_slice(key)));
                 }
             }

@@ -1,5 +1,7 @@
 //! Masters whose server changes: who is asked where it is, and what its URL says of a failover.
 
+use std::borrow::Cow;
+
 use super::{Address, Endpoint, EndpointError, Login};
 
 /// How the server is found that is the master now.
@@ -116,6 +118,15 @@ impl Endpoint {
     /// where the URL says, only its address.
     pub fn places(&self) -> impl Iterator<Item = &Address> {
         std::iter::once(&self.address).chain(self.route.iter().flat_map(|route| &route.others))
+    }
+
+    /// Returns the name that a key has on the server: in a cluster it begins with the tag in braces,
+    /// as in `{q0}job`, so that all keys are in one slot.
+    pub fn key_of<'a>(&self, name: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.discovery() {
+            Some(Discovery::Cluster { tag }) => [b"{", tag.as_bytes(), b"}", name].concat().into(),
+            Some(Discovery::Sentinel { .. }) | None => name.into(),
+        }
     }
 
     /// What its URL says of a failover.

@@ -48,8 +48,8 @@ impl Clearance {
     /// it.
     fn ask(&self, masters: MasterSet, fingerprint: Option<u64>, effects: &mut Effects<'_>) {
         let digits = fingerprint.map(|fingerprint| format!("{fingerprint:016x}")).unwrap_or_default();
-        let values: [&[u8]; 2] = [digits.as_bytes(), &self.resource.shared_key()];
-        let claim = Claim::asking(std::slice::from_ref(&self.resource), &values);
+        let names: [&[u8]; 1] = [&self.resource.shared_key()];
+        let claim = Claim::asking(std::slice::from_ref(&self.resource), digits.as_bytes(), &names);
         // Each answer belongs to one question: what follows is asked when it has come.
         let ticket = Some(Ticket { lock: self.id, round: 0 });
         let (action, ttl) = (Action::ForceRelease, effects.config.ttl);

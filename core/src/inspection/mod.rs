@@ -14,8 +14,8 @@ pub(crate) use self::clearing::Clearance;
 use self::verdict::Told;
 use crate::lock::Effects;
 use crate::protocol::{
-    Action, Answer, Cause, Claim, Event, Inspection, KeyState, LockId, MasterAnswer, MasterId, MasterSet,
-    PermitsAnswer, Request, Resource, Said, SaidKey, SemaphoreInspection, Standing, Ticket, Token,
+    Action, Answer, Cause, Claim, Event, Fleet, Inspection, KeyState, LockId, MasterAnswer, MasterId,
+    MasterSet, PermitsAnswer, Request, Resource, Said, SaidKey, SemaphoreInspection, Standing, Ticket, Token,
 };
 
 /// Asks all masters what they have at a lock's key, or at those of a semaphore's permits.
@@ -36,6 +36,9 @@ enum Subject {
     Semaphore { name: Resource, permits: u16 },
 }
 
+/// Every inspection tells what it says.
+const MARKER: &[u8] = Fleet::MARKER.as_bytes();
+
 /// There is one round, and a second one for connections that had been quiet.
 const ROUND: u32 = 0;
 
@@ -47,8 +50,8 @@ impl Inquiry {
         tokens: &[Token],
         effects: &mut Effects<'_>,
     ) -> Self {
-        let values: [&[u8]; 3] = [&joined(tokens), &resource.shared_key(), &resource.want_key()];
-        let claim = Claim::asking(std::slice::from_ref(resource), &values);
+        let names: [&[u8]; 3] = [MARKER, &resource.shared_key(), &resource.want_key()];
+        let claim = Claim::asking(std::slice::from_ref(resource), &joined(tokens), &names);
         Self::begin(id, Subject::Lock(resource.clone()), claim, effects)
     }
 
@@ -61,7 +64,7 @@ impl Inquiry {
         effects: &mut Effects<'_>,
     ) -> Self {
         let seats: Vec<_> = (0..permits).map(|index| name.seat(index.into())).collect();
-        let claim = Claim::asking(&seats, &[&joined(tokens)]);
+        let claim = Claim::asking(&seats, &joined(tokens), &[MARKER]);
         Self::begin(id, Subject::Semaphore { name: name.clone(), permits }, claim, effects)
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Machine, Output, Wake, WakeReason};
 use crate::connection::{Answers, Connection, DriverTask, RunId, Upward};
+use crate::endpoint::{Discovery, Endpoint};
 use crate::protocol::{Cause, Entropy, LockId, MasterId};
 use crate::time::Instant;
 
@@ -75,9 +76,16 @@ impl<E: Entropy> Machine<E> {
                     .is_some_and(|link| link.connection.identity() == Some(identity))
         });
         if let Some(other) = other {
-            self.with_connection(master, now, |connection, answers| {
-                connection.lose(Cause::SameServer { other }, now, answers);
-            });
+            let has_tag = |master: MasterId| {
+                let endpoint = self.config.masters.get(master.index());
+                matches!(endpoint.and_then(Endpoint::discovery), Some(Discovery::Cluster { .. }))
+            };
+            let cause = if has_tag(master) && has_tag(other) {
+                Cause::SharedServer { other }
+            } else {
+                Cause::SameServer { other }
+            };
+            self.with_connection(master, now, |connection, answers| connection.lose(cause, now, answers));
         }
     }
 

@@ -40,6 +40,8 @@ pub enum Action {
     Login,
     /// Have all replicas confirm what was asked before on the connection.
     Confirm,
+    /// Delete the restart guard's marker: the keys are being moved to another server.
+    Forget,
 }
 
 impl Action {
@@ -138,6 +140,14 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Why there is no usable answer.
+    pub(crate) fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Failed { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{EvictionPolicy, Fleet, MasterId, SentinelFault, TlsFault, Unavailable};
+use super::{ClusterFault, EvictionPolicy, Fleet, MasterId, SentinelFault, TlsFault, Unavailable};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -65,6 +65,8 @@ pub enum Cause {
     UnknownHost,
     /// No sentinel has named the master's server.
     Sentinel(SentinelFault),
+    /// The owner of its slot in a cluster does not vote, or was not found.
+    Cluster(ClusterFault),
     /// The connection ended before the answer.
     Closed,
     /// The connection ended before the server had answered anything: a port for TLS ends plain
@@ -80,6 +82,12 @@ pub enum Cause {
     Replica,
     /// Another address leads to the same server. It has one vote, not two.
     SameServer {
+        /// The master that has the vote.
+        other: MasterId,
+    },
+    /// Two tags of a cluster are on one server, which has one vote. It gets the other one when one of
+    /// them is moved. `quorlock cluster-plan` tells tags that are on different servers.
+    SharedServer {
         /// The master that has the vote.
         other: MasterId,
     },
@@ -163,6 +171,7 @@ impl Cause {
             Self::Server(error) => error.is_configuration(),
             Self::Tls(fault) => fault.is_configuration(),
             Self::Sentinel(fault) => fault.is_configuration(),
+            Self::Cluster(fault) => fault.is_configuration(),
             Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) => true,
             _ => false,
         }
@@ -189,6 +198,7 @@ impl Cause {
             }
             Self::Tls(fault) => write!(f, "{fault}"),
             Self::Sentinel(fault) => write!(f, "{fault}"),
+            Self::Cluster(fault) => write!(f, "{fault}"),
             Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
             Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
             Self::Connect(kind) => write!(f, "no connection: {kind}"),
@@ -208,6 +218,13 @@ impl Cause {
                 Some(name) => write!(f, "is the same server as {name}"),
                 None => f.write_str("is the same server as another address"),
             },
+            Self::SharedServer { other } => {
+                match masters.get(other.index()) {
+                    Some(name) => write!(f, "its tag is on the same server as {name}")?,
+                    None => f.write_str("its tag is on the same server as another one")?,
+                }
+                f.write_str(", which has one vote: `quorlock cluster-plan` tells tags on different servers")
+            }
             Self::TooManyInFlight => f.write_str("not asked: too many requests in flight"),
             Self::Quarantined { remaining } => write!(f, "quarantined for {} more", Span(remaining)),
             Self::OtherFleet { ours, theirs } => write!(
@@ -284,6 +301,10 @@ mod tests {
             (Cause::Replica, "is a replica, and only masters vote"),
             (Cause::SameServer { other: first }, "is the same server as a:6379"),
             (Cause::SameServer { other: second }, "is the same server as another address"),
+            (
+                Cause::SharedServer { other: second },
+                "its tag is on the same server as another one, which has one vote: `quorlock cluster-plan` tells tags on different servers",
+            ),
             (Cause::TooManyInFlight, "not asked: too many requests in flight"),
             (Cause::Alone { following: 1, connected: 1, declared: 2 }, "replicas that follow it: 1 of 2"),
             (

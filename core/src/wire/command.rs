@@ -22,7 +22,7 @@ pub(crate) fn put_argument(out: &mut impl BufMut, argument: &[u8]) {
     out.put_slice(CRLF);
 }
 
-fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
+pub(super) fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
     // Put together from its end, so that it is appended in one piece.
     let mut header = [kind; MAX_HEADER_BYTES];
     let (front, end) = header.split_at_mut(MAX_HEADER_BYTES - CRLF.len());

@@ -17,6 +17,7 @@ mod reply;
 mod scan;
 mod script;
 mod server_error;
+mod tagged;
 
 pub(crate) use command::{Decimal, MAX_OVERHEAD_BYTES, encode, put_argument};
 pub use fault::WireFault;
@@ -31,6 +32,7 @@ pub(crate) use script::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED
 #[cfg(feature = "internals")]
 pub use script::{ALL, REPLICATED};
 pub use server_error::{Code, ServerError};
+pub(crate) use tagged::put_tagged;
 
 #[cfg(test)]
 mod corpus_tests;

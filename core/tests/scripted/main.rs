@@ -4,6 +4,7 @@
 
 mod asking_kinds;
 mod attempts;
+mod clusters;
 mod connections;
 mod determinism;
 mod extension;

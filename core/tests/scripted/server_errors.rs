@@ -123,11 +123,11 @@ fn the_holder_is_the_same_number_on_all_masters_that_he_has() {
 fn a_flushed_script_cache_is_mended_with_the_text_and_nothing_stays() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
-    world.each(super::world::Master::forget_scripts);
+    world.each(Master::forget_scripts);
     world.extend(lock, ms(10_000));
     let event = world.next_event();
     assert!(matches!(event, Event::Extended { result: Ok(_), .. }), "{event:?}");
-    world.each(super::world::Master::forget_scripts);
+    world.each(Master::forget_scripts);
     world.release(lock);
     let event = world.next_event();
     assert_eq!(event, Event::Released { lock, outcome: ReleaseOutcome::StillOurs });
@@ -137,7 +137,7 @@ fn a_flushed_script_cache_is_mended_with_the_text_and_nothing_stays() {
 #[test]
 fn a_lost_round_is_cleared_and_tried_again_although_the_script_cache_is_flushed() {
     let mut world = World::of(3);
-    world.each(super::world::Master::forget_scripts);
+    world.each(Master::forget_scripts);
     for master in 1..3 {
         world.masters[master].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
     }

@@ -294,6 +294,7 @@ fn describe(client: usize, aims: &[Aim], item: Item) -> String {
         Does::Ping => "PING".to_owned(),
         Does::Login => "AUTH".to_owned(),
         Does::Confirm => "WAIT".to_owned(),
+        Does::Forget => "DEL".to_owned(),
     }
 }
 

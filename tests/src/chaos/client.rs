@@ -14,6 +14,7 @@ use super::held::Held;
 use super::history::{Seeker, What, Writer, now};
 use super::sought::{How, Part, Sought};
 use super::store::StoreClient;
+use crate::groups::{Routes, leading};
 use crate::random::Random;
 use crate::transport::Transport;
 
@@ -28,10 +29,14 @@ pub struct Orders {
     pub transport: String,
     /// The file to which it appends.
     pub history: PathBuf,
-    /// Where it writes to, with the fencing token of its grant; without a store nothing is fenced.
+    /// Where it writes to, with the fencing token of its grant.
     pub store: Option<SocketAddr>,
+    /// Whether it asks for fencing tokens.
+    pub fenced: bool,
     /// The longest TTL of the fleet in milliseconds, with the restart guard.
     pub restart_guard: Option<u64>,
+    /// How many milliseconds a request may take, unless the default will do.
+    pub request_timeout: Option<u64>,
     /// Its TTLs in milliseconds, from and to.
     pub ttl: (u64, u64),
     /// How long it holds a lock in milliseconds, from and to.
@@ -43,6 +48,8 @@ pub struct Orders {
     pub resources: Vec<String>,
     /// The masters.
     pub masters: Vec<String>,
+    /// Where ports lead that are named by others.
+    pub routes: Routes,
 }
 
 impl Orders {
@@ -55,12 +62,15 @@ impl Orders {
             self.transport.clone(),
             self.history.display().to_string(),
             optional(self.store.map(|store| store.to_string())),
+            self.fenced.to_string(),
             optional(self.restart_guard.map(|longest| longest.to_string())),
+            optional(self.request_timeout.map(|limit| limit.to_string())),
             format!("{}-{}", self.ttl.0, self.ttl.1),
             format!("{}-{}", self.hold.0, self.hold.1),
             self.varied.to_string(),
-            self.resources.join(","),
-            self.masters.join(","),
+            self.resources.join(" "),
+            self.masters.join(" "),
+            self.routes.iter().map(|(from, to)| format!("{from}-{to}")).collect::<Vec<_>>().join(" "),
         ]
     }
 
@@ -73,19 +83,29 @@ impl Orders {
             let (from, to) = text.split_once('-')?;
             Some((from.parse().ok()?, to.parse().ok()?))
         };
-        let list = |text: String| text.split(',').map(str::to_owned).collect();
+        let routes = |text: &str| -> Option<Routes> {
+            let route = |text: &str| {
+                let (from, to) = text.split_once('-')?;
+                Some((from.parse().ok()?, to.parse().ok()?))
+            };
+            text.split_whitespace().map(route).collect()
+        };
+        let list = |text: String| text.split(' ').map(str::to_owned).collect();
         Some(Self {
             name: next()?,
             seed: next()?.parse().ok()?,
             transport: next()?,
             history: next()?.into(),
             store: optional(next()?).map(|store| store.parse()).transpose().ok()?,
+            fenced: next()?.parse().ok()?,
             restart_guard: optional(next()?).map(|longest| longest.parse()).transpose().ok()?,
+            request_timeout: optional(next()?).map(|limit| limit.parse()).transpose().ok()?,
             ttl: range(next()?)?,
             hold: range(next()?)?,
             varied: next()?.parse().ok()?,
             resources: list(next()?),
             masters: list(next()?),
+            routes: routes(&next()?)?,
         })
     }
 }
@@ -111,6 +131,12 @@ fn work(orders: &Orders) -> io::Result<Never> {
     config = config.reconnect_delay(Duration::from_millis(10)..=Duration::from_millis(300));
     if let Some(longest) = orders.restart_guard {
         config = config.restart_guard(Duration::from_millis(longest)).ttl(Duration::from_millis(longest));
+    }
+    if !orders.routes.is_empty() {
+        config = config.address_map(leading(orders.routes.clone()));
+    }
+    if let Some(limit) = orders.request_timeout {
+        config = config.request_timeout(Duration::from_millis(limit));
     }
     let locker = transport.open(config.build().map_err(io::Error::other)?);
     let mut client = Client {
@@ -210,7 +236,7 @@ impl Client<'_> {
             ttl: self.random.millis(self.orders.ttl.0..=self.orders.ttl.1),
             renewed: !self.orders.varied || !self.random.one_in(3),
             healed: self.orders.varied && !self.random.one_in(3),
-            fenced: self.store.is_some(),
+            fenced: self.orders.fenced,
         };
         self.history.note(What::Seeks { by: by.clone(), sought: sought.clone() });
         match self.request(&sought, manner)? {
@@ -316,15 +342,22 @@ mod tests {
             transport: "smol".to_owned(),
             history: "/tmp/history".into(),
             store: "127.0.0.1:7".parse().ok(),
+            fenced: true,
             restart_guard: Some(1_500),
+            request_timeout: Some(400),
             ttl: (400, 1_500),
             hold: (0, 2_000),
             varied: true,
             resources: vec!["a".to_owned(), "b".to_owned()],
-            masters: vec!["redis://127.0.0.1:7001".to_owned()],
+            masters: vec![
+                "redis://127.0.0.1:7001,127.0.0.1:7002".to_owned(),
+                "redis://127.0.0.1:7003".to_owned(),
+            ],
+            routes: vec![(18_000, 18_001), (18_002, 18_003)],
         };
         assert_eq!(Orders::from_arguments(orders.arguments()), Some(orders.clone()));
-        let plain = Orders { store: None, restart_guard: None, ..orders };
+        let plain =
+            Orders { store: None, restart_guard: None, request_timeout: None, routes: Vec::new(), ..orders };
         assert_eq!(Orders::from_arguments(plain.arguments()), Some(plain.clone()));
         assert_eq!(Orders::from_arguments(plain.arguments().into_iter().skip(1)), None);
     }

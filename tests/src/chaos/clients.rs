@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::transport::Transport;
 
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     program: Program,
     /// Of all clients, but for what is each one's own.
     orders: Orders,
@@ -19,7 +19,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn start(program: Program, orders: Orders, count: usize, random: Random) -> io::Result<Self> {
+    pub(crate) fn start(program: Program, orders: Orders, count: usize, random: Random) -> io::Result<Self> {
         let mut clients = Self { program, orders, random, processes: Vec::new(), started: 0 };
         for place in 0..count {
             let process = clients.another(place)?;
@@ -39,26 +39,26 @@ impl Clients {
         ClientProcess::start(&self.program, &orders)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.processes.len()
     }
 
-    pub(super) fn pause(&self, place: usize, history: &Writer) {
+    pub(crate) fn pause(&self, place: usize, history: &Writer) {
         self.processes[place].pause(history);
     }
 
-    pub(super) fn resume(&self, place: usize, history: &Writer) {
+    pub(crate) fn resume(&self, place: usize, history: &Writer) {
         self.processes[place].resume(history);
     }
 
     /// Kills one and starts another in its place.
-    pub(super) fn replace(&mut self, place: usize) -> io::Result<()> {
+    pub(crate) fn replace(&mut self, place: usize) -> io::Result<()> {
         let another = self.another(place)?;
         self.processes[place] = another;
         Ok(())
     }
 
-    pub(super) fn assert_alive(&mut self) -> io::Result<()> {
+    pub(crate) fn assert_alive(&mut self) -> io::Result<()> {
         self.processes.iter_mut().try_for_each(ClientProcess::assert_alive)
     }
 }

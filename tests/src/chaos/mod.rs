@@ -11,7 +11,7 @@
 
 pub mod checker;
 pub mod client;
-mod clients;
+pub(crate) mod clients;
 mod figures;
 mod held;
 pub mod history;
@@ -87,12 +87,15 @@ impl Run {
             transport: String::new(),
             history: self.history.clone(),
             store: Some(store.address()),
+            fenced: true,
             restart_guard: self.guard.then_some(LONGEST_TTL),
+            request_timeout: None,
             ttl: (400, LONGEST_TTL),
             hold: (0, 1_000),
             varied: true,
             resources: ["invoice", "report", "tenant"].map(str::to_owned).to_vec(),
             masters: masters.iter().map(|master| master.url()).collect(),
+            routes: Vec::new(),
         };
         let choices = Random::new(random.number());
         let mut clients = Clients::start(self.program.clone(), orders, self.clients, choices)?;

@@ -9,6 +9,8 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::unconfirmed::Unconfirmed;
+
 const READ_BYTES: usize = 64 << 10;
 /// What may be under way; beyond it the source is not read, as with a full window.
 const MAX_UNDER_WAY_BYTES: usize = 4 << 20;
@@ -20,6 +22,7 @@ pub(super) struct Faults {
     pub(super) split: bool,
     pub(super) coalesce: Option<Duration>,
     pub(super) stall: bool,
+    pub(super) late_ends: bool,
     pub(super) black_hole: bool,
 }
 
@@ -47,9 +50,15 @@ pub(super) struct Line {
     ended: bool,
     lost: bool,
     delivered_end: bool,
+    unconfirmed: Option<Unconfirmed>,
 }
 
 impl Line {
+    /// A line for requests, on which no `WAIT` arrives.
+    pub(super) fn unconfirmed() -> Self {
+        Self { unconfirmed: Some(Unconfirmed::default()), ..Self::default() }
+    }
+
     /// Whether the source should be read.
     pub(super) fn is_open(&self) -> bool {
         !self.ended && self.under_way_bytes < MAX_UNDER_WAY_BYTES
@@ -99,7 +108,11 @@ impl Line {
                 Ok(0) => self.take(Parcel::End, now, faults),
                 Ok(length) => {
                     let bytes = buffer.get(..length).unwrap_or_default();
-                    self.take(Parcel::Bytes(bytes.to_vec()), now, faults);
+                    let bytes = match &mut self.unconfirmed {
+                        Some(unconfirmed) => unconfirmed.pass(bytes),
+                        None => bytes.to_vec(),
+                    };
+                    self.take(Parcel::Bytes(bytes), now, faults);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -193,7 +206,14 @@ impl Line {
     }
 
     fn next_is_due(&self, now: Instant, faults: &Faults) -> bool {
-        !faults.stall && self.queue.front().is_some_and(|(due, _)| *due <= now)
+        self.next(faults).is_some_and(|due| due <= now)
+    }
+
+    /// When the next parcel is due, unless it is held back.
+    fn next(&self, faults: &Faults) -> Option<Instant> {
+        let (due, parcel) = self.queue.front()?;
+        let is_held = faults.stall || faults.late_ends && !matches!(parcel, Parcel::Bytes(_));
+        (!is_held).then_some(*due)
     }
 
     /// When there is something to write, unless the destination has to take bytes before.
@@ -202,10 +222,8 @@ impl Line {
             None
         } else if self.gate.is_some() {
             self.gate
-        } else if faults.stall {
-            None
         } else {
-            self.queue.front().map(|(due, _)| *due)
+            self.next(faults)
         }
     }
 }

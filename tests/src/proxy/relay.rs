@@ -27,6 +27,7 @@ pub(super) struct Relay {
     /// None while connections are refused.
     listener: Option<TcpListener>,
     hang_up: bool,
+    unconfirmed: bool,
     to_server: Faults,
     to_client: Faults,
     links: Vec<Link>,
@@ -59,6 +60,7 @@ impl Relay {
             upstream,
             listener: Some(listen(address)?),
             hang_up: false,
+            unconfirmed: false,
             to_server: Faults::default(),
             to_client: Faults::default(),
             links: Vec::new(),
@@ -120,7 +122,7 @@ impl Relay {
         let mut link = Link {
             client,
             server: None,
-            to_server: Line::default(),
+            to_server: if self.unconfirmed { Line::unconfirmed() } else { Line::default() },
             to_client: Line::default(),
             broken: false,
         };
@@ -185,6 +187,10 @@ impl Relay {
         if direction != Direction::ToServer {
             change(&mut self.to_client);
         }
+    }
+
+    pub(super) fn unconfirmed(&mut self) {
+        self.unconfirmed = true;
     }
 
     pub(super) fn refuse(&mut self, refuse: bool) -> io::Result<()> {

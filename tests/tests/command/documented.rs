@@ -24,12 +24,13 @@ use crate::binary;
 use crate::running::{Ended, Running};
 
 /// What pages tell and nothing here runs, and why.
-const LEFT_OUT: [(&str, &str); 4] = [
+const LEFT_OUT: [(&str, &str); 5] = [
     ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
     (
         "quorlock doctor --prefix app: --cacert ca.pem redis://a redis://b rediss://c redis://worker:secret@d redis://e",
         "it is about five servers of other versions; doctor_page.rs has that",
     ),
+    ("quorlock cluster-plan --masters 3 redis://h1:7000", "it is about a cluster; clusters.rs has that"),
     ("cargo install --path transport-blocking/command", "it changes what is installed"),
     ("cargo demo", "it builds; what it runs, quorlock demo, has tests of its own"),
 ];

@@ -149,7 +149,7 @@ fn replicas_have_no_vote() {
 }
 
 /// All of them.
-pub(crate) const SUBCOMMANDS: [&str; 13] = [
+pub(crate) const SUBCOMMANDS: [&str; 14] = [
     "run",
     "acquire",
     "extend",
@@ -158,6 +158,7 @@ pub(crate) const SUBCOMMANDS: [&str; 13] = [
     "doctor",
     "force-release",
     "bootstrap",
+    "cluster-plan",
     "master",
     "demo",
     "simulate",

@@ -316,6 +316,40 @@ fn dropping_a_proxy_closes_what_is_open_whatever_the_fault() {
     eventually_equals(SOON, "the server has seen the end", 0, || server.connected_clients());
 }
 
+#[test]
+fn the_end_of_a_connection_may_arrive_later_than_what_was_sent_before_it() {
+    let (server, proxy) = world();
+    let mut client = RawClient::connect(proxy.address());
+    client.command(&["PING"]);
+    proxy.stall(Direction::ToServer);
+    client.send(b"*3\r\n$3\r\nSET\r\n$3\r\njob\r\n$5\r\ntoken\r\n").unwrap();
+    drop(client);
+    eventually_equals(SOON, "the proxy has seen the end", 0, || proxy.connections());
+    assert!(!server.exists("job"));
+
+    proxy.resume_without_ends(Direction::ToServer);
+
+    eventually_equals(SOON, "it is executed", Some("token".to_owned()), || server.get("job"));
+    assert_eq!(server.connected_clients(), 1);
+    proxy.heal();
+    eventually_equals(SOON, "the server has seen the end", 0, || server.connected_clients());
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_proxy_may_confirm_for_replicas_that_are_not_there() {
+    let server = RedisServer::start();
+    let proxy = FaultProxy::start(server.address());
+    let mut asked = RawClient::connect(proxy.address());
+    proxy.confirm_for_replicas();
+    let mut told = RawClient::connect(proxy.address());
+
+    assert_eq!(asked.command(&["WAIT", "2", "10"]), Value::Int(0));
+    assert_eq!(told.command(&["WAIT", "2", "10"]), Value::Int(2));
+    assert!(told.command(&["SET", "job", "token"]).is_ok());
+    assert_eq!(told.command(&["GET", "job"]).text(), Some("token"));
+}
+
 fn world() -> (RedisServer, FaultProxy) {
     let server = master();
     let proxy = FaultProxy::start(server.address());

@@ -99,12 +99,15 @@ pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(t
         transport: transport.name().to_owned(),
         history: path.clone(),
         store: None,
+        fenced: false,
         restart_guard: None,
+        request_timeout: None,
         ttl: (ttl, ttl),
         hold: (600_000, 600_000),
         varied: false,
         resources: vec!["job".to_owned()],
         masters: masters.urls(),
+        routes: Vec::new(),
     };
     let program = Program { path: env!("CARGO_BIN_EXE_chaos_client").into(), arguments: Vec::new() };
     let holder = ClientProcess::start(&program, &orders).unwrap();

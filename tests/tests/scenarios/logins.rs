@@ -159,7 +159,7 @@ pub(crate) fn without_a_token_a_master_has_no_vote_and_the_others_decide(transpo
     let (asked, first) = (Arc::clone(&fails), masters[0].address().to_string());
     let login = move |master: &Endpoint| {
         let calls = asked.fetch_add(1, Ordering::SeqCst);
-        match master.to_string() == first {
+        match master.address().to_string() == first {
             true if calls % 2 == 0 => panic!("a provider that panics, on purpose"),
             true => Err(Unavailable::Because("no token yet")),
             false => Ok(Login::new("hunter2-token")),

@@ -3,8 +3,10 @@
 
 mod acquire;
 mod arguments;
+mod asking;
 mod bootstrap;
 mod child;
+mod cluster_plan;
 mod demo;
 mod doctor;
 mod duration;
@@ -89,6 +91,7 @@ fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<F
             status::status(arguments, environment.token(arguments.resource.as_bytes()).ok())
         }
         Subcommand::Doctor(arguments) => doctor::doctor(arguments),
+        Subcommand::ClusterPlan(arguments) => cluster_plan::plan(arguments),
         Subcommand::ForceRelease(arguments) => {
             force_release::force_release(arguments, &arguments.speech.output())
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-const SUBCOMMANDS: [&str; 13] = [
+const SUBCOMMANDS: [&str; 14] = [
     "run",
     "acquire",
     "extend",
@@ -12,6 +12,7 @@ const SUBCOMMANDS: [&str; 13] = [
     "doctor",
     "force-release",
     "bootstrap",
+    "cluster-plan",
     "master",
     "demo",
     "simulate",

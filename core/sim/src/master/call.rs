@@ -114,6 +114,7 @@ impl<'a> Call<'a> {
         if self.session.is_limited && !spec.has(NO_AUTH) {
             return Err(Failure::new("NOAUTH Authentication required."));
         }
+        self.served(spec)?;
         if spec.has(DENY_OOM) {
             self.master.has_memory()?;
         }

@@ -148,6 +148,13 @@ impl Command {
         }
     }
 
+    /// The keys that EVAL or EVALSHA names, of any script.
+    pub(super) fn script_keys(&self) -> &[Vec<u8>] {
+        let count = || std::str::from_utf8(self.argument(FIRST_KEY - 1)?).ok()?.parse::<usize>().ok();
+        let end = FIRST_KEY.saturating_add(count().unwrap_or(0));
+        self.arguments.get(FIRST_KEY..end).unwrap_or_default()
+    }
+
     /// `KEYS[number + 1]` of one of Quorlock's scripts.
     #[cfg(feature = "worlds")]
     pub(crate) fn script_key(&self, number: usize) -> Option<&[u8]> {
@@ -262,7 +269,7 @@ impl fmt::Debug for Command {
 }
 
 /// Behind `EVAL script keys`.
-const FIRST_KEY: usize = 3;
+pub(super) const FIRST_KEY: usize = 3;
 
 const SCRIPTS: [(&Script, CommandKind); 23] = [
     (&RELEASE, CommandKind::Release),

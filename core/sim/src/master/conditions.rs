@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::call::Role;
+use super::cluster::Slot;
 use super::keyspace::{Entry, Value, instant, millis};
 use super::replicas::Replicas;
 use super::{Dialect, Master, digest};
@@ -20,6 +21,7 @@ pub(super) struct Conditions {
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
     pub(super) dialect: Dialect,
+    pub(super) slot: Slot,
     /// Who calls a script is told of the keys that it has read, not of those that it was given.
     pub(super) tracks_scripts: bool,
     /// Error replies by the upper-case name of a command or a script.

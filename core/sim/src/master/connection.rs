@@ -1,6 +1,7 @@
 //! What a connection agrees upon: protocol, user, database, name.
 
 use super::call::{Call, Role};
+use super::cluster::Slot;
 use super::info::VERSION;
 use super::number::integer;
 use super::reply::{Failure, NOT_AN_INTEGER, SYNTAX};
@@ -48,6 +49,10 @@ pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Failure> {
         Role::Master => "master",
         Role::Replica => "replica",
     };
+    let mode = match call.master.conditions.slot {
+        Slot::Standalone => "standalone",
+        _ => "cluster",
+    };
     let reply = &mut call.reply;
     reply.map(7);
     for (field, text) in [("server", "redis"), ("version", VERSION)] {
@@ -58,7 +63,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Failure> {
         reply.bulk(field.as_bytes());
         reply.integer(number);
     }
-    for (field, text) in [("mode", "standalone"), ("role", role)] {
+    for (field, text) in [("mode", mode), ("role", role)] {
         reply.bulk(field.as_bytes());
         reply.bulk(text.as_bytes());
     }

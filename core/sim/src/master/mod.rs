@@ -9,6 +9,7 @@
 //! Each command is a small function that is listed in `table.rs`.
 
 mod call;
+mod cluster;
 mod command;
 mod conditions;
 mod configuration;
@@ -34,6 +35,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+pub use cluster::Slot;
 pub use command::{Command, CommandKind};
 pub use conditions::Held;
 pub use dialect::Dialect;

@@ -5,10 +5,10 @@ use crate::protocol::SentinelFault;
 use crate::wire::ServerError;
 
 /// A connection whose opening has been asked for, and what its driver was told.
-struct Guided(Alone);
+pub(super) struct Guided(pub(super) Alone);
 
 impl Guided {
-    fn new(url: &str) -> Self {
+    pub(super) fn new(url: &str) -> Self {
         let settings = Config::builder([url]).request_timeout(ms(50)).connect_timeout(ms(100));
         let settings = settings.reconnect_delay(ms(10)..=ms(1000)).restart_guard(ms(20_000)).ttl(ms(10_000));
         let config = settings.build().unwrap();
@@ -24,7 +24,7 @@ impl Guided {
 
     /// What the driver is told, until there is nothing more: writes only as the word behind their
     /// number of arguments.
-    fn told(&mut self) -> Vec<String> {
+    pub(super) fn told(&mut self) -> Vec<String> {
         let mut bytes = BytesMut::new();
         let next = || self.0.connection.next_task(&mut bytes, None).map(|task| (task, bytes.clone()));
         let tasks: Vec<_> = std::iter::from_fn(next).collect();
@@ -40,12 +40,12 @@ impl Guided {
         tasks.into_iter().map(text).collect()
     }
 
-    fn stands(&mut self) {
+    pub(super) fn stands(&mut self) {
         let Alone { connection, now, .. } = &mut self.0;
         connection.connected(connection.generation, None, *now);
     }
 
-    fn fails(&mut self, cause: Cause) {
+    pub(super) fn fails(&mut self, cause: Cause) {
         let Alone { connection, answers, now } = &mut self.0;
         connection.closed(connection.generation, cause, *now, answers);
     }
@@ -64,7 +64,7 @@ impl Guided {
         self.0.hear(&guarded_greeting());
     }
 
-    fn fault(&self) -> Option<Cause> {
+    pub(super) fn fault(&self) -> Option<Cause> {
         self.0.connection.fault()
     }
 }

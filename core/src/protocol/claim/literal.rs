@@ -10,17 +10,19 @@ use crate::wire::put_argument;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LiteralClaim {
     resources: Box<[Resource]>,
-    /// All keys, then all values.
+    /// All keys, then the value, then names of keys which the script reads only if they are there: a
+    /// user needs no permission for them otherwise.
     arguments: Box<[u8]>,
-    values: u64,
+    names: usize,
 }
 
 impl LiteralClaim {
-    pub(super) fn new(resources: &[Resource], values: &[&[u8]]) -> Self {
+    pub(super) fn new(resources: &[Resource], value: &[u8], names: &[&[u8]]) -> Self {
         let mut arguments = BytesMut::new();
         let keys = resources.iter().map(Resource::key);
-        keys.chain(values.iter().copied()).for_each(|argument| put_argument(&mut arguments, argument));
-        Self { resources: resources.into(), arguments: Box::from(&*arguments), values: values.len() as u64 }
+        let all = keys.chain([value]).chain(names.iter().copied());
+        all.for_each(|argument| put_argument(&mut arguments, argument));
+        Self { resources: resources.into(), arguments: Box::from(&*arguments), names: names.len() }
     }
 
     pub(super) fn resources(&self) -> &[Resource] {
@@ -32,7 +34,12 @@ impl LiteralClaim {
     }
 
     pub(crate) fn values(&self) -> u64 {
-        self.values
+        1 + self.names as u64
+    }
+
+    /// How many of the values are names of keys.
+    pub(super) fn names(&self) -> usize {
+        self.names
     }
 
     /// Appends all keys, then all values.

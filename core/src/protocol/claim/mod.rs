@@ -91,16 +91,15 @@ impl Claim {
         Self::of(&[], 0, 0)
     }
 
-    /// Of a request about these resources, whose holders may be anybody: the script gets their keys
-    /// and these values.
-    pub(crate) fn asking(resources: &[Resource], values: &[&[u8]]) -> Self {
-        Self(Form::Literal(Arc::new(LiteralClaim::new(resources, values))))
+    /// Of a request about these resources, whose holders may be anybody: the script gets their keys,
+    /// this value and the names of more keys.
+    pub(crate) fn asking(resources: &[Resource], value: &[u8], names: &[&[u8]]) -> Self {
+        Self(Form::Literal(Arc::new(LiteralClaim::new(resources, value, names))))
     }
 
     /// Of a release by a token that may have locked the resource alone, or shared it with any group.
     pub(crate) fn of_any_kind(resource: &Resource, token: Token) -> Self {
-        let values: [&[u8]; 2] = [&token.to_hex(), &resource.shared_key()];
-        Self::asking(std::slice::from_ref(resource), &values)
+        Self::asking(std::slice::from_ref(resource), &token.to_hex(), &[&resource.shared_key()])
     }
 
     /// Of the restart guard's marker, which has no token.
@@ -124,6 +123,11 @@ impl Claim {
             Form::Literal(literal) => Some(literal),
             Form::One { .. } | Form::All(_) => None,
         }
+    }
+
+    /// How many of the last values of its script are names of keys.
+    pub(crate) fn names(&self) -> usize {
+        self.as_literal().map_or(0, LiteralClaim::names)
     }
 
     /// Whether it is of one resource that is locked exclusively.

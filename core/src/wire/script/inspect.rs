@@ -4,8 +4,9 @@
 use super::Script;
 
 /// Tells what each of KEYS is, and how the master is. It writes nothing. ARGV\[1\] are the tokens
-/// that are ours, with a space between. Where KEYS\[1\] may be shared, ARGV\[2\] is the zset of
-/// those who share it, and ARGV\[3\] the mark of those who wait to write it.
+/// that are ours, with a space between. ARGV\[2\] is the restart guard's marker. Where KEYS\[1\] may
+/// be shared, ARGV\[3\] is the zset of those who share it, and ARGV\[4\] the mark of those who wait
+/// to write it.
 ///
 /// The answer:
 ///
@@ -40,13 +41,13 @@ local function holder(value, left)
   return string.format('%s %.0f %d', digits, left, mine[value] and 1 or 0)
 end
 local function look()
-  local entries = clock[1] and told('ZREVRANGE', ARGV[2], 0, 999, 'WITHSCORES') or ''
+  local entries = clock[1] and told('ZREVRANGE', ARGV[3], 0, 999, 'WITHSCORES') or ''
   if entries == '' then sharers[1] = 'denied' end
   for i = 1, #entries, 2 do
     local left = entries[i + 1] - clock[1] * 1000 - math.floor(clock[2] / 1000)
     if left > 0 and entries[i] ~= 'lost' then sharers[#sharers + 1] = holder(entries[i], left) end
   end
-  mark = redis.pcall('PTTL', ARGV[3])
+  mark = redis.pcall('PTTL', ARGV[4])
   if type(mark) == 'table' then mark = -2 end
 end
 for i = 1, #KEYS do
@@ -55,7 +56,7 @@ for i = 1, #KEYS do
     if not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
     keys[#keys + 1] = i .. ' other'
   elseif held then
-    local shared = ARGV[2] and string.sub(held, 1, 16) == 'quorlock:shared:'
+    local shared = ARGV[3] and string.sub(held, 1, 16) == 'quorlock:shared:'
     keys[#keys + 1] = i .. (shared and ' shared ' or ' held ') .. holder(held, redis.call('PTTL', KEYS[i]))
     if shared then
       group = string.sub(held, 65)
@@ -63,11 +64,11 @@ for i = 1, #KEYS do
     end
   end
 end
-local marker = redis.pcall('GET', 'quorlock:restart-guard')
+local marker = redis.pcall('GET', ARGV[2])
 if type(marker) == 'table' then marker = 'denied' end
 return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, clock[1] or '', clock[2] or '',
   marker or '', told('INFO', 'server'), told('INFO', 'replication')}",
-    sha1_hex: "27405f92e9dbbe15acdb88df9f91494c02d10e9c",
+    sha1_hex: "278d926361913ec4825b1e11756a7a14e1b2f61d",
 };
 
 /// Deletes KEYS\[1\] if its holder's digest begins with ARGV\[1\], which has 16 digits. Answers 1 if

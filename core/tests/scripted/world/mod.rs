@@ -6,7 +6,7 @@ mod network;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-pub use master::{Flow, Master, Reach};
+pub use master::{Flow, Master, Reach, wall_clock};
 use quorlock_core::{
     Acquire, AcquireError, Config, ConfigBuilder, Entropy, EntropyFailed, Event, ExtensionId, Instant,
     LockId, Machine, MasterId, Resource, Ttl, Wake,

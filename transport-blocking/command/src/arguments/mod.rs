@@ -1,6 +1,7 @@
 //! The command line: what clap reads of it, and the checks that clap cannot declare.
 
 mod claim;
+mod cluster_plan;
 mod common;
 mod doctor;
 mod environment;
@@ -16,6 +17,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use self::claim::Claim;
+pub(crate) use self::cluster_plan::ClusterPlanArguments;
 use self::common::{Masters, Prefix};
 pub(crate) use self::common::{Seek, Terms, Wait};
 pub(crate) use self::doctor::DoctorArguments;
@@ -30,8 +32,10 @@ pub(crate) use self::subcommands::{
 /// Distributed locks on independent Redis or Valkey masters
 ///
 /// A lock is held while more than half of the masters have its key. The masters are independent of
-/// each other: no replicas, no cluster. All clients of a lock use the same masters. Name each one
-/// with -m URL, or all of them in the variable QUORLOCK_MASTERS.
+/// each other. All clients of a lock use the same masters. Name each one with -m URL, or all of
+/// them in the variable QUORLOCK_MASTERS. A master with replicas says so in its URL; the primary of
+/// a group with Sentinels is redis+sentinel://host:port/GROUP?replicas=2, and the owner of a tag's
+/// slot in a Redis Cluster is redis+cluster://host:port/?tag=q0&replicas=1.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",
@@ -58,6 +62,7 @@ pub(crate) enum Subcommand {
     Doctor(DoctorArguments),
     ForceRelease(ForceReleaseArguments),
     Bootstrap(BootstrapArguments),
+    ClusterPlan(ClusterPlanArguments),
     Master(MasterArguments),
     Demo(DemoArguments),
     Simulate(Box<SimulateArguments>),
@@ -100,6 +105,7 @@ impl Subcommand {
             }
             Self::ForceRelease(release) => (Some(&mut release.masters), Some(&mut release.resource.prefix)),
             Self::Bootstrap(bootstrap) => (Some(&mut bootstrap.masters), None),
+            Self::ClusterPlan(plan) => (Some(plan.incomplete()), None),
             Self::Master(_) | Self::Demo(_) | Self::Simulate(_) | Self::Completions(_) | Self::Man(_) => {
                 (None, None)
             }

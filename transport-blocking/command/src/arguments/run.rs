@@ -16,8 +16,8 @@ use crate::duration;
 /// COMMAND is ended before another client can hold the lock. Everything after COMMAND belongs to
 /// COMMAND.
 ///
-/// The masters are independent of each other: no replicas, no cluster. To try it without any,
-/// quorlock master serves some; see quorlock master --help.
+/// The masters are independent of each other. To try it without any, quorlock master serves some;
+/// see quorlock master --help.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(
     override_usage = "quorlock run [OPTIONS] RESOURCE [--] COMMAND [ARG]...",

@@ -211,7 +211,7 @@ fn outside_of_run() {
     }
     for (written, says) in [
         (&[][..], "Nothing to do"),
-        (&["redis://:hunter2@b"], "bootstrap, master, demo, simulate, completions and man"),
+        (&["redis://:hunter2@b"], "bootstrap, cluster-plan, master, demo, simulate, completions and man"),
         (&["-m", "redis://:hunter2@b", "run"], "behind run"),
         (&["--port", "1", "master"], "behind master: quorlock master --port"),
         (&["--frob"], "no option --frob"),

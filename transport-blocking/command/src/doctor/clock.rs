@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use quorlock_core::Cause;
 
-use super::conversation::{Conversation, Reply, words};
+use crate::asking::{Conversation, Reply, words};
 
 /// Samples in each of the two bursts. The quickest of a burst tells the clock best.
 const SAMPLES: usize = 15;

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError, Ttl};
+use quorlock_core::{Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError, Ttl};
 
 use super::clock::{self, Reading};
-use super::conversation::{Conversation, Reply, words};
 use super::encryption::Encryption;
 use super::permissions::{self, Need, Permissions};
+use crate::asking::{self, Found, Reply, words};
 
 /// What one master told.
 #[derive(Debug)]
 pub(super) struct Facts {
+    /// Where it was found, if it had to be looked for.
+    pub(super) found_at: Option<Address>,
     /// How the connection is encrypted, if it is.
     pub(super) encryption: Option<Encryption>,
     /// What INFO told; nothing where that is denied.
@@ -114,14 +116,15 @@ pub(super) fn ask(
     origin: Instant,
     ends: Instant,
 ) -> Result<Facts, Cause> {
-    let secured = security.filter(|_| master.tls().is_some());
-    let channel = secured.map(|security| security.channel(master, master.address())).transpose()?;
-    let mut master = Conversation::open(master, channel, "quorlock-doctor", ends)?;
+    let endpoint = master;
+    let Found { conversation: mut master, address } =
+        asking::find(endpoint, security, "quorlock-doctor", ends)?;
+    let marker = vec![b"GET".to_vec(), endpoint.key_of(Fleet::MARKER.as_bytes()).into_owned()];
     let answers = master.ask_all(&[
         words(&["INFO"]),
         words(&["CONFIG", "GET", "appendfsync"]),
         words(&["CONFIG", "GET", "save"]),
-        words(&["GET", Fleet::MARKER]),
+        marker,
         words(&["TIME"]),
     ])?;
     let [info, append_fsync, save, marker, time] =
@@ -132,7 +135,7 @@ pub(super) fn ask(
         }
     }
     let info = info.text().map(|info| Info::read(&info));
-    let needs: Vec<Need> = permissions::needs(resource);
+    let needs: Vec<Need> = permissions::needs(endpoint, resource);
     let permissions = permissions::look(&mut master, &needs)?;
     let reading = clock::read(&mut master, origin)?;
     // Last: it changes what this connection is told.
@@ -142,6 +145,7 @@ pub(super) fn ask(
     };
     let replication_id = info.as_ref().and_then(|info| info.replication_id.as_deref());
     Ok(Facts {
+        found_at: endpoint.discovery().map(|_| address),
         encryption: master.encryption().as_ref().map(Encryption::of),
         append_fsync: setting(&append_fsync),
         has_snapshots: setting(&save).map(|save| !save.is_empty()),

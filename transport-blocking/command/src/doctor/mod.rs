@@ -2,21 +2,18 @@
 //! hold on them. Nothing is changed.
 
 mod clock;
-mod conversation;
 mod encryption;
 mod facts;
-mod login;
 mod permissions;
 mod promises;
 mod report;
-mod socket;
 
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::Tls;
-use quorlock_core::{Cause, Endpoint, EvictionPolicy, Quorum, Resource, Security};
+use quorlock_core::{Cause, ClusterFault, Discovery, Endpoint, EvictionPolicy, Quorum, Resource, Security};
 
 use self::facts::Facts;
 use crate::arguments::DoctorArguments;
@@ -139,8 +136,10 @@ impl Survey {
         if info.role.as_deref().is_some_and(|role| role != "master") {
             return Some(Cause::Replica.to_string());
         }
-        if info.is_cluster {
-            return Some("is part of a cluster: Quorlock needs independent masters".to_owned());
+        let has_tag = |master: &Endpoint| matches!(master.discovery(), Some(Discovery::Cluster { .. }));
+        let master = self.masters.get(place)?;
+        if info.is_cluster && !has_tag(master) {
+            return Some(Cause::Cluster(ClusterFault::IsNode).to_string());
         }
         let run_id = info.run_id.as_ref()?;
         let earlier = self.masters.iter().zip(&self.answers).take(place);
@@ -148,6 +147,12 @@ impl Survey {
             let other = answer.as_ref().ok().and_then(|facts| facts.info.as_ref());
             other.is_some_and(|other| other.run_id.as_ref() == Some(run_id))
         });
-        same.next().map(|(master, _)| format!("is the same server as {master}"))
+        same.next().map(|(other, _)| {
+            if has_tag(master) && has_tag(other) {
+                format!("its tag is on the same server as {other}: see quorlock cluster-plan")
+            } else {
+                format!("is the same server as {other}")
+            }
+        })
     }
 }

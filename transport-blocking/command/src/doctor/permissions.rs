@@ -6,9 +6,9 @@
 //! lists of permissions allows all that it knows; what only reads is sent there, to see what it
 //! knows.
 
-use quorlock_core::{Cause, Fleet, Resource, ServerError};
+use quorlock_core::{Cause, Discovery, Endpoint, Fleet, Resource, ServerError};
 
-use super::conversation::{Conversation, Reply, Words, words};
+use crate::asking::{Conversation, Reply, Words, words};
 
 /// What permissions are needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,11 +99,11 @@ impl Permissions {
 }
 
 /// What each kind of lock sends about this resource, one command of each kind.
-pub(super) fn needs(resource: &Resource) -> Vec<Need> {
-    let key = resource.key();
-    let [fence, shared, want, seat] =
-        [resource.counter_key(), resource.shared_key(), resource.want_key(), resource.seat_key(0)];
-    let marker = Fleet::MARKER.as_bytes();
+pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
+    let [key, marker] = [resource.key(), Fleet::MARKER.as_bytes()].map(|key| master.key_of(key).into_owned());
+    let names = [resource.counter_key(), resource.shared_key(), resource.want_key(), resource.seat_key(0)];
+    let [fence, shared, want, seat] = names.map(|key| master.key_of(&key).into_owned());
+    let key = key.as_slice();
     let mut needs = Vec::new();
     let mut need = |of: Use, name: &str, key: &[u8], more: &[&str]| {
         let mut command = words(&[name]);
@@ -132,9 +132,13 @@ pub(super) fn needs(resource: &Resource) -> Vec<Need> {
     }
     need(Use::Readers, "DEL", &shared, &[]);
     need(Use::Readers, "SET", &want, &["x", "PX", "1"]);
-    for (of, key) in [(Use::Fencing, &fence[..]), (Use::RestartGuard, marker)] {
+    for (of, key) in [(Use::Fencing, &fence[..]), (Use::RestartGuard, &marker[..])] {
         need(of, "GET", key, &[]);
         need(of, "SET", key, &["x"]);
+    }
+    if matches!(master.discovery(), Some(Discovery::Cluster { .. })) {
+        need(Use::Locks, "GET", &master.key_of(b""), &[]);
+        need(Use::RestartGuard, "DEL", &marker, &[]);
     }
     let script = "return 1";
     let digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::{Cause, EvictionPolicy, ServerError};
+use quorlock_core::{Cause, EvictionPolicy, Failover, ServerError};
 
 use super::Survey;
 use super::facts::{Facts, Marker, NOT_TOLD};
@@ -201,7 +201,8 @@ fn failover(survey: &Survey) -> Promise {
     let declared = |place: usize| survey.masters.get(place).map_or(0, |master| u64::from(master.replicas()));
     let followed = survey.those(|place, facts| {
         let replicas = facts.info.as_ref()?.replicas?;
-        (replicas > 0 && declared(place) == 0)
+        let failover = survey.masters.get(place)?.failover();
+        (replicas > 0 && declared(place) == 0 && failover != Some(Failover::Durable))
             .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
     });
     let cure = "detach the replicas, or say replicas= in the URL of all clients, with the restart guard";

@@ -52,6 +52,7 @@ fn summary(survey: &Survey) -> String {
 /// What a master that answered told.
 fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
     let mut lines: Vec<String> = survey.objection(place).into_iter().collect();
+    lines.extend(facts.found_at.as_ref().map(|address| format!("is at {address} now")));
     match &facts.info {
         Some(info) => {
             lines.push(server(info));
@@ -179,6 +180,7 @@ struct PromiseReport<'a> {
 #[derive(Serialize, Default)]
 struct MasterReport {
     address: String,
+    server_address: Option<String>,
     answered: bool,
     votes: bool,
     error: Option<String>,
@@ -256,6 +258,7 @@ fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
     let told = |field: fn(&Info) -> Option<&String>| info.and_then(field).cloned();
     MasterReport {
         address: String::new(),
+        server_address: facts.found_at.as_ref().map(ToString::to_string),
         answered: true,
         votes: objection.is_none(),
         error: objection,

@@ -124,6 +124,10 @@ fn complaint(cause: Cause, master: &Endpoint, masters: &[&Endpoint]) -> String {
             Some(other) => format!("is the same server as {other}"),
             None => cause.to_string(),
         },
+        Cause::SharedServer { other } => match masters.get(other.index()) {
+            Some(other) => format!("its tag is on the same server as {other}"),
+            None => cause.to_string(),
+        },
         cause => cause.at(master).to_string(),
     }
 }
@@ -291,7 +295,9 @@ fn master_report(
 /// Whether a master has answered: two causes are found out by what the server said when it was
 /// connected.
 fn has_answered(cause: Option<Cause>) -> bool {
-    !matches!(cause, Some(cause) if !matches!(cause, Cause::Replica | Cause::SameServer { .. }))
+    let is_told =
+        |cause| matches!(cause, Cause::Replica | Cause::SameServer { .. } | Cause::SharedServer { .. });
+    cause.is_none_or(is_told)
 }
 
 fn server_report(

@@ -7,9 +7,6 @@ use crate::master::info;
 use crate::master::keyspace::Millis;
 use crate::master::reply::{Failure, WRONG_TYPE};
 
-/// The key under which a master keeps the restart guard's marker.
-const MARKER: &[u8] = b"quorlock:restart-guard";
-
 impl Body<'_, '_> {
     pub(super) fn inspect(&mut self) -> Result<(), Failure> {
         let Some(tokens) = self.value(1) else {
@@ -30,13 +27,13 @@ impl Body<'_, '_> {
                 Err(error) if error == WRONG_TYPE => keys.push(format!("{place} other")),
                 Err(error) => return Err(error),
                 Ok(Some(held)) => {
-                    let is_shared = self.value(2).is_some() && held.starts_with(SHARED);
+                    let is_shared = self.value(3).is_some() && held.starts_with(SHARED);
                     let kind = if is_shared { "shared" } else { "held" };
                     let left = self.pttl_of(key);
                     keys.push(format!("{place} {kind} {}", holder(&held, left)));
                     if is_shared {
                         group = held.get(SENTINEL_BYTES..).unwrap_or_default().to_vec();
-                        match self.latest(self.value(2).unwrap_or_default()) {
+                        match self.latest(self.value(3).unwrap_or_default()) {
                             // `sharers[1] = 'denied'`
                             Err(_) => {
                                 sharers.splice(..sharers.len().min(1), ["denied".to_owned()]).for_each(drop);
@@ -48,12 +45,12 @@ impl Body<'_, '_> {
                                 sharers.extend(alive.map(|(end, member)| holder(member, end - clock)));
                             }
                         }
-                        mark = self.value(3).map_or(-2, |mark| self.pttl_of(mark));
+                        mark = self.value(4).map_or(-2, |mark| self.pttl_of(mark));
                     }
                 }
             }
         }
-        let marker = match self.get(Some(MARKER)) {
+        let marker = match self.get(Some(self.value(2).unwrap_or_default())) {
             Ok(marker) => marker.unwrap_or_default(),
             Err(_) => b"denied".to_vec(),
         };

@@ -11,7 +11,7 @@ use quorlock_core::{Address, Cause, Channel, ChannelFacts, ChannelState};
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 
 /// Whether an error says that the deadline has passed.
-pub(super) fn is_late(error: &io::Error) -> bool {
+pub(crate) fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
@@ -52,7 +52,7 @@ fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
 
 /// A socket whose reads and writes all end by one deadline: a master that sends a byte now and then
 /// keeps nobody.
-pub(super) struct Timed {
+pub(crate) struct Timed {
     socket: Socket,
     until: Instant,
     /// What encrypts, once the handshake is done.
@@ -66,7 +66,7 @@ pub(super) struct Timed {
 impl Timed {
     /// Connects, and does the handshake if there is a channel. All of it is over within
     /// [`CONNECT_WITHIN`].
-    pub(super) fn connect(address: &Address, channel: Option<Box<dyn Channel>>) -> Result<Self, Cause> {
+    pub(crate) fn connect(address: &Address, channel: Option<Box<dyn Channel>>) -> Result<Self, Cause> {
         let until = Instant::now() + CONNECT_WITHIN;
         let socket = connect(address, until)?;
         let mut timed = Self { socket, until, channel: None, plain: Vec::new(), failed: None };
@@ -77,21 +77,21 @@ impl Timed {
     }
 
     /// Sets the deadline of what follows.
-    pub(super) fn end_by(&mut self, until: Instant) {
+    pub(crate) fn end_by(&mut self, until: Instant) {
         self.until = until;
     }
 
-    pub(super) fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         self.channel.is_some()
     }
 
     /// What the handshake settled.
-    pub(super) fn encryption(&self) -> Option<ChannelFacts> {
+    pub(crate) fn encryption(&self) -> Option<ChannelFacts> {
         self.channel.as_ref()?.facts()
     }
 
     /// Why the channel cannot be used any more.
-    pub(super) fn failure(&self) -> Option<Cause> {
+    pub(crate) fn failure(&self) -> Option<Cause> {
         self.failed
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use quorlock_core::{Cause, Endpoint, Unavailable};
 
 /// The password to log in with, if there is one.
-pub(super) fn password(endpoint: &Endpoint) -> Result<Option<String>, Cause> {
+pub(crate) fn password(endpoint: &Endpoint) -> Result<Option<String>, Cause> {
     let Some(file) = endpoint.password_file() else {
         return Ok(endpoint.password().map(str::to_owned));
     };

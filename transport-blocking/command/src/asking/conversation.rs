@@ -7,13 +7,13 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Cause, Channel, ChannelFacts, Endpoint, ServerError, WireFault};
+use quorlock_core::{Address, Cause, Channel, ChannelFacts, Endpoint, ServerError, WireFault};
 
 use super::login;
 use super::socket::{Timed, is_late};
 
 /// How long the answers to one write may take.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// As in the library: more than any answer to what is asked here.
 const MAX_REPLY_BYTES: usize = 64 << 10;
@@ -21,20 +21,25 @@ const MAX_DEPTH: usize = 4;
 const MAX_ELEMENTS: usize = 512;
 
 /// A command as its words.
-pub(super) type Words = Vec<Vec<u8>>;
+pub(crate) type Words = Vec<Vec<u8>>;
 
 /// A command from words that are text.
-pub(super) fn words(text: &[&str]) -> Words {
+pub(crate) fn words(text: &[&str]) -> Words {
     text.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
 /// A master's answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// A status or a string.
     Text(Vec<u8>),
     /// What went wrong. The server's own words may repeat what it was sent, so they are not kept.
     Error(ServerError),
+    /// Another node of the cluster has the slot.
+    Moved {
+        host: String,
+        port: String,
+    },
     Integer(i64),
     Null,
     Array(Vec<Self>),
@@ -42,7 +47,7 @@ pub(super) enum Reply {
 
 impl Reply {
     /// The text of a status or a string.
-    pub(super) fn text(&self) -> Option<String> {
+    pub(crate) fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
             _ => None,
@@ -50,7 +55,7 @@ impl Reply {
     }
 
     /// The elements of an array.
-    pub(super) fn elements(&self) -> Option<&[Self]> {
+    pub(crate) fn elements(&self) -> Option<&[Self]> {
         match self {
             Self::Array(elements) => Some(elements),
             _ => None,
@@ -59,22 +64,23 @@ impl Reply {
 }
 
 /// A connection to one master.
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     stream: BufReader<Timed>,
     /// When the whole conversation has to be over.
     ends: Instant,
 }
 
 impl Conversation {
-    /// Connects, and logs in as the URL says. Everything is over at `ends`. With a channel the
+    /// Connects to a server of this master, and logs in as the URL says. Everything is over at `ends`. With a channel the
     /// connection is encrypted.
-    pub(super) fn open(
+    pub(crate) fn open(
         endpoint: &Endpoint,
+        address: &Address,
         channel: Option<Box<dyn Channel>>,
         name: &str,
         ends: Instant,
     ) -> Result<Self, Cause> {
-        let timed = Timed::connect(endpoint.address(), channel)?;
+        let timed = Timed::connect(address, channel)?;
         let mut conversation = Self { stream: BufReader::new(timed), ends };
         conversation.log_in(endpoint, name)?;
         if endpoint.database() != 0 {
@@ -115,18 +121,18 @@ impl Conversation {
     }
 
     /// What the handshake settled, where the connection is encrypted.
-    pub(super) fn encryption(&self) -> Option<ChannelFacts> {
+    pub(crate) fn encryption(&self) -> Option<ChannelFacts> {
         self.stream.get_ref().encryption()
     }
 
     /// Sends one command and reads its answer.
-    pub(super) fn ask(&mut self, command: Words) -> Result<Reply, Cause> {
+    pub(crate) fn ask(&mut self, command: Words) -> Result<Reply, Cause> {
         let mut answers = self.ask_all(&[command])?;
         answers.pop().ok_or(Cause::UnexpectedReply)
     }
 
     /// Sends commands in one write, and reads an answer for each.
-    pub(super) fn ask_all(&mut self, commands: &[Words]) -> Result<Vec<Reply>, Cause> {
+    pub(crate) fn ask_all(&mut self, commands: &[Words]) -> Result<Vec<Reply>, Cause> {
         let until = self.ends.min(Instant::now() + ANSWER_WITHIN);
         self.stream.get_mut().end_by(until);
         let mut bytes = Vec::new();
@@ -156,7 +162,7 @@ impl Conversation {
         let (kind, rest) = line.split_first().ok_or(Cause::Garbage(WireFault::UnknownType))?;
         Ok(match kind {
             b'+' => Reply::Text(rest.to_vec()),
-            b'-' => Reply::Error(ServerError::classify(rest)),
+            b'-' => moved(rest).unwrap_or_else(|| Reply::Error(ServerError::classify(rest))),
             b':' => Reply::Integer(number(rest)?),
             b'$' => match length(rest)? {
                 None => Reply::Null,
@@ -210,6 +216,13 @@ impl Conversation {
         let late = is_late(error).then_some(Cause::NoAnswer { waited: ANSWER_WITHIN });
         self.stream.get_ref().failure().or(late).unwrap_or_else(|| Cause::from(error))
     }
+}
+
+/// `MOVED 3387 host:port`
+fn moved(text: &[u8]) -> Option<Reply> {
+    let place = std::str::from_utf8(text).ok()?.strip_prefix("MOVED ")?.split(' ').nth(1)?;
+    let (host, port) = place.rsplit_once(':')?;
+    Some(Reply::Moved { host: host.to_owned(), port: port.to_owned() })
 }
 
 fn number(digits: &[u8]) -> Result<i64, Cause> {

@@ -1,0 +1,205 @@
+//! A master that is the owner of a slot in a cluster.
+
+use super::discovery::Guided;
+use super::*;
+use crate::connection::News;
+use crate::protocol::ClusterFault;
+
+const URL: &str = "redis+cluster://a:1,b:2?tag=q0&failover=durable";
+
+/// The answers to HELLO and to the question for the owner.
+fn says(role: &str, owner: &str) -> String {
+    format!("%2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n${}\r\n{role}\r\n{owner}\r\n", role.len())
+}
+
+/// The rest of a greeting under the restart guard.
+fn rest() -> String {
+    let mut replies = "$0\r\n\r\n$0\r\n\r\n+OK\r\n+OK\r\n".to_owned();
+    for sha in
+        [RELEASE, crate::wire::EXTEND, UNDO, crate::wire::ACQUIRE_GUARDED].map(|script| script.sha1_hex)
+    {
+        replies += &format!("$40\r\n{sha}\r\n");
+    }
+    replies + "$0\r\n\r\n"
+}
+
+fn cause(answer: Answer) -> Option<(ClusterFault, Fate)> {
+    match failed(answer)? {
+        (Cause::Cluster(fault), fate) => Some((fault, fate)),
+        _ => None,
+    }
+}
+
+impl Guided {
+    /// A node that stands, which says this to the question for the owner.
+    fn node(&mut self, role: &str, owner: &str) {
+        self.stands();
+        let told = self.told().join(" ");
+        assert!(told.starts_with("HELLO 3 GET {q0} INFO server"), "{told}");
+        self.0.hear((says(role, owner) + &rest()).as_bytes());
+    }
+
+    /// The owner of the slot, which votes.
+    fn owner(&mut self) {
+        self.node("master", "_");
+        let told = self.told().join(" ");
+        assert!(told.contains(" 1 {q0}quorlock:restart-guard "), "{told}");
+        self.0.hear(b":1\r\n");
+        assert!(self.0.connection.is_ready());
+    }
+}
+
+fn in_service() -> Guided {
+    let mut guided = Guided::new(URL);
+    assert_eq!(guided.told(), ["open 1 a:1"]);
+    guided.owner();
+    guided
+}
+
+#[test]
+fn nodes_that_are_not_the_owner_say_who_is() {
+    let mut guided = Guided::new(URL);
+    guided.told();
+    guided.0.submit(Action::Acquire, 1);
+    guided.node("master", "-MOVED 3387 c:3");
+    assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
+    // A replica says so, too. Without a host it is another port of the same one.
+    guided.node("replica", "-MOVED 3387 :4");
+    assert_eq!(guided.told(), ["close 2", "open 3 c:4"]);
+    guided.owner();
+    assert!(guided.told()[0].contains(" {q0}r {q0}quorlock:restart-guard "));
+    assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
+
+    // The next search begins with the last owner, and goes on with the others.
+    guided.0.hear(b":1\r\n");
+    guided.fails(Cause::Closed);
+    assert_eq!(guided.told(), ["close 3", "open 4 c:4"]);
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    assert_eq!(guided.told(), ["close 4", "open 5 a:1"]);
+}
+
+#[test]
+fn nodes_that_name_each_other_are_not_followed_for_ever() {
+    let mut guided = Guided::new(URL);
+    guided.told();
+    let mut opened = 1;
+    while guided.fault().is_none() {
+        guided.node("master", if opened % 2 == 0 { "-MOVED 3387 a:1" } else { "-MOVED 3387 b:2" });
+        opened += 1;
+        guided.told();
+        assert!(opened < 20);
+    }
+    // Five more nodes behind each place of the URL.
+    assert_eq!(guided.fault(), Some(Cause::Cluster(ClusterFault::NoOwner)));
+    assert_eq!(opened, 13);
+    assert!(!ClusterFault::NoOwner.is_configuration());
+}
+
+#[test]
+fn a_slot_that_has_moved_costs_one_connection() {
+    let mut guided = in_service();
+    for number in 1..=3 {
+        guided.0.submit(if number == 2 { Action::Release } else { Action::Acquire }, number);
+    }
+    guided.told();
+    guided.0.hear(b"-MOVED 3387 c:3\r\n");
+    // What has been asked before is answered yet. What is asked now waits.
+    guided.0.submit(Action::Acquire, 4);
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.hear(b"-MOVED 3387 c:3\r\n-MOVED 3387 c:3\r\n");
+    let answered: Vec<_> = guided.0.answered().into_iter().filter_map(cause).collect();
+    assert_eq!(answered, [(ClusterFault::Moved, Fate::NotSent); 3]);
+    assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
+    guided.owner();
+    // The release that was owed, and the request that waited.
+    assert_eq!(guided.told().join(" ").matches("{q0}r ").count(), 2);
+    assert_eq!(guided.fault(), None);
+}
+
+#[test]
+fn a_slot_that_is_being_moved_gives_no_vote_and_its_source_forgets_the_marker() {
+    let mut guided = in_service();
+    for (text, number) in
+        [("ASK 3387 c:3", 1), ("TRYAGAIN Multiple keys request during rehashing of slot", 2)]
+    {
+        guided.0.submit(Action::Acquire, number);
+        guided.told();
+        guided.0.hear(format!("-{text}\r\n").as_bytes());
+        assert_eq!(cause(guided.0.answered()[0]), Some((ClusterFault::SlotIsMoving, Fate::NotSent)));
+        assert_eq!(guided.told(), ["DEL {q0}quorlock:restart-guard"]);
+        guided.0.hear(b":0\r\n");
+    }
+    assert!(guided.0.connection.is_ready());
+
+    // A release is owed until the slot has its owner again.
+    guided.0.submit(Action::Release, 1);
+    guided.told();
+    guided.0.hear(b"-ASK 3387 c:3\r\n");
+    assert_eq!(guided.told(), ["DEL {q0}quorlock:restart-guard"]);
+    guided.0.hear(b"-ASK 3387 c:3\r\n");
+    guided.0.pass(ms(1000));
+    assert!(guided.told()[0].ends_with(&"01".repeat(20)));
+    guided.0.hear(b"-MOVED 3387 c:3\r\n");
+    assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
+    guided.owner();
+    assert!(guided.told()[0].ends_with(&"01".repeat(20)));
+}
+
+#[test]
+fn the_source_of_a_move_is_greeted_and_forgets_the_marker() {
+    let mut guided = Guided::new(URL);
+    guided.told();
+    guided.node("master", "-ASK 3387 c:3");
+    assert_eq!(guided.told(), ["DEL {q0}quorlock:restart-guard"]);
+    guided.0.hear(b":1\r\n");
+    assert!(guided.told()[0].starts_with("EVAL "));
+    guided.0.hear(b"-ASK 3387 c:3\r\n");
+    assert!(guided.0.connection.is_ready());
+}
+
+#[test]
+fn a_cluster_that_does_not_serve_the_slot_is_asked_at_its_other_nodes_and_again_soon() {
+    let mut guided = in_service();
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b"-CLUSTERDOWN The cluster is down\r\n");
+    assert_eq!(cause(guided.0.answered()[0]), Some((ClusterFault::Down, Fate::NotSent)));
+    assert_eq!(guided.told(), ["close 1", "open 2 a:1"]);
+    guided.node("master", "-CLUSTERDOWN Hash slot not served");
+    assert_eq!(guided.told(), ["close 2", "open 3 b:2"]);
+    guided.node("master", "-CLUSTERDOWN Hash slot not served");
+    assert_eq!(guided.fault(), Some(Cause::Cluster(ClusterFault::Down)));
+    guided.told();
+    guided.0.pass(ms(13));
+    assert_eq!(guided.told(), ["open 4 a:1"]);
+}
+
+#[test]
+fn what_the_owner_tells_of_a_key_goes_by_its_name_without_the_tag() {
+    let mut guided = in_service();
+    guided.0.hear(b">2\r\n$10\r\ninvalidate\r\n*2\r\n$5\r\n{q0}r\r\n$5\r\n{q1}r\r\n");
+    let told = guided.0.answers.next().map(|(_, upward)| upward);
+    assert!(matches!(told, Some(Upward::News(News::Changed(key))) if key == "r"));
+    assert!(guided.0.answers.next().is_none());
+}
+
+#[test]
+fn the_releases_behind_a_silent_owner_name_the_tag() {
+    let mut guided = in_service();
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.pass(ms(50));
+    let told = guided.told();
+    assert!(told[0].contains(" 1 {q0}r "), "{told:?}");
+    assert_eq!(told[1..], ["close 1", "open 2 a:1"]);
+}
+
+#[test]
+fn a_node_of_a_cluster_needs_a_url_that_says_so() {
+    let mut alone = Alone::greeting(one());
+    alone.hear(says("master", "_").as_bytes());
+    let fault = Cause::Cluster(ClusterFault::IsNode);
+    assert_eq!(alone.connection.fault(), Some(fault));
+    assert!(fault.is_configuration());
+    assert_eq!(fault.to_string(), "is a node of a cluster: write redis+cluster://host:port/?tag=q0");
+}

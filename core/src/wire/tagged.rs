@@ -1,0 +1,105 @@
+//! Names of keys in a cluster: with a tag in front, so that all of them are in one slot.
+//!
+//! "Redis cluster specification", section "Hash tags": of a name only what stands between its first
+//! braces is hashed. With the same tag in front of all names, several keys fit into one script.
+
+use bytes::BytesMut;
+
+use super::command::{put_argument, put_header};
+
+/// Appends a command once more, with `{tag}` in front of each name of a key.
+///
+/// A script's keys are named in its arguments. `names` is how many of its last values are names,
+/// too: of keys that it reads only if they are there.
+pub(crate) fn put_tagged(out: &mut BytesMut, command: &[u8], tag: &str, names: usize) {
+    let mut rest = command;
+    let Some(count) = take_length(&mut rest) else { return };
+    out.reserve(command.len() + (tag.len() + 4) * count);
+    put_header(out, b'*', count);
+    let (mut is_script, mut keys) = (false, 0..0);
+    for place in 0..count {
+        let Some(argument) = take_argument(&mut rest) else { return };
+        match (place, argument) {
+            (0, b"SET" | b"DELIFEQ" | b"DELEX") => keys = 1..2,
+            (0, b"EVAL" | b"EVALSHA") => is_script = true,
+            (2, number) if is_script => keys = 3..3 + decimal(number).unwrap_or(0),
+            _ => {}
+        }
+        if keys.contains(&place) || place + names >= count {
+            put_header(out, b'$', argument.len() + tag.len() + 2);
+            for part in [b"{", tag.as_bytes(), b"}", argument, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        } else {
+            put_argument(out, argument);
+        }
+    }
+}
+
+/// Takes `*3` or `$3` with the end of its line.
+fn take_length(rest: &mut &[u8]) -> Option<usize> {
+    let end = rest.iter().position(|byte| *byte == b'\r')?;
+    let length = decimal(rest.get(1..end)?)?;
+    *rest = rest.get(end + 2..)?;
+    Some(length)
+}
+
+fn take_argument<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = take_length(rest)?;
+    let (argument, behind) = rest.split_at_checked(length)?;
+    *rest = behind.get(2..)?;
+    Some(argument)
+}
+
+fn decimal(digits: &[u8]) -> Option<usize> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::encode;
+    use super::*;
+
+    fn tagged(arguments: &[&str], names: usize) -> BytesMut {
+        let (mut command, mut out) = (BytesMut::new(), BytesMut::new());
+        encode(&mut command, &arguments.iter().map(|text| text.as_bytes()).collect::<Vec<_>>());
+        put_tagged(&mut out, &command, "q0", names);
+        out
+    }
+
+    fn expected(arguments: &[&str]) -> BytesMut {
+        let mut out = BytesMut::new();
+        encode(&mut out, &arguments.iter().map(|text| text.as_bytes()).collect::<Vec<_>>());
+        out
+    }
+
+    #[test]
+    fn every_name_of_a_key_gets_the_tag_and_nothing_else_does() {
+        for (command, with_tag) in [
+            (&["SET", "job", "t", "NX", "PX", "9"][..], &["SET", "{q0}job", "t", "NX", "PX", "9"][..]),
+            (&["DELIFEQ", "job", "t"], &["DELIFEQ", "{q0}job", "t"]),
+            (&["DELEX", "job", "IFEQ", "t"], &["DELEX", "{q0}job", "IFEQ", "t"]),
+            (&["EVALSHA", "5", "2", "a", "b", "c"], &["EVALSHA", "5", "2", "{q0}a", "{q0}b", "c"]),
+            (&["EVAL", "return 1", "0", "a"], &["EVAL", "return 1", "0", "a"]),
+            (&["EVAL", "", "1", "", "\r\n$1"], &["EVAL", "", "1", "{q0}", "\r\n$1"]),
+            (&["CLIENT", "TRACKING", "ON", "NOLOOP"], &["CLIENT", "TRACKING", "ON", "NOLOOP"]),
+        ] {
+            assert_eq!(tagged(command, 0), expected(with_tag), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn names_among_the_values_of_a_script_get_it_too() {
+        let with_tag = ["EVALSHA", "5", "1", "{q0}a", "b", "{q0}c", "{q0}d"];
+        assert_eq!(tagged(&["EVALSHA", "5", "1", "a", "b", "c", "d"], 2), expected(&with_tag));
+    }
+
+    #[test]
+    fn what_is_no_command_is_not_sent() {
+        let mut out = BytesMut::new();
+        for part in ["", "*", "*x\r\n", "$3"] {
+            put_tagged(&mut out, part.as_bytes(), "q0", 0);
+        }
+        assert!(out.is_empty());
+    }
+}

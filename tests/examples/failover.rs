@@ -1,0 +1,129 @@
+//! Client processes contend for a lock while the primary of a group under sentinels fails over
+//! again and again, or while slots of a cluster change their owners. `cargo run --release -p
+//! quorlock-tests --example failover -- --help`
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lexopt::{Arg, ValueExt as _};
+use quorlock_tests::chaos::{Program, client};
+use quorlock_tests::failover::{Clientele, ClusterRun, Deed, Found, Outcome, Run, ShardDeed, Trust};
+
+/// The first argument of the processes that this one starts.
+const CLIENT: &str = "client";
+/// No more violations are printed than this.
+const SHOWN: usize = 20;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(CLIENT) {
+        client::main(arguments);
+    }
+    match options() {
+        Ok(Some(todo)) => go(todo),
+        Ok(None) => {
+            help();
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("failover: {error}; try --help");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Todo {
+    clientele: Clientele,
+    failovers: usize,
+    on: On,
+}
+
+enum On {
+    Group(Found),
+    Cluster,
+}
+
+fn options() -> Result<Option<Todo>, lexopt::Error> {
+    let (mut failovers, mut seed, mut clients) = (20, 1, 8);
+    let (mut on, mut directory) = (On::Group(Found::BySentinels), None);
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("failovers") => failovers = parser.value()?.parse()?,
+            Arg::Long("seed") => seed = parser.value()?.parse()?,
+            Arg::Long("clients") => clients = parser.value()?.parse()?,
+            Arg::Long("by-name") => on = On::Group(Found::ByName),
+            Arg::Long("cluster") => on = On::Cluster,
+            Arg::Long("histories") => directory = Some(PathBuf::from(parser.value()?)),
+            Arg::Short('h') | Arg::Long("help") => return Ok(None),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let directory = directory.unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("quorlock-failover-{seed}-{}", std::process::id()))
+    });
+    std::fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let path = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = Program { path, arguments: vec![CLIENT.to_owned()] };
+    Ok(Some(Todo { clientele: Clientele { seed, clients, directory, program }, failovers, on }))
+}
+
+fn help() {
+    println!(
+        "failover [--failovers N] [--seed S] [--clients N] [--by-name|--cluster] [--histories DIRECTORY]\n"
+    );
+    println!(
+        "Has client processes contend for a lock while the primary of three servers under three sentinels is"
+    );
+    println!(
+        "killed, stopped, cut off and replaced. Half of them count votes that all replicas have confirmed, the"
+    );
+    println!("others have the restart guard alone. Checks what they wrote down.");
+    println!(
+        "Ends with 0 where the former were promised what is true, and the latter were not; else with 1.\n"
+    );
+    println!("  --failovers N   how many (20)");
+    println!("  --seed S        what the clients choose (1)");
+    println!("  --clients N     how many client processes of either kind (8)");
+    println!("  --by-name       they have a name that leads to the primary, and do not ask the sentinels");
+    println!("  --cluster       on a cluster of three shards; others have a quorum over all three");
+    println!("  --histories D   where the histories go, a new directory");
+}
+
+fn go(Todo { clientele, failovers, on }: Todo) -> ExitCode {
+    println!("seed {}, histories in {}", clientele.seed, clientele.directory.display());
+    let outcome = match on {
+        On::Group(found) => {
+            let deeds = Deed::ALL.iter().copied().cycle().take(failovers).collect();
+            Run { clientele, found, deeds }.go(|timing| println!("{timing}"))
+        }
+        On::Cluster => {
+            let deeds = ShardDeed::ALL.iter().copied().cycle().take(failovers).collect();
+            ClusterRun { clientele, deeds, stops: 0 }.go(|timing| println!("{timing}"))
+        }
+    };
+    match outcome {
+        Ok(outcome) => judge(&outcome),
+        Err(error) => {
+            eprintln!("failover: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn judge(outcome: &Outcome) -> ExitCode {
+    print!("{outcome}");
+    let broken = [Trust::Confirmed, Trust::Quorum].map(|trust| outcome.violations(trust)).concat();
+    for violation in broken.iter().take(SHOWN) {
+        println!("{violation}");
+    }
+    if !broken.is_empty() {
+        return ExitCode::FAILURE;
+    }
+    if outcome.two_holders(Trust::GuardAlone) > 0 {
+        return ExitCode::SUCCESS;
+    }
+    println!("the restart guard alone was enough: this run shows nothing");
+    ExitCode::FAILURE
+}

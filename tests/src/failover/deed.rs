@@ -1,0 +1,105 @@
+//! What becomes of a primary, so that another server takes its place.
+
+use std::fmt;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::groups::SentinelGroup;
+use crate::proxy::Direction;
+use crate::server::RedisServer;
+
+/// Longer than a failover and the quarantine of the new primary.
+const BUSY_SECONDS: u64 = 7;
+
+/// A failover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Befallen {
+    /// The new primary.
+    pub new: usize,
+    /// How long what has become of the old one lasts by itself.
+    pub until: SystemTime,
+}
+
+/// What becomes of a primary. What lasts is undone later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// It is killed, and started again without its data.
+    Kill,
+    /// It stands still, and goes on.
+    Stop,
+    /// It runs a script for some seconds.
+    Busy,
+    /// A sentinel is asked to make another server the primary.
+    Ask,
+    /// Sentinels and replicas neither hear it nor are heard, while its clients are.
+    CutOff,
+    /// What it says to sentinels and replicas does not arrive. It hears them.
+    Mute,
+    /// What sentinels and replicas say does not arrive. They hear it.
+    Deaf,
+}
+
+impl Deed {
+    /// All that there are.
+    pub const ALL: &[Self] =
+        &[Self::CutOff, Self::Stop, Self::Ask, Self::Mute, Self::Kill, Self::Deaf, Self::Busy];
+
+    /// Does it, and returns as soon as two sentinels agree about a new primary.
+    #[track_caller]
+    pub fn befall(self, group: &SentinelGroup, primary: usize) -> Befallen {
+        let mut until = SystemTime::now();
+        match self {
+            Self::Kill => group.server(primary).kill(),
+            Self::Stop => group.server(primary).stop(),
+            Self::Busy => until = keep_busy(group.server(primary), BUSY_SECONDS),
+            Self::Ask => return Befallen { new: group.fail_over(), until },
+            Self::CutOff => group.cut_off(primary, Direction::Both),
+            Self::Mute => group.cut_off(primary, Direction::ToClient),
+            Self::Deaf => group.cut_off(primary, Direction::ToServer),
+        }
+        Befallen { new: group.primary_after(primary), until }
+    }
+
+    /// Undoes it. A network may lose what it has held back.
+    pub fn undo(self, group: &SentinelGroup, primary: usize, loses: bool) {
+        match self {
+            Self::Kill => group.server(primary).restart(),
+            Self::Stop => group.server(primary).cont(),
+            Self::Ask | Self::Busy => {}
+            Self::CutOff | Self::Mute | Self::Deaf if loses => group.heal_anew(primary),
+            Self::CutOff | Self::Mute | Self::Deaf => group.heal(primary),
+        }
+    }
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kill => "killed",
+            Self::Stop => "stopped",
+            Self::Busy => "busy",
+            Self::Ask => "asked",
+            Self::CutOff => "cut-off",
+            Self::Mute => "mute",
+            Self::Deaf => "deaf",
+        })
+    }
+}
+
+/// Has a server do nothing but run a script, which cannot be asked to end, until the second that is
+/// returned.
+pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
+    server.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
+    let since_epoch = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let second = since_epoch().as_secs() + 1;
+    while since_epoch().as_secs() < second {
+        sleep(Duration::from_millis(1));
+    }
+    // The only clock that goes on in scripts of all servers, in whole seconds.
+    let lag =
+        "local function lag() return tonumber(redis.call('INFO', 'replication'):match('lag=(%d+)')) end";
+    let script = format!("{lag} local e = lag() + {seconds} while lag() < e do end");
+    let mut client = server.client().expect("the server answers");
+    client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes()).expect("the server takes bytes");
+    UNIX_EPOCH + Duration::from_secs(second + seconds)
+}

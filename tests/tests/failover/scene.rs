@@ -1,0 +1,184 @@
+//! A failover that the old primary does not see: clients that stay with it, and others that follow
+//! to the new one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use quorlock_core::Config;
+use quorlock_core::front::Locker;
+use quorlock_tests::chaos::checker::Rule;
+use quorlock_tests::failover::{Account, Trust};
+use quorlock_tests::{FaultProxy, RedisServer, ServerOptions, Transport, eventually};
+
+/// Far beyond what anything takes that works, on a busy machine too.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// The longest TTL of all clients, and so the quarantine.
+pub(crate) const LONGEST: Duration = Duration::from_millis(1_500);
+/// A request may lie at a server that stands still for this long. A server may take 100 ms longer
+/// than a part of it for a `WAIT`.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_200);
+/// How long clients of the old primary ask it.
+const ASKED_FOR: Duration = Duration::from_millis(300);
+const REPLICAS: usize = 2;
+/// What cannot be made to happen for certain is tried so often.
+const ROUNDS: usize = 10;
+
+/// What keeps the old primary from seeing the failover, and how it goes on behind it.
+pub(crate) trait Story {
+    /// Keeps it from seeing anything. When this returns, an acknowledgement of each replica is on
+    /// its way.
+    fn blind(&mut self, scene: &Scene);
+
+    /// Lets it see again. `ask` has its clients ask for the lock from then on.
+    fn see(&mut self, scene: &Scene, ask: &mut dyn FnMut());
+}
+
+/// A primary with two replicas, which another server will have as well: its own replica before, and
+/// in the place of the old primary afterwards.
+pub(crate) struct Scene {
+    pub(crate) primary: RedisServer,
+    promoted: RedisServer,
+    other: RedisServer,
+    _stand_in: RedisServer,
+    /// Between each replica and the primary.
+    pub(crate) links: [FaultProxy; REPLICAS],
+    /// What clients know: whichever server is the primary, for new connections.
+    names: Vec<(Trust, FaultProxy)>,
+}
+
+impl Scene {
+    fn start() -> Self {
+        let primary = ServerOptions::new().start();
+        let links = [(); REPLICAS].map(|()| FaultProxy::start(primary.address()));
+        let replica = |of: u16| ServerOptions::new().config(&format!("replicaof 127.0.0.1 {of}")).start();
+        let [promoted, other] = [0, 1].map(|place| replica(links[place].port()));
+        let stand_in = replica(promoted.port());
+        let name = |trust: &Trust| {
+            let proxy = FaultProxy::start(primary.address());
+            trust.prepare(&proxy);
+            (*trust, proxy)
+        };
+        let names = Trust::of_one_master().iter().map(name).collect();
+        let scene = Self { primary, promoted, other, _stand_in: stand_in, links, names };
+        is_complete(&scene.primary);
+        scene
+    }
+
+    /// Of one way to trust, or of all that are opened at once.
+    fn open(&self, transport: &Transport) -> Vec<(Trust, Locker)> {
+        let open = |(trust, name): &(Trust, FaultProxy)| {
+            let config = Config::builder([trust.url(name.address(), REPLICAS)]).restart_guard(LONGEST);
+            let config = config.ttl(LONGEST).request_timeout(REQUEST_TIMEOUT).timeout(SOON);
+            (*trust, transport.open(config.connect_timeout(SOON).build().unwrap()))
+        };
+        self.names.iter().map(open).collect()
+    }
+
+    fn fail_over(&self) {
+        self.promoted.become_master();
+        self.other.become_replica_of(&self.promoted);
+        is_complete(&self.promoted);
+        for (_, name) in &self.names {
+            name.set_upstream(self.promoted.address());
+        }
+    }
+}
+
+/// Waits until all replicas follow.
+fn is_complete(primary: &RedisServer) {
+    let mut client = primary.client().unwrap();
+    eventually(SOON, "the replicas follow", || {
+        client.command(&["SET", "probe", "x"]);
+        let confirmed = client.command(&["WAIT", "2", "50"]).int() == Some(2);
+        confirmed && primary.replicas() == REPLICAS
+    });
+}
+
+/// Tells the story until it has shown two holders of one lock to clients of each way to trust but
+/// one, for which there may never be two.
+pub(crate) fn tell(mut story: impl Story) {
+    let mut seen: BTreeMap<Trust, usize> = Trust::of_one_master().iter().map(|trust| (*trust, 0)).collect();
+    for round in 0..ROUNDS {
+        let transport = Transport::named(Transport::NAMES[round % Transport::NAMES.len()]);
+        for trust in once(&transport, &mut story) {
+            *seen.get_mut(&trust).unwrap() += 1;
+        }
+        eprintln!("after {} rounds two holders were seen in {seen:?}", round + 1);
+        assert_eq!(seen[&Trust::Confirmed], 0, "one lock had two holders");
+        if seen.iter().all(|(trust, seen)| *trust == Trust::Confirmed || *seen > 0) {
+            return;
+        }
+    }
+    panic!("this story shows nothing: {seen:?}");
+}
+
+/// Returns the ways in which two held one lock.
+fn once(transport: &Transport, story: &mut impl Story) -> Vec<Trust> {
+    let scene = Scene::start();
+    let directory = tempfile::tempdir().unwrap();
+    let account = |trust: &Trust| (*trust, Account::open(&directory.path().join(trust.name())).unwrap());
+    let accounts: BTreeMap<Trust, Account> = Trust::of_one_master().iter().map(account).collect();
+    let old = scene.open(transport);
+    for (_, locker) in &old {
+        eventually(SOON, "the primary votes", || locker.bootstrap().wait().is_ok());
+        locker.lock("job").wait().unwrap().release().wait().unwrap();
+    }
+
+    story.blind(&scene);
+    scene.fail_over();
+
+    let (accounts, over) = (&accounts, &AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (holds, held) = mpsc::channel();
+        for (trust, locker) in scene.open(transport) {
+            let holds = holds.clone();
+            scope.spawn(move || {
+                let request = locker.lock("job").renew();
+                let holding = accounts[&trust].seek("new", "job", LONGEST, request).unwrap();
+                holds.send(()).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    assert!(holding.look(), "{trust:?}: the holder at the new primary lost the lock");
+                    sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        held.iter().take(accounts.len()).count();
+
+        let mut asking = Vec::new();
+        story.see(&scene, &mut || {
+            for (trust, locker) in &old {
+                asking.push(scope.spawn(move || ask(&accounts[trust], locker)));
+            }
+        });
+        for asking in asking {
+            asking.join().unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let two_held = |account: &Account| {
+        let violations = account.violations().unwrap();
+        assert!(violations.iter().all(|each| each.rule == Rule::TwoHolders), "{violations:?}");
+        !violations.is_empty()
+    };
+    accounts.iter().filter(|(_, account)| two_held(account)).map(|(trust, _)| *trust).collect()
+}
+
+/// A client of the old primary asks for the lock until it is granted, and looks at it for a moment.
+fn ask(account: &Account, locker: &Locker) {
+    let end = Instant::now() + ASKED_FOR;
+    loop {
+        if let Ok(holding) = account.seek("old", "job", LONGEST, locker.try_lock("job")) {
+            for _ in 0..20 {
+                holding.look();
+                sleep(Duration::from_millis(1));
+            }
+            return;
+        }
+        if Instant::now() >= end {
+            return;
+        }
+    }
+}
