@@ -220,16 +220,7 @@ impl Lead {
     /// turn has woken. Returns whether it is to step down for a caller.
     fn gather_crowd(&self) -> bool {
         let mut roles = lock(&self.roles);
-        let waiting = roles.followers.len();
-        let Some(Leader { background: Some(turns_left), .. }) = &mut roles.leader else { return true };
-        if waiting >= CROWD {
-            *turns_left = QUIET_TURNS;
-        } else if *turns_left > 0 {
-            *turns_left -= 1;
-        } else if waiting > 0 {
-            return true;
-        }
-        let serves_crowd = *turns_left > 0;
+        let serves_crowd = matches!(roles.leader, Some(Leader { background: Some(1..), .. }));
         let woken = self.woken.swap(0, Ordering::AcqRel) as u64;
         let until = roles.seen + woken;
         if serves_crowd && woken > 1 && roles.arrivals < until {
@@ -240,6 +231,15 @@ impl Lead {
             roles.awaited = None;
         }
         roles.seen = roles.arrivals;
+        let waiting = roles.followers.len();
+        let Some(Leader { background: Some(turns_left), .. }) = &mut roles.leader else { return true };
+        if waiting >= CROWD {
+            *turns_left = QUIET_TURNS;
+        } else if *turns_left > 0 {
+            *turns_left -= 1;
+        } else {
+            return waiting > 0;
+        }
         false
     }
 

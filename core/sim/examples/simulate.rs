@@ -14,6 +14,7 @@ also masters that lose their data), and looks for broken promises.
 
 Usage: simulate [--mixed] [--acquisitions N] [--seed S]
        simulate [--mixed] --unguarded [--seed S]
+       simulate --failovers --undeclared [--worlds N] [--seed S]
        simulate [--mixed] --only S [--mermaid]
        simulate [--mixed] --digest [--worlds N] [--seed S]
 
@@ -21,6 +22,11 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
   --mixed           worlds with locks of every kind on the same names: exclusive, of several resources, shared by readers
                     and by groups, of several resources of which some are shared, downgraded ones, and permits
   --secured         over encrypted channels, with passwords that change; locks of every kind in half of the worlds
+  --failovers       masters with replicas that fail over, with the restart guard and replicas=; locks of every kind in a
+                    third of the worlds
+  --undeclared      with --failovers: take replicas= from --worlds worlds, and count those in which a promise is broken
+  --early           with --failovers: quarantines begin before all replicas are there, so that nothing but the replicas'
+                    confirmation of each vote keeps a former primary from voting
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it
@@ -31,6 +37,9 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
 struct Options {
     mixed: bool,
     secured: bool,
+    failovers: bool,
+    undeclared: bool,
+    early: bool,
     acquisitions: u64,
     seed: u64,
     unguarded: bool,
@@ -42,6 +51,11 @@ struct Options {
 
 impl Options {
     fn plan(&self, seed: u64) -> Plan {
+        if self.failovers {
+            let mut plan = Plan::random_failovers(seed);
+            (plan.early_quarantine, plan.secured) = (self.early, self.secured);
+            return plan;
+        }
         match (self.secured, self.mixed) {
             (true, _) => Plan::random_secured(seed),
             (false, true) => Plan::random_mixed(seed),
@@ -54,6 +68,9 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         mixed: false,
         secured: false,
+        failovers: false,
+        undeclared: false,
+        early: false,
         acquisitions: 100_000,
         seed: 1,
         unguarded: false,
@@ -67,6 +84,9 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
         match argument {
             Long("mixed") => options.mixed = true,
             Long("secured") => options.secured = true,
+            Long("failovers") => options.failovers = true,
+            Long("early") => options.early = true,
+            Long("undeclared") => options.undeclared = true,
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
             Long("seed") => options.seed = arguments.value()?.parse()?,
             Long("unguarded") => options.unguarded = true,
@@ -96,6 +116,7 @@ fn main() -> ExitCode {
     match options.only {
         Some(seed) => one(&options.plan(seed), seed, options.mermaid),
         None if options.unguarded => unguarded(&options),
+        None if options.undeclared => undeclared(&options),
         None if options.digest => digest(&options),
         None => many(&options),
     }
@@ -141,6 +162,24 @@ fn unguarded(options: &Options) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// How often two clients hold one lock where replicas are not declared.
+fn undeclared(options: &Options) -> ExitCode {
+    let started = Instant::now();
+    let (mut broken, mut first) = (0u64, None);
+    for seed in options.seed..options.seed + options.worlds {
+        let mut plan = options.plan(seed);
+        plan.declared = 0;
+        if let Err(failure) = plan.run() {
+            broken += 1;
+            first.get_or_insert((seed, failure.violation));
+        }
+    }
+    let (worlds, seconds) = (options.worlds, started.elapsed().as_secs_f64());
+    let first = first.map(|(seed, violation)| format!("; the first: {violation} (seed {seed})"));
+    println!("{broken} of {worlds} worlds broken in {seconds:.1} s{}", first.unwrap_or_default());
+    if broken > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn digest(options: &Options) -> ExitCode {
     let (first, worlds) = (options.seed, options.worlds);
     let mut digest = sha1_smol::Sha1::new();
@@ -177,13 +216,13 @@ fn many(options: &Options) -> ExitCode {
                     println!("shrunk: {smaller:#?}\n{failure}");
                     draw(seed, &failure);
                 }
-                let kind = if options.secured {
-                    "--secured "
-                } else if options.mixed {
-                    "--mixed "
-                } else {
-                    ""
-                };
+                let kinds = [
+                    (options.failovers, "--failovers "),
+                    (options.early, "--early "),
+                    (options.secured, "--secured "),
+                    (options.mixed, "--mixed "),
+                ];
+                let kind: String = kinds.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
                 println!("the same run again: simulate {kind}--only {seed}");
                 return ExitCode::FAILURE;
             }

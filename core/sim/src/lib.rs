@@ -17,7 +17,8 @@
 //!   [`Plan::random_mixed`] clients also lock several resources at once, share them as readers and as
 //!   groups, downgrade, and meet plain locks of the same names. In those of
 //!   [`Plan::random_secured`] they reach the masters over encrypted channels, and log in with
-//!   passwords that change.
+//!   passwords that change. In those of [`Plan::random_failovers`] each master has replicas that
+//!   follow it asynchronously and are promoted, while the former primary may go on.
 //! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
 //!   test compares it with real servers on random commands.
 //!
@@ -92,7 +93,8 @@
 //! ("Safety arguments" on the [Redis distributed-locks
 //! page](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)). With the
 //! restart guard masters may also lose their data ([`Fault::is_assumed_with_guard`]), provided that
-//! their clocks differ by no more than the longest TTL of the fleet.
+//! their clocks differ by no more than the longest TTL of the fleet. Where all clients declare all
+//! replicas of each master as well, masters may fail over ([`Fault::is_assumed_with_replicas`]).
 //!
 //! After any other fault only two holders at once and wrong fencing tokens count as violations, so
 //! that a test can show that the assumptions are needed.
@@ -114,7 +116,7 @@ pub mod picture;
 mod worlds;
 
 pub use master::{
-    Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session, Slot,
+    Changes, Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session, Slot,
 };
 #[cfg(feature = "proptest")]
 pub use worlds::strategies;

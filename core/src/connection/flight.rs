@@ -70,12 +70,18 @@ impl Flight {
     /// The driver is given the bytes of all requests. Answers to those that it has not had yet are
     /// awaited from `at` on; without it, since they were made. What is sent once more has been
     /// awaited for longer.
+    #[inline]
     pub(crate) fn written(&mut self, at: Option<Instant>) {
         let unwritten = std::mem::take(&mut self.unwritten);
-        let Some(at) = at else { return };
+        if let Some(at) = at {
+            self.await_newest(unwritten, at);
+        }
+    }
+
+    fn await_newest(&mut self, unwritten: usize, at: Instant) {
         let first = self.sent.len().saturating_sub(unwritten);
-        for (place, sent) in self.sent.iter_mut().enumerate().skip(first) {
-            if !self.repeated.contains(&(self.answered + place)) {
+        for (number, sent) in (self.answered + first..).zip(self.sent.range_mut(first..)) {
+            if !self.repeated.contains(&number) {
                 sent.at = sent.at.max(at);
             }
         }

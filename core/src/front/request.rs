@@ -210,15 +210,16 @@ impl<G: Granted> IntoFuture for Request<G> {
     fn into_future(self) -> Acquiring<G> {
         let Self { handle, targets, ttl, timeout, attempts, renew_for, .. } = self;
         let Self { fenced, healing, resumption, set, joint, .. } = self;
-        let wanted = match (targets, ttl) {
+        let state = match (targets, ttl) {
             (Ok(targets), Ok(ttl)) => {
-                Ok(Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption })
+                let wanted =
+                    Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption };
+                match joint {
+                    Some(joint) => State::Joining(Box::new(Joining::new(joint, wanted, set))),
+                    None => State::Start(Ok(wanted)),
+                }
             }
-            (Err(error), _) | (_, Err(error)) => Err(error.into()),
-        };
-        let state = match (wanted, joint) {
-            (Ok(wanted), Some(joint)) => State::Joining(Box::new(Joining::new(joint, wanted, set))),
-            (wanted, _) => State::Start(wanted),
+            (Err(error), _) | (_, Err(error)) => State::Start(Err(error.into())),
         };
         Acquiring { handle, state, granted: PhantomData }
     }

@@ -141,7 +141,7 @@ impl Trying {
         };
         self.votes.record(master, vote);
         let tally = self.votes.tally();
-        if tally.other_fleet > 0 {
+        if tally.other_fleet() > 0 {
             return Next::RoundLost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
@@ -160,10 +160,10 @@ impl Trying {
         }
         let quorum = cx.quorum();
         let is_fenced = cx.base.is_fenced;
-        let agreed = if is_fenced { self.numbers.agreed(&self.votes) } else { tally.granted };
-        match quorum.decide(agreed, tally.outstanding + tally.granted - agreed) {
+        let agreed = if is_fenced { self.numbers.agreed(&self.votes) } else { tally.granted() };
+        match quorum.decide(agreed, tally.outstanding() + tally.granted() - agreed) {
             Decision::Open => {
-                if is_fenced && tally.granted >= quorum.needed() {
+                if is_fenced && tally.granted() >= quorum.needed() {
                     self.raise_numbers(cx);
                 }
                 if matches!(answer, Answer::Holder { .. }) { Next::Named(master, answer) } else { Next::Stay }

@@ -57,9 +57,9 @@ impl LostRound {
         let quorum = cx.quorum();
         let tally = Tally::of(&votes);
         let is_undecided =
-            tally.other_fleet == 0 && quorum.decide(tally.granted, tally.outstanding) == Decision::Open;
+            tally.other_fleet() == 0 && quorum.decide(tally.granted(), tally.outstanding()) == Decision::Open;
         let may_turn_out_held = !tally.is_held_by_another(quorum)
-            && tally.granted + tally.held + tally.outstanding >= quorum.needed();
+            && tally.granted() + tally.held() + tally.outstanding() >= quorum.needed();
         let mut awaited = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
             // A master that refused a lock that was won without it is not asked once more, so nothing comes from it.

@@ -118,7 +118,7 @@ impl Held {
         }
         let quorum = cx.quorum();
         let tally = extension.votes.tally();
-        if tally.not_held > quorum.masters() - quorum.needed() {
+        if tally.not_held() > quorum.masters() - quorum.needed() {
             if self.taken {
                 return self.lose(LossCause::NotHeld, cx);
             }
@@ -126,7 +126,7 @@ impl Held {
             self.votes = extension.votes.take();
             return self.ended_untaken(cx);
         }
-        if tally.granted >= quorum.needed() {
+        if tally.granted() >= quorum.needed() {
             // Decided after validity ended it revives nothing: the key may have gone to another and come back.
             if now + NOTICE >= self.valid_until {
                 return self.time_passed(cx);
@@ -146,7 +146,7 @@ impl Held {
                 None => Event::Renewed { lock, valid_until },
             });
             self.heal_behind(place, cx);
-        } else if tally.granted + tally.outstanding < quorum.needed() {
+        } else if tally.granted() + tally.outstanding() < quorum.needed() {
             self.extension_failed(place, cx);
         }
         Next::Stay
@@ -175,7 +175,7 @@ impl Held {
         let Some(extension) = self.extensions.get_mut(place) else { return };
         let first_time = std::mem::replace(&mut extension.stage, Stage::Failed) == Stage::Open;
         let (caller, votes) = (extension.caller, extension.votes.to_vec());
-        if extension.votes.tally().outstanding == 0 {
+        if extension.votes.tally().outstanding() == 0 {
             self.forget_extension(place);
         }
         if !first_time {

@@ -271,7 +271,7 @@ impl Lock {
     #[cfg(feature = "tracing")]
     pub(crate) fn votes_granted(&self) -> usize {
         match &self.stage {
-            Stage::Asked(_, Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted,
+            Stage::Asked(_, Phase::Held(held)) => crate::protocol::Tally::of(&held.votes).granted(),
             _ => 0,
         }
     }

@@ -47,12 +47,12 @@ impl Releasing {
         let quorum = cx.quorum();
         let tally = self.votes.tally();
         let impossible = quorum.masters() - quorum.needed();
-        if tally.granted >= quorum.needed() {
+        if tally.granted() >= quorum.needed() {
             Next::Released(ReleaseOutcome::StillOurs)
-        } else if tally.not_held > impossible {
+        } else if tally.not_held() > impossible {
             Next::Released(ReleaseOutcome::NotOurs)
-        } else if tally.granted + tally.outstanding < quorum.needed()
-            && tally.not_held + tally.outstanding <= impossible
+        } else if tally.granted() + tally.outstanding() < quorum.needed()
+            && tally.not_held() + tally.outstanding() <= impossible
         {
             Next::Released(ReleaseOutcome::Unknown(Arc::new(cx.ballot(self.votes.take()))))
         } else {

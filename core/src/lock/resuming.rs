@@ -33,13 +33,13 @@ impl Resuming {
         let quorum = cx.quorum();
         let tally = self.votes.tally();
         let valid_until = cx.base.ttl.valid_until(self.since);
-        if tally.granted >= quorum.needed() && now + NOTICE < valid_until {
+        if tally.granted() >= quorum.needed() && now + NOTICE < valid_until {
             let mut held = Held::new(self.round, self.since, self.votes.take(), valid_until, cx);
             held.was_resumed = true;
             Next::Held(held)
-        } else if tally.granted >= quorum.needed()
-            || tally.not_held > quorum.masters() - quorum.needed()
-            || tally.granted + tally.outstanding < quorum.needed()
+        } else if tally.granted() >= quorum.needed()
+            || tally.not_held() > quorum.masters() - quorum.needed()
+            || tally.granted() + tally.outstanding() < quorum.needed()
         {
             not_resumed(self.votes.take(), cx)
         } else {
@@ -63,7 +63,7 @@ impl Resuming {
 /// Nothing is released: the lock may still belong to the one that handed it on.
 pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
     let quorum = cx.quorum();
-    let is_gone = Tally::of(&votes).not_held > quorum.masters() - quorum.needed();
+    let is_gone = Tally::of(&votes).not_held() > quorum.masters() - quorum.needed();
     let ballot = Arc::new(cx.ballot(votes));
     Next::NotAcquired(if is_gone {
         AcquireError::NotHeld(ballot)

@@ -58,7 +58,7 @@ impl Seating {
             from: base.seat_from % of.max(1),
             length: 0,
             claim: Claim::none(),
-            wish: base.wish,
+            wish: base.wish.as_deref().copied(),
             left: of,
             taking: MasterSet::EMPTY,
             earlier: Vec::new(),

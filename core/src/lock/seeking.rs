@@ -21,7 +21,7 @@ impl Lock {
         let token = effects.fresh_token()?;
         let base = &mut self.base;
         if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {
-            base.wish = Some(effects.fresh_wish()?);
+            base.wish = Some(Box::new(effects.fresh_wish()?));
         }
         base.is_contended |= attempt.is_wary;
         if !attempt.is_repeated {

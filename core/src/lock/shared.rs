@@ -19,7 +19,7 @@ pub(super) struct Base {
     /// The seat of a semaphore that the next attempt asks for first.
     pub(super) seat_from: u16,
     /// The name of the wait, once it has met those that share what it wants to write.
-    pub(super) wish: Option<Wish>,
+    pub(super) wish: Option<Box<Wish>>,
     pub(super) ttl: Ttl,
     /// The longest life that any of its keys may have been given: a release that could not be sent is owed for that long.
     pub(super) longest_ttl: Ttl,
@@ -124,7 +124,7 @@ impl Keys {
             Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
             // None of its seats is chosen yet.
             Some(None) => Claim::none(),
-            None => Claim::new(&base.targets, token, base.is_fenced, base.wish),
+            None => Claim::new(&base.targets, token, base.is_fenced, base.wish.as_deref().copied()),
         };
         Self {
             token,

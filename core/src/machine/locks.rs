@@ -238,7 +238,7 @@ impl<E: Entropy> Machine<E> {
         let quorum = self.config.quorum;
         let is_decided = |votes: &&Arc<[Vote]>| {
             let tally = Tally::of(votes);
-            quorum.decide(tally.granted, tally.outstanding) != Decision::Open
+            quorum.decide(tally.granted(), tally.outstanding()) != Decision::Open
         };
         if let Some(votes) = votes.filter(is_decided).cloned() {
             let before = self.told_behind.take();

@@ -22,6 +22,7 @@ macro_rules! effects {
 
 mod asking;
 mod commands;
+mod due;
 mod keeping;
 mod locks;
 mod output;
@@ -38,6 +39,7 @@ use bytes::BytesMut;
 pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
+use self::due::Due;
 use self::slot::Slot;
 use self::table::{Slab, Timers};
 use crate::connection::{Answers, Connection, Wording};
@@ -79,6 +81,7 @@ pub struct Machine<E> {
     held: usize,
     extensions: u64,
     timers: Timers,
+    due: Due,
     orders: VecDeque<Order>,
     /// The bytes of the order that is being carried down.
     wording: Wording,
@@ -102,10 +105,26 @@ pub struct Machine<E> {
 #[derive(Clone)]
 struct Link {
     connection: Connection,
-    /// When the connection has something to do. There are few connections and their deadlines move with each request, so they are compared and
-    /// not sorted.
+    /// When the connection has something to do, as it was when last asked for. There are few connections and their deadlines move with each
+    /// request, so they are compared and not sorted.
     deadline: Option<Instant>,
+    /// Whether the deadline may have moved since.
+    has_moved: bool,
     is_busy: bool,
+}
+
+impl Link {
+    fn new(connection: Connection) -> Self {
+        Self { connection, deadline: None, has_moved: true, is_busy: false }
+    }
+
+    #[inline]
+    fn deadline(&mut self) -> Option<Instant> {
+        if self.has_moved {
+            (self.deadline, self.has_moved) = (self.connection.deadline(), false);
+        }
+        self.deadline
+    }
 }
 
 impl<E: Entropy> Machine<E> {
@@ -122,11 +141,7 @@ impl<E: Entropy> Machine<E> {
         let connections = MasterId::all(masters)
             .map(|id| {
                 let spread = Jitter::new(jitter.next());
-                Link {
-                    connection: Connection::new(Arc::clone(&config), id, spread, now),
-                    deadline: None,
-                    is_busy: false,
-                }
+                Link::new(Connection::new(Arc::clone(&config), id, spread, now))
             })
             .collect();
         let contenders = Contenders::new(*config.retry_delay.end());
@@ -139,6 +154,7 @@ impl<E: Entropy> Machine<E> {
             held: 0,
             extensions: 0,
             timers: Timers::default(),
+            due: Due::nothing(now),
             orders: VecDeque::new(),
             wording: Wording::default(),
             answers: Answers::default(),
@@ -217,49 +233,10 @@ impl<E: Entropy> Machine<E> {
         });
     }
 
-    /// The time is `now`: whatever was due until then happens.
-    pub fn time_passed(&mut self, now: Instant) {
-        self.time_passed_since_look(now, now);
-    }
-
     /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may come to it long after the commands says
     /// so, since answers are awaited from then on.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
         self.written_at = Some(now);
-    }
-
-    /// The time is `now`, and everything has been received that sockets had at the instant `looked`: no later silence counts.
-    pub(crate) fn time_passed_since_look(&mut self, looked: Instant, now: Instant) {
-        let mut due = Vec::new();
-        loop {
-            // All connections first: masters that have been silent for equally long are found out together, and a
-            // lock that tries again does not meet one of them.
-            for master in MasterId::all(self.connections.len()) {
-                while let Some(link) = self.connections.get_mut(master.index()) {
-                    let Some(at) = link.deadline.filter(|at| *at <= now) else { break };
-                    link.connection.time_passed(looked, now, &mut self.answers);
-                    self.touched(master);
-                    // One that is due at the same instant again has had its turn.
-                    if self.connections.get(master.index()).is_some_and(|link| link.deadline == Some(at)) {
-                        break;
-                    }
-                }
-            }
-            self.timers.take_due(now, &mut due);
-            self.settle(now);
-            if due.is_empty() {
-                self.told_behind = None;
-                return;
-            }
-            for (at, lock) in due.drain(..) {
-                let Some(slot) = self.locks.get_mut(lock).filter(|slot| slot.armed == Some(at)) else {
-                    continue;
-                };
-                slot.armed = None;
-                self.fired(lock, now);
-                self.settle(now);
-            }
-        }
     }
 
     // Getters.

@@ -10,17 +10,14 @@ impl<E: Entropy> Machine<E> {
     /// Carries orders down and answers up until there are none. Each lock makes a bounded number of orders for an
     /// answer, and each order is answered a bounded number of times, most of them later.
     pub(super) fn settle(&mut self, now: Instant) {
+        self.due.now = now;
         loop {
             if let Some(order) = self.orders.pop_front() {
                 self.wording.clear();
                 for master in order.to.iter() {
                     let Some(link) = self.connections.get_mut(master.index()) else { continue };
                     link.connection.submit(&order.request, &mut self.wording, now, &mut self.answers);
-                    // Behind others that the driver has yet to write, a request makes nothing due that is not due by then.
-                    let is_due = link.deadline.is_some_and(|at| at <= now + self.config.request_timeout);
-                    if !link.is_busy || !is_due {
-                        self.touched(master);
-                    }
+                    self.touched(master);
                 }
             } else if let Some(freed) = self.freed.pop_front() {
                 // Before any answer: what the next one asks goes into the same write as what the last one released.
@@ -62,7 +59,7 @@ impl<E: Entropy> Machine<E> {
             link.is_busy = true;
             self.busy.push_back(master);
         }
-        link.deadline = link.connection.deadline();
+        link.has_moved = true;
     }
 
     /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.
@@ -100,9 +97,7 @@ impl<E: Entropy> Machine<E> {
             let Some(link) = self.connections.get_mut(master.index()) else { break };
             match link.connection.next_task(&mut self.shown, self.written_at) {
                 Some(DriverTask::Write { generation }) => {
-                    if self.written_at.is_some() {
-                        link.deadline = link.connection.deadline();
-                    }
+                    link.has_moved |= self.written_at.is_some();
                     return Output::Write { master, generation, bytes: &self.shown };
                 }
                 Some(DriverTask::Close { generation }) => return Output::Close { master, generation },
@@ -115,7 +110,13 @@ impl<E: Entropy> Machine<E> {
                 }
             }
         }
-        let Some(event) = self.events.pop_front() else { return Output::Wake(self.next_wake()) };
+        let Some(event) = self.events.pop_front() else {
+            if self.due.is_empty() {
+                return Output::Wake(self.next_wake());
+            }
+            self.go_on_with_due();
+            return self.poll_output();
+        };
         if event.is_last() {
             self.forget(event.lock());
         }
@@ -123,12 +124,11 @@ impl<E: Entropy> Machine<E> {
     }
 
     fn next_wake(&mut self) -> Option<Wake> {
-        let masters = MasterId::all(self.connections.len()).zip(&self.connections);
-        let masters = masters.filter_map(|(master, link)| Some((link.deadline?, WakeReason::Master(master))));
-        let master = masters.min_by_key(|(at, _)| *at);
-        let lock = self.next_lock().map(|(at, lock)| (at, WakeReason::Lock(lock)));
-        let (at, reason) = master.into_iter().chain(lock).min_by_key(|(at, _)| *at)?;
-        Some(Wake { at, reason })
+        let masters = MasterId::all(self.connections.len()).zip(&mut self.connections);
+        let master = masters.filter_map(|(master, link)| Some((link.deadline()?, master))).min();
+        let master = master.map(|(at, master)| Wake { at, reason: WakeReason::Master(master) });
+        let lock = self.next_lock().map(|(at, lock)| Wake { at, reason: WakeReason::Lock(lock) });
+        master.into_iter().chain(lock).min_by_key(|wake| wake.at)
     }
 
     /// Looks past the entries whose locks have gone or have moved their deadlines.

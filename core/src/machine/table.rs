@@ -15,47 +15,53 @@ const CHUNK: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     chunks: Vec<Vec<Cell<T>>>,
-    cells: usize,
-    /// The ids that come next, last one first.
-    free: Vec<LockId>,
+    cells: u32,
+    len: usize,
+    /// The id that the next value gets: that of the cell that was freed last, or of one that has yet to be made.
+    next: LockId,
 }
 
 #[derive(Clone, Debug)]
 struct Cell<T> {
     generation: u32,
+    /// Of a free cell: the index that is used after its own, of one that was freed before it or that
+    /// has yet to be made. So a list of tens of thousands takes no memory of its own.
+    next: u32,
     value: Option<T>,
 }
 
 impl<T> Slab<T> {
     pub(super) fn new() -> Self {
-        Self { chunks: Vec::new(), cells: 0, free: Vec::new() }
+        Self { chunks: Vec::new(), cells: 0, len: 0, next: LockId { index: 0, generation: 0 } }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.cells - self.free.len()
+        self.len
     }
 
     /// The id that the next [`Slab::insert`] will use.
     pub(super) fn next_id(&self) -> LockId {
-        let fresh = LockId { index: u32::try_from(self.cells).unwrap_or(u32::MAX), generation: 0 };
-        self.free.last().copied().unwrap_or(fresh)
+        self.next
     }
 
     /// Fills the cell that [`Slab::next_id`] named.
     pub(super) fn insert(&mut self, value: T) {
-        if let Some(id) = self.free.pop() {
-            if let Some(cell) = self.cell_mut(id.index()) {
-                cell.value = Some(value);
-            }
+        self.len += 1;
+        if let Some(cell) = self.cell_mut(self.next.index()) {
+            cell.value = Some(value);
+            let index = cell.next;
+            let generation = self.cell_mut(index as usize).map_or(0, |cell| cell.generation);
+            self.next = LockId { index, generation };
             return;
         }
-        if self.cells % CHUNK == 0 {
+        if self.cells as usize % CHUNK == 0 {
             self.chunks.push(Vec::with_capacity(CHUNK));
         }
         if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(Cell { generation: 0, value: Some(value) });
+            chunk.push(Cell { generation: 0, next: 0, value: Some(value) });
             self.cells += 1;
         }
+        self.next = LockId { index: self.cells, generation: 0 };
     }
 
     pub(super) fn get(&self, id: LockId) -> Option<&T> {
@@ -73,13 +79,15 @@ impl<T> Slab<T> {
     }
 
     pub(super) fn remove(&mut self, id: LockId) {
+        let next = self.next.index;
         let Some(cell) = self.cell_mut(id.index()) else { return };
         if cell.generation == id.generation && cell.value.is_some() {
             // Dropped where it lies: to take it out would move it first.
             cell.value = None;
             cell.generation = cell.generation.wrapping_add(1);
-            let generation = cell.generation;
-            self.free.push(LockId { generation, ..id });
+            cell.next = next;
+            self.next = LockId { generation: cell.generation, ..id };
+            self.len -= 1;
         }
     }
 
@@ -122,9 +130,10 @@ impl Timers {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
-    /// Moves the entries that are due to `due`, earliest first. Where thousands are due at once they are sorted once, instead of
+    /// Takes the entries that are due, earliest first. Where thousands are due at once they are sorted once, instead of
     /// being taken one after the other from a heap that is too large for the processor's caches.
-    pub(super) fn take_due(&mut self, now: Instant, due: &mut Vec<(Instant, LockId)>) {
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<(Instant, LockId)> {
+        let mut due = Vec::new();
         let most = SEPARATELY + self.heap.len() / SEPARATELY;
         while let Some(entry) = self.first().filter(|(at, _)| *at <= now) {
             if due.len() < most {
@@ -137,9 +146,10 @@ impl Timers {
             all.retain(|Reverse((at, _))| *at <= now);
             all.extend(due.drain(..).map(Reverse));
             // In place: where tens of thousands are due, further memory for them costs more than sorting them.
-            *due = all.into_iter().map(|Reverse(entry)| entry).collect();
+            due = all.into_iter().map(|Reverse(entry)| entry).collect();
             due.sort_unstable();
         }
+        due
     }
 
     /// Drops the entries that are left behind once there are far more of them than locks: a lock with a long TTL that
@@ -175,6 +185,25 @@ mod tests {
         assert_eq!(first.index(), second.index());
         assert_ne!(first, second);
         assert_eq!((slab.get(first), slab.get(second), slab.len()), (None, Some(&"b"), 1));
+    }
+
+    #[test]
+    fn places_are_used_again_last_one_first_and_then_new_ones() {
+        let mut slab = Slab::new();
+        let insert = |slab: &mut Slab<u32>, value| {
+            let id = slab.next_id();
+            slab.insert(value);
+            id
+        };
+        let ids: Vec<_> = (0..200).map(|value| insert(&mut slab, value)).collect();
+        for place in [3, 150, 70] {
+            slab.remove(ids[place]);
+        }
+        assert_eq!(slab.len(), 197);
+        let again: Vec<_> = (0..5).map(|value| insert(&mut slab, value)).collect();
+        assert_eq!(again.iter().map(|id| id.index()).collect::<Vec<_>>(), [70, 150, 3, 200, 201]);
+        assert_eq!(again.iter().map(|id| id.generation).collect::<Vec<_>>(), [1, 1, 1, 0, 0]);
+        assert_eq!((slab.len(), slab.get(again[2]), slab.get(ids[3])), (202, Some(&2), None));
     }
 
     fn nanos(nanos: u64) -> Instant {
@@ -216,13 +245,12 @@ mod tests {
                 timers.arm(lock, Some(nanos(u64::from(number * 7_919 % 1_009))), &mut None);
             }
             for now in [0, 3, 500, 2_000] {
-                let (mut one_by_one, mut expected, mut due) = (timers.clone(), Vec::new(), Vec::new());
+                let (mut one_by_one, mut expected) = (timers.clone(), Vec::new());
                 while let Some(entry) = one_by_one.first().filter(|(at, _)| *at <= nanos(now)) {
                     expected.push(entry);
                     one_by_one.drop_first();
                 }
-                timers.take_due(nanos(now), &mut due);
-                assert_eq!(due, expected, "{entries} entries at {now} ns");
+                assert_eq!(timers.take_due(nanos(now)), expected, "{entries} entries at {now} ns");
                 assert_eq!(timers.first(), one_by_one.first());
             }
         }

@@ -36,7 +36,7 @@ impl Ballot {
 
     /// Returns the number of masters that granted.
     pub fn granted(&self) -> usize {
-        self.tally().granted
+        self.tally().granted()
     }
 
     /// Returns the number of votes that were needed.

@@ -112,9 +112,9 @@ impl AcquireError {
     /// The error that these final votes amount to.
     pub(crate) fn from_ballot(ballot: Arc<Ballot>, quorum: Quorum) -> Self {
         let tally = ballot.tally();
-        if tally.other_fleet > 0 {
+        if tally.other_fleet() > 0 {
             Self::Misconfigured(ballot)
-        } else if tally.granted >= quorum.needed() {
+        } else if tally.granted() >= quorum.needed() {
             Self::TooLate(ballot)
         } else if tally.is_held_by_another(quorum) {
             Self::HeldByAnother(ballot)

@@ -2,16 +2,16 @@
 
 use super::{Cause, Quorum, Vote};
 
-/// How many votes there are of each kind.
+/// How many votes there are of each kind. Small, since each lock that asks has one, and there are
+/// never more than [`Quorum::MAX_MASTERS`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) granted: usize,
-    pub(crate) held: usize,
-    pub(crate) not_held: usize,
-    pub(crate) outstanding: usize,
-    pub(crate) misconfigured: usize,
-    /// Masters that clients with another restart guard use.
-    pub(crate) other_fleet: usize,
+    granted: u8,
+    held: u8,
+    not_held: u8,
+    outstanding: u8,
+    misconfigured: u8,
+    other_fleet: u8,
 }
 
 impl Tally {
@@ -21,6 +21,11 @@ impl Tally {
         tally
     }
 
+    /// No master has said anything.
+    pub(crate) fn all_outstanding(masters: usize) -> Self {
+        Self { outstanding: u8::try_from(masters).unwrap_or(u8::MAX), ..Self::default() }
+    }
+
     /// A master has said something else than before.
     #[inline]
     pub(crate) fn exchange(&mut self, before: Vote, now: Vote) {
@@ -28,8 +33,9 @@ impl Tally {
         self.count(now, 1);
     }
 
-    fn count(&mut self, vote: Vote, by: isize) {
-        let add = |number: &mut usize| *number = number.wrapping_add_signed(by);
+    #[inline]
+    fn count(&mut self, vote: Vote, by: i8) {
+        let add = |number: &mut u8| *number = number.wrapping_add_signed(by);
         match vote {
             Vote::Outstanding => add(&mut self.outstanding),
             Vote::Granted => add(&mut self.granted),
@@ -46,14 +52,36 @@ impl Tally {
         }
     }
 
+    pub(crate) fn granted(self) -> usize {
+        self.granted.into()
+    }
+
+    /// Refused, because another has the lock.
+    pub(crate) fn held(self) -> usize {
+        self.held.into()
+    }
+
+    pub(crate) fn not_held(self) -> usize {
+        self.not_held.into()
+    }
+
+    pub(crate) fn outstanding(self) -> usize {
+        self.outstanding.into()
+    }
+
+    /// Masters that clients with another restart guard use.
+    pub(crate) fn other_fleet(self) -> usize {
+        self.other_fleet.into()
+    }
+
     /// Whether a quorum answered, and somebody else holds the lock on some of it.
     pub(crate) fn is_held_by_another(self, quorum: Quorum) -> bool {
-        self.held > 0 && self.granted + self.held >= quorum.needed()
+        self.held > 0 && self.granted() + self.held() >= quorum.needed()
     }
 
     /// Whether a quorum is out of reach, or forbidden, until somebody changes a configuration.
     pub(crate) fn is_misconfigured(self, quorum: Quorum) -> bool {
-        self.other_fleet > 0 || quorum.masters() - self.misconfigured < quorum.needed()
+        self.other_fleet > 0 || quorum.masters() - usize::from(self.misconfigured) < quorum.needed()
     }
 }
 
@@ -78,15 +106,15 @@ mod tests {
             (6, Vote::Failed(Cause::SameServer { other })),
             (7, Vote::Failed(Cause::Closed)),
         ]));
-        let counted = (tally.granted, tally.held, tally.not_held, tally.outstanding, tally.misconfigured);
-        assert_eq!(counted, (2, 3, 4, 5, 6));
+        assert_eq!((tally.granted(), tally.held(), tally.not_held()), (2, 3, 4));
+        assert_eq!((tally.outstanding(), tally.misconfigured), (5, 6));
     }
 
     /// Held by another: a quorum answered, and somebody refused. Misconfigured: those that are in order are no quorum.
     #[test]
     fn what_votes_amount_to_is_counted_over_all_masters() {
-        for masters in 1..=7 {
-            let quorum = Quorum::of(masters).unwrap();
+        for masters in 1..=7u8 {
+            let quorum = Quorum::of(masters.into()).unwrap();
             for (granted, held) in (0..=masters).flat_map(|n| (0..=masters - n).map(move |m| (n, m))) {
                 let tally = Tally { granted, held, ..Tally::default() };
                 let expected = held > 0 && 2 * (granted + held) > masters;

@@ -16,23 +16,14 @@ impl Votes {
     /// These masters are asked, and the others have nothing. `buffer` is only used for its room.
     pub(crate) fn outstanding_from(asked: MasterSet, masters: usize, mut buffer: Vec<Vote>) -> Self {
         buffer.clear();
-        let mut tally = Tally::default();
-        buffer.extend(MasterId::all(masters).map(|master| {
-            if asked.contains(master) {
-                tally.outstanding += 1;
-                Vote::Outstanding
-            } else {
-                tally.not_held += 1;
-                Vote::NotHeld
-            }
-        }));
-        Self { cast: buffer, tally }
+        let vote = |master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld };
+        buffer.extend(MasterId::all(masters).map(vote));
+        Self { tally: Tally::of(&buffer), cast: buffer }
     }
 
     /// All masters are asked.
     pub(crate) fn outstanding(masters: usize) -> Self {
-        let tally = Tally { outstanding: masters, ..Tally::default() };
-        Self { cast: vec![Vote::Outstanding; masters], tally }
+        Self { cast: vec![Vote::Outstanding; masters], tally: Tally::all_outstanding(masters) }
     }
 
     pub(crate) fn record(&mut self, master: MasterId, vote: Vote) {

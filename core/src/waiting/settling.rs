@@ -55,8 +55,8 @@ impl Bid {
         }
         let tally = Tally::of(&waiting.votes);
         let is_split = tally.is_held_by_another(effects.config.quorum)
-            && tally.granted < quorum
-            && tally.other_fleet == 0
+            && tally.granted() < quorum
+            && tally.other_fleet() == 0
             && self.masters.most_of_another(&waiting.votes) < quorum;
         if is_split && effects.config.settles_splits && self.has_time_to_settle(effects) {
             if let Some(waiting) = self.waiting() {

@@ -103,8 +103,10 @@
 //!
 //! # Failovers
 //!
-//! [`Group`] is a search of its own: of a primary with replicas, and of every order of replication,
-//! promotions and requests. It is a model alone.
+//! Two searches of their own go through every order of replication, promotions and requests in a
+//! group of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and
+//! model servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes
+//! further.
 //!
 //! # What it does not cover
 //!
@@ -116,6 +118,7 @@ mod actions;
 mod book;
 mod canon;
 mod client;
+mod failover;
 mod group;
 mod input;
 mod item;
@@ -138,6 +141,7 @@ use std::fmt;
 
 use self::actions::enabled;
 use self::canon::{Canon, Symmetry};
+pub use self::failover::{Failover, FailoverReport};
 pub use self::group::{Group, GroupFlaw, GroupReport};
 pub use self::properties::Violation;
 pub use self::scenario::{Aim, Flaw, Scenario};

@@ -15,6 +15,8 @@ use super::{Dialect, Master, digest};
 pub(super) struct Conditions {
     pub(super) role: Role,
     pub(super) replicas: Replicas,
+    /// Quarantines begin although replicas are missing.
+    pub(super) early_quarantine: bool,
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
@@ -82,6 +84,7 @@ impl Master {
     /// have changed. Keys expire at the same time on both clocks.
     pub fn resync_from(&mut self, other: &Self) {
         self.keyspace.resync_from(&other.keyspace);
+        self.keep_backlog();
         self.replication_id.clone_from(&other.replication_id);
         self.former_replication_id.clone_from(&other.former_replication_id);
         self.conditions.role = Role::Replica;

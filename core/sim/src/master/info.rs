@@ -44,7 +44,7 @@ pub(super) fn text<W: AsRef<[u8]>>(call: &Call<'_>, asked: &[W]) -> String {
                 // Writing to a string does not fail.
                 let _ = write!(text, "{field}:{value}\r\n");
                 if field == "connected_slaves" {
-                    text += &replicas::lines(call.master);
+                    text += &replicas::lines(call.master, call.now);
                 }
             }
             texts.push(text);
@@ -99,7 +99,7 @@ fn replication(master: &Master, _: Millis) -> Vec<(&'static str, String)> {
     };
     let former = &master.former_replication_id;
     fields.extend([
-        ("connected_slaves", master.conditions.replicas.connected.to_string()),
+        ("connected_slaves", master.conditions.replicas.connected().to_string()),
         ("master_failover_state", "no-failover".to_owned()),
         ("master_replid", master.replication_id.clone()),
         ("master_replid2", former.clone().unwrap_or_else(|| "0".repeat(40))),

@@ -58,12 +58,42 @@ impl Entry {
 
 type Database = BTreeMap<Vec<u8>, Entry>;
 
+/// What replicas are told. Ends go to them as points in time.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Change {
+    Put(u32, Vec<u8>, Entry),
+    Remove(u32, Vec<u8>),
+    /// All keys of one database, or of all.
+    Clear(Option<u32>),
+}
+
+/// What has changed, for the replicas.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct Log {
+    /// Whether there have been replicas: else nothing is counted.
+    is_on: bool,
+    /// How much there has been so far.
+    offset: u64,
+    /// What has not been taken yet, where there are replicas that take it.
+    kept: Option<Vec<Change>>,
+}
+
+impl Log {
+    fn add(&mut self, change: impl FnOnce() -> Change) {
+        self.offset += u64::from(self.is_on);
+        if let Some(kept) = &mut self.kept {
+            kept.push(change());
+        }
+    }
+}
+
 /// All databases of one server.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Keyspace {
     /// Databases that hold something.
     databases: BTreeMap<u32, Database>,
     bytes: usize,
+    log: Log,
     pub(super) tracking: Tracking,
 }
 
@@ -139,6 +169,7 @@ impl Keyspace {
             self.bytes = self.bytes.saturating_sub(freed);
         }
         self.bytes += cost(key, &entry);
+        self.log.add(|| Change::Put(database, key.to_vec(), entry.clone()));
         keys.insert(key.to_vec(), entry);
         self.tracking.changed(key);
     }
@@ -147,6 +178,7 @@ impl Keyspace {
     pub(super) fn set_end(&mut self, database: u32, key: &[u8], end: Option<Millis>) {
         if let Some(entry) = self.databases.get_mut(&database).and_then(|keys| keys.get_mut(key)) {
             entry.end = end;
+            self.log.add(|| Change::Put(database, key.to_vec(), entry.clone()));
             self.tracking.changed(key);
         }
     }
@@ -154,6 +186,7 @@ impl Keyspace {
     /// Removes a key: whether it existed.
     pub(super) fn remove(&mut self, database: u32, key: &[u8], now: Millis) -> bool {
         let Some(entry) = self.take(database, key) else { return false };
+        self.log.add(|| Change::Remove(database, key.to_vec()));
         self.tracking.changed(key);
         entry.is_live(now)
     }
@@ -204,6 +237,7 @@ impl Keyspace {
         });
         let all = self.databases.values().flatten();
         self.bytes = all.map(|(key, entry)| cost(key, entry)).sum();
+        self.log.kept = None;
         self.tracking = Tracking::default();
     }
 
@@ -218,6 +252,7 @@ impl Keyspace {
     pub(super) fn clear_all(&mut self) {
         self.databases.clear();
         self.bytes = 0;
+        self.log.add(|| Change::Clear(None));
         self.tracking.flushed();
     }
 
@@ -226,7 +261,42 @@ impl Keyspace {
         let keys = self.databases.remove(&database).unwrap_or_default();
         let freed: usize = keys.iter().map(|(key, entry)| cost(key, entry)).sum();
         self.bytes = self.bytes.saturating_sub(freed);
+        self.log.add(|| Change::Clear(Some(database)));
         self.tracking.flushed();
+    }
+
+    /// From now on changes are counted.
+    pub(super) fn count_changes(&mut self) {
+        self.log.is_on = true;
+    }
+
+    /// From now on changes are kept until they are taken.
+    pub(super) fn keep_changes(&mut self) {
+        self.log.kept.get_or_insert_default();
+    }
+
+    /// What has changed since this was asked for last.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        self.log.kept.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// How many changes there have been.
+    pub(super) fn offset(&self) -> u64 {
+        self.log.offset
+    }
+
+    /// Has what another server has changed.
+    pub(super) fn apply(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                // Nothing counts as ended at the beginning of time: what ends is its master's to
+                // say.
+                Change::Put(database, key, entry) => self.put(*database, key, entry.clone(), 0),
+                Change::Remove(database, key) => drop(self.remove(*database, key, 0)),
+                Change::Clear(None) => self.clear_all(),
+                Change::Clear(Some(database)) => self.clear(*database),
+            }
+        }
     }
 
     /// The databases that hold something, perhaps only keys that have ended.

@@ -40,6 +40,7 @@ pub use command::{Command, CommandKind};
 pub use conditions::Held;
 pub use dialect::Dialect;
 pub use keep::Keep;
+pub use replicas::Changes;
 pub use session::{ProtocolError, Session};
 pub use tracking::Push;
 
@@ -167,7 +168,11 @@ impl Master {
         self.executed += 1;
         self.keyspace.tracking.set_current(Some(session.id));
         let reply = Reply::new(replies, session.resp3);
+        let before = self.offset();
         let flow = Call { master: &mut *self, session: &mut *session, command, now, reply }.run();
+        if self.offset() > before {
+            session.written = self.offset();
+        }
         self.keyspace.tracking.set_current(None);
         if flow == Flow::Close {
             self.leave(session);
@@ -224,6 +229,7 @@ impl Master {
         self.keyspace = old.keyspace;
         self.settings = old.settings;
         self.conditions = old.conditions;
+        self.conditions.replicas.start_again();
         self.executed = old.executed;
     }
 

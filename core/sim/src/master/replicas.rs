@@ -1,21 +1,91 @@
-//! The replicas of a master, as it tells of them. They hold no data.
+//! The replicas of a master, as it knows them: what each has acknowledged, and when that was heard.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::call::{Call, Role};
+use super::keyspace::{Change, Millis, millis};
 use super::number::integer;
 use super::reply::{Failure, NOT_AN_INTEGER};
-use super::{Master, digest};
+use super::{Master, Session, digest};
 
-/// How many replicas there are, and what they do.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+/// Those that are attached, in the order in which they came.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Replicas {
-    /// How many are attached.
-    pub(super) connected: u16,
-    /// Of them, those that have been heard of within the last second.
-    pub(super) following: u16,
-    /// Of them, those that confirm what they are asked about (`WAIT`).
-    confirming: u16,
+    attached: Vec<Replica>,
+    /// Whether it has had one since its start, or was one.
+    has_backlog: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Replica {
+    port: u16,
+    heard: Heard,
+    /// It has applied all that was written up to this offset.
+    acknowledged: u64,
+}
+
+/// When a master has last heard of a replica.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Heard {
+    /// It is sent a copy of all keys, and has not said that it has them.
+    NotYet,
+    At(Millis),
+    /// Whenever it is asked.
+    Now,
+    LongAgo,
+}
+
+impl Replica {
+    /// How many seconds ago it was heard of, and whether it follows.
+    fn lag(&self, now: Millis) -> Millis {
+        match self.heard {
+            Heard::Now => 0,
+            Heard::At(heard) => now.saturating_sub(heard).div_euclid(1000),
+            Heard::NotYet | Heard::LongAgo => 9,
+        }
+    }
+
+    fn is_fresh(&self, now: Millis) -> bool {
+        (0..=1).contains(&self.lag(now))
+    }
+}
+
+impl Replicas {
+    /// The server has restarted.
+    pub(super) fn start_again(&mut self) {
+        self.has_backlog = false;
+    }
+
+    pub(super) fn connected(&self) -> usize {
+        self.attached.len()
+    }
+
+    /// Those that the scripts count: heard of within the last second.
+    pub(super) fn following(&self, now: Millis) -> usize {
+        self.attached.iter().filter(|replica| replica.is_fresh(now)).count()
+    }
+}
+
+/// Changes of keys, as a master sends them to its replicas, with the offset behind them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Changes {
+    changes: Vec<Change>,
+    offset: u64,
+}
+
+impl Changes {
+    /// The offset that a replica acknowledges that has applied them.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl std::fmt::Debug for Changes {
+    /// Keys and tokens are not shown.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Changes").field("offset", &self.offset).finish_non_exhaustive()
+    }
 }
 
 impl Master {
@@ -25,40 +95,127 @@ impl Master {
     /// The first replica gives the master another replication id. For the id that a master gets
     /// when its last replica has been away for a long time, see [`Master::set_replication_id`].
     pub fn set_replicas(&mut self, replicas: u16) {
-        if self.conditions.replicas.connected == 0 && replicas > 0 {
-            self.replication_id = digest(&format!("first replica of {}", self.replication_id));
-            self.former_replication_id = None;
+        if self.conditions.replicas.connected() == 0 && replicas > 0 {
+            self.meet_first_replica();
         }
-        self.conditions.replicas =
-            Replicas { connected: replicas, following: replicas, confirming: replicas };
+        let all = (0..replicas).map(|number| FIRST_PORT.saturating_add(number));
+        let all = all.map(|port| Replica { port, heard: Heard::Now, acknowledged: u64::MAX });
+        self.conditions.replicas.attached = all.collect();
     }
 
     /// Sets how many of the attached replicas have been heard of lately, and how many of them
     /// confirm what `WAIT` asks for. A master may still believe that a replica follows it.
     pub fn set_following(&mut self, following: u16, confirming: u16) {
-        self.conditions.replicas.following = following;
-        self.conditions.replicas.confirming = confirming;
+        for (number, replica) in (0..).zip(&mut self.conditions.replicas.attached) {
+            replica.heard = if number < following { Heard::Now } else { Heard::LongAgo };
+            replica.acknowledged = if number < confirming { u64::MAX } else { 0 };
+        }
+    }
+
+    /// Sets whether scripts look at the marker of the restart guard before they look at the
+    /// replicas, so that the time in which a new primary does not vote begins while replicas are
+    /// missing. No server does that: it takes away one of the two defences against a former primary
+    /// that goes on, to show what the other one does alone.
+    pub fn set_early_quarantine(&mut self, is_early: bool) {
+        self.conditions.early_quarantine = is_early;
+    }
+
+    /// Attaches a replica that listens on this port, and is to have a copy of all keys
+    /// ([`Master::resync_from`]) and then what [`Master::take_changes`] returns.
+    ///
+    /// The master tells of it, but does not count it before it has acknowledged something.
+    pub fn attach(&mut self, port: u16) {
+        if !self.conditions.replicas.has_backlog {
+            self.meet_first_replica();
+        }
+        self.detach(port);
+        self.keyspace.keep_changes();
+        let replica = Replica { port, heard: Heard::NotYet, acknowledged: 0 };
+        self.conditions.replicas.attached.push(replica);
+    }
+
+    /// The replica on this port has gone.
+    pub fn detach(&mut self, port: u16) {
+        self.conditions.replicas.attached.retain(|replica| replica.port != port);
+    }
+
+    /// All replicas have gone.
+    pub fn detach_all(&mut self) {
+        self.conditions.replicas.attached.clear();
+    }
+
+    /// Reads that the replica on this port has applied everything up to this offset. The replica
+    /// counts as heard of now, however old its word is.
+    pub fn hear_replica(&mut self, port: u16, offset: u64, now: Duration) {
+        let mut attached = self.conditions.replicas.attached.iter_mut();
+        if let Some(replica) = attached.find(|replica| replica.port == port) {
+            replica.heard = Heard::At(millis(now));
+            replica.acknowledged = offset.max(replica.acknowledged);
+        }
+    }
+
+    /// Takes what has changed since the last call, for the replicas; `None` if nothing has.
+    pub fn take_changes(&mut self) -> Option<Changes> {
+        let changes = self.keyspace.take_changes();
+        (!changes.is_empty()).then(|| Changes { changes, offset: self.offset() })
+    }
+
+    /// Applies what its master has written. A replica executes nothing itself.
+    pub fn apply(&mut self, changes: &Changes) {
+        self.keyspace.apply(&changes.changes);
+    }
+
+    /// Returns how many changes of keys there have been since the first replica.
+    pub fn offset(&self) -> u64 {
+        self.keyspace.offset()
+    }
+
+    /// Returns how many replicas have acknowledged what this connection has written last: what a
+    /// `WAIT` would answer now.
+    pub fn confirming(&self, session: &Session) -> usize {
+        let attached = self.conditions.replicas.attached.iter();
+        let is_behind_it = |replica: &&Replica| replica.acknowledged >= session.written;
+        attached.filter(|replica| replica.heard != Heard::NotYet).filter(is_behind_it).count()
+    }
+
+    /// Returns whether the server is a replica.
+    pub fn is_replica(&self) -> bool {
+        self.conditions.role == Role::Replica
+    }
+
+    /// It can send others what has changed: a replica can, too, so that it keeps its replication id
+    /// when others follow it after its promotion.
+    pub(super) fn keep_backlog(&mut self) {
+        self.conditions.replicas.has_backlog = true;
+        self.keyspace.count_changes();
+    }
+
+    fn meet_first_replica(&mut self) {
+        self.keep_backlog();
+        self.replication_id = digest(&format!("first replica of {}", self.replication_id));
+        self.former_replication_id = None;
     }
 }
 
 /// The lines of `INFO replication`.
-pub(super) fn lines(master: &Master) -> String {
-    let Replicas { connected, following, .. } = master.conditions.replicas;
+pub(super) fn lines(master: &Master, now: Millis) -> String {
     let mut text = String::new();
-    for number in 0..connected {
-        let lag = if number < following { 0 } else { 9 };
+    for (number, replica) in master.conditions.replicas.attached.iter().enumerate() {
+        let state = if replica.heard == Heard::NotYet { "wait_bgsave" } else { "online" };
+        let offset = if replica.acknowledged == u64::MAX { 0 } else { replica.acknowledged };
         // Writing to a string does not fail.
         let _ = write!(
             text,
-            "slave{number}:ip=127.0.0.1,port={},state=online,offset=0,lag={lag}\r\n",
-            6380 + u32::from(number)
+            "slave{number}:ip=127.0.0.1,port={},state={state},offset={offset},lag={}\r\n",
+            replica.port,
+            replica.lag(now)
         );
     }
     text
 }
 
-/// `WAIT`. It does not wait: what the replicas confirm does not change meanwhile. As since Redis 7.2 it
-/// is about what this connection has written: where that is nothing, all replicas confirm it.
+/// `WAIT`. It does not wait: it tells what the replicas have confirmed by now. As since Redis 7.2
+/// it is about what this connection has written: where that is nothing, all replicas confirm it.
 pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     if call.master.conditions.role == Role::Replica {
         return Err(Failure::new(
@@ -73,8 +230,14 @@ pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     if limit < 0 {
         return Err(Failure::new("ERR timeout is negative"));
     }
-    let Replicas { connected, confirming, .. } = call.master.conditions.replicas;
-    call.session.is_unconfirmed &= confirming < connected;
-    call.reply.integer(if call.session.is_unconfirmed { confirming } else { connected }.into());
+    let confirming = call.master.confirming(call.session);
+    if confirming == call.master.conditions.replicas.connected() {
+        // What all have confirmed once need not be confirmed again.
+        call.session.written = 0;
+    }
+    call.reply.integer(i64::try_from(confirming).unwrap_or(i64::MAX));
     Ok(())
 }
+
+/// The port of the first replica that holds no data.
+const FIRST_PORT: u16 = 6380;

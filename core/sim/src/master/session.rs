@@ -26,8 +26,8 @@ pub struct Session {
     pub(super) is_limited: bool,
     pub(super) database: u32,
     pub(super) name: Vec<u8>,
-    /// Whether it has written by a script what not all replicas have confirmed.
-    pub(super) is_unconfirmed: bool,
+    /// The offset behind what it has written last, until all replicas have confirmed that; else 0.
+    pub(super) written: u64,
     /// 0 before the first command.
     pub(super) id: u64,
 }

@@ -96,6 +96,43 @@ fn replicas_are_told_and_the_first_one_brings_another_replication_id() {
 }
 
 #[test]
+fn a_replica_counts_once_it_has_said_what_it_has() {
+    let mut desk = Desk::new();
+    let mut replica = Master::new(2);
+    desk.master.attach(7000);
+    let id = desk.master.replication_id().to_owned();
+    replica.resync_from(&desk.master);
+    desk.ask(&["SET", KEY, "token", "PX", "60000"]);
+    let changes = desk.master.take_changes().unwrap();
+    assert_eq!((changes.offset(), desk.master.take_changes()), (1, None));
+    assert!(desk.ask(&["INFO", "replication"]).contains("port=7000,state=wait_bgsave,offset=0,lag=9"));
+    assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":0\r\n");
+    desk.master.hear_replica(7000, 0, desk.now);
+    assert!(desk.ask(&["INFO", "replication"]).contains("port=7000,state=online,offset=0,lag=0"));
+    assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":0\r\n");
+    replica.apply(&changes);
+    assert_eq!(replica.value(0, KEY.as_bytes(), desk.now), Some(&b"token"[..]));
+    // An old word is new when it is read.
+    desk.now += Duration::from_secs(5);
+    assert!(desk.ask(&["INFO", "replication"]).contains("lag=5"));
+    desk.master.hear_replica(7000, changes.offset(), desk.now);
+    assert!(desk.ask(&["INFO", "replication"]).contains("state=online,offset=1,lag=0"));
+    assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":1\r\n");
+    // What asks for nothing new is confirmed; and a write is not, by what was said before.
+    assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":1\r\n");
+    desk.ask(&["DEL", KEY]);
+    assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":0\r\n");
+
+    // Its id changes with its promotion, and not with a replica that follows it then.
+    replica.promote();
+    let promoted = replica.replication_id().to_owned();
+    replica.attach(7001);
+    assert!(promoted != id && replica.replication_id() == promoted);
+    desk.master.detach(7000);
+    assert!(desk.ask(&["INFO", "replication"]).contains("connected_slaves:0"));
+}
+
+#[test]
 fn each_condition_shows_as_its_own_error() {
     let mut desk = Desk::new();
     let set = ["SET", KEY, "token"];

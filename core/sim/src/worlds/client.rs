@@ -374,5 +374,5 @@ impl Process {
 fn place_of(state: &Mutex<State>, masters: &[MasterId], id: LinkId) -> Option<(MasterId, u32)> {
     let state = lock(state);
     let link = state.link(id)?;
-    Some((*masters.get(link.master)?, link.generation))
+    Some((*masters.get(state.groups.master_of(link.master))?, link.generation))
 }

@@ -37,13 +37,49 @@ pub enum Fault {
     },
     /// The master becomes a replica of another master, with a copy of that master's keys, and is
     /// promoted after a while. Its connections stay open. Outside Redlock's assumptions, unless the
-    /// restart guard is on.
+    /// restart guard is on. Nothing happens where masters have replicas of their own.
     Resync {
         /// The master.
         master: usize,
         /// The other master: this many places after the next one, wrapping around.
         further: usize,
         /// For how long it is a replica.
+        span: Duration,
+    },
+    /// A replica of a group becomes its primary, while its former primary goes on. Clients learn it
+    /// at different times; connections that are open stay where they are. Outside of the
+    /// assumptions, unless the restart guard is on and clients declare all replicas. Nothing
+    /// happens if the server is no replica, hangs or is away.
+    Promote {
+        /// The server.
+        master: usize,
+        /// The longest time that a client takes to learn it.
+        learned_within: Duration,
+    },
+    /// A server of a group becomes a replica of the one that was promoted last, which replaces its
+    /// keys. Nothing happens to that one itself, nor to a server that hangs or is away.
+    Follow {
+        /// The server.
+        master: usize,
+        /// Whether it closes the connections of its clients, as Sentinel has it do. `REPLICAOF`
+        /// leaves them open.
+        closes: bool,
+    },
+    /// Nothing between a server and the others of its group gets through for a while. What is sent
+    /// meanwhile arrives afterwards. Clients reach it.
+    Isolate {
+        /// The server.
+        master: usize,
+        /// For how long.
+        span: Duration,
+    },
+    /// What a server and the others of its group send each other takes longer for a while.
+    SlowReplication {
+        /// The server.
+        master: usize,
+        /// The additional delay in each direction.
+        delay: Duration,
+        /// For how long.
         span: Duration,
     },
     /// The master answers with errors for a while.
@@ -263,7 +299,11 @@ impl Fault {
             Self::ClientDrift { gain_ppm, .. } | Self::MasterDrift { gain_ppm, .. } => {
                 (-ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM).contains(gain_ppm)
             }
-            Self::MasterJump { .. } | Self::Flush { .. } | Self::Resync { .. } => false,
+            Self::MasterJump { .. }
+            | Self::Flush { .. }
+            | Self::Resync { .. }
+            | Self::Promote { .. }
+            | Self::Follow { .. } => false,
             _ => true,
         }
     }
@@ -272,6 +312,12 @@ impl Fault {
     /// on, which protects against masters that lose their data.
     pub fn is_assumed_with_guard(&self) -> bool {
         self.is_assumed() || matches!(self, Self::Crash { .. } | Self::Flush { .. } | Self::Resync { .. })
+    }
+
+    /// Returns whether the fault is within the assumptions if, in addition, all clients declare all
+    /// replicas of each master (`replicas=`), which protects against failovers.
+    pub fn is_assumed_with_replicas(&self) -> bool {
+        self.is_assumed_with_guard() || matches!(self, Self::Promote { .. } | Self::Follow { .. })
     }
 
     /// With its numbers counted from these.
@@ -293,6 +339,10 @@ impl Fault {
             | Self::Crash { master, .. }
             | Self::Flush { master }
             | Self::Resync { master, .. }
+            | Self::Promote { master, .. }
+            | Self::Follow { master, .. }
+            | Self::Isolate { master, .. }
+            | Self::SlowReplication { master, .. }
             | Self::Refuse { master, .. }
             | Self::Pushes { master, .. }
             | Self::ForgetScripts { master }
@@ -319,6 +369,8 @@ impl Fault {
             Self::Hang { span, .. }
             | Self::Crash { span, .. }
             | Self::Resync { span, .. }
+            | Self::Isolate { span, .. }
+            | Self::SlowReplication { span, .. }
             | Self::Refuse { span, .. }
             | Self::Pushes { span, .. }
             | Self::Partition { span, .. }

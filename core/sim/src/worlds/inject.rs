@@ -2,10 +2,11 @@
 
 use quorlock_core::Cause;
 
+use super::event::Event;
 use super::fault::{Fault, Refusal};
 use super::link::LinkId;
 use super::random::nanos;
-use super::state::{Event, State};
+use super::state::State;
 use super::timeline::Happening;
 
 impl State {
@@ -14,7 +15,11 @@ impl State {
         let fault = self.counted_around(fault);
         self.note(|| Happening::Fault(fault));
         let is_guarded = self.observer.outages.is_guarded();
-        let is_stood = if is_guarded { fault.is_assumed_with_guard() } else { fault.is_assumed() };
+        let is_stood = match (is_guarded, self.groups.are_declared()) {
+            (true, true) => fault.is_assumed_with_replicas(),
+            (true, false) => fault.is_assumed_with_guard(),
+            (false, _) => fault.is_assumed(),
+        };
         if !is_stood {
             self.observer.leaves_assumptions();
         }
@@ -36,6 +41,7 @@ impl State {
                 }
                 (node.away_until, node.kept) = (until, keep);
                 let incarnation = node.incarnations;
+                self.die_in_group(master);
                 for id in self.links_of(|_, other| other == master) {
                     self.drop_master_end(id);
                 }
@@ -43,6 +49,19 @@ impl State {
             }
             Fault::Flush { master } => self.flush(master),
             Fault::Resync { master, further, span } => self.resync(master, further, span),
+            Fault::Promote { master, learned_within } => self.promote_in_group(master, learned_within),
+            Fault::Follow { master, closes } => self.follow_named(master, closes),
+            Fault::Isolate { master, span } => {
+                if let Some(node) = self.masters.get_mut(master) {
+                    node.part.isolated_until = node.part.isolated_until.max(now + nanos(span));
+                }
+            }
+            Fault::SlowReplication { master, delay, span } => {
+                if let Some(node) = self.masters.get_mut(master) {
+                    node.part.slow_until = now + nanos(span);
+                    node.part.slowness = nanos(delay);
+                }
+            }
             Fault::Refuse { master, reason, span } => {
                 self.set_refusal(master, reason, true);
                 self.schedule(now + nanos(span), Event::Mend { master, reason });
@@ -174,6 +193,8 @@ impl State {
         let Some(node) = self.masters.get_mut(master) else { return };
         match reason {
             Refusal::OutOfMemory => node.model.set_out_of_memory(is_on),
+            // It is a replica already, and stays one.
+            Refusal::ReadOnly if node.part.is_replica() => {}
             Refusal::ReadOnly => node.model.set_replica(is_on),
             Refusal::Loading => node.model.set_loading(is_on),
             Refusal::NoAuth if is_on => node.model.set_password(Some("unknown to the clients")),
@@ -214,6 +235,7 @@ impl State {
             }
             self.heal_pushes(master);
         }
+        self.heal_groups();
         for client in 0..self.clients.len() {
             let Some(node) = self.clients.get_mut(client) else { continue };
             for path in &mut node.paths {

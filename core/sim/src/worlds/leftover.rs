@@ -16,7 +16,9 @@ impl State {
     /// Looks for keys that no client holds. All masters must have answered for some time.
     pub(super) fn look_for_left_keys(&mut self) {
         let mut found = None;
-        for (master, node) in self.masters.iter().enumerate() {
+        // Replicas have what their primary has.
+        let primaries = self.masters.iter().enumerate().filter(|(_, node)| !node.part.is_replica());
+        for (master, node) in primaries {
             let server_now = Duration::from_nanos(node.clock.read(self.now));
             let mut shared = Vec::new();
             for held in node.model.keys(server_now) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::clock::TrueTime;
 use super::securing::Sides;
-use crate::master::Session;
+use crate::master::{Command, Session};
 
 /// A connection's number in the world.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,6 +21,7 @@ pub(super) enum Unread {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) client: usize,
+    /// The server at its other end.
     pub(super) master: usize,
     pub(super) generation: u32,
     /// The connection as the master sees it.
@@ -37,6 +38,10 @@ pub(super) struct Link {
     pub(super) last_up: TrueTime,
     pub(super) last_down: TrueTime,
     pub(super) unread: Vec<Unread>,
+    /// A `WAIT` that has no answer yet. Nothing behind it is executed.
+    pub(super) waiting: Option<Command>,
+    /// How many there have been.
+    pub(super) waits: u64,
     /// The socket has not taken all that was to be written; so it may be closed.
     pub(super) is_full: bool,
     /// Tokens whose releases were sent on it and have not been executed.
@@ -65,6 +70,8 @@ impl Link {
             last_up: 0,
             last_down: 0,
             unread: Vec::new(),
+            waiting: None,
+            waits: 0,
             is_full: false,
             parting: BTreeSet::new(),
             unexecuted: VecDeque::new(),

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use quorlock_core::Cause;
 
+use super::event::Event;
 use super::link::{Link, LinkId, Unread};
 use super::random::nanos;
 use super::reading::{answer as answer_to, is_grant, is_parting};
-use super::state::{Event, Inbound, State};
+use super::state::{Inbound, MasterNode, State};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::{Command, Flow};
@@ -40,6 +41,10 @@ impl State {
             Event::Round { master } => self.round(master),
             Event::LatePushes { master } => self.release_pushes(master),
             Event::Mend { master, reason } => self.set_refusal(master, reason, false),
+            Event::Parcel(parcel) => self.parcel_comes(parcel),
+            Event::Beat { server } => self.beat(server),
+            Event::Learns { client, server } => self.learns(client, server),
+            Event::WaitEnds { link, wait } => self.wait_ends(link, wait),
             // These are for whoever has the clients' code.
             Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
         }
@@ -47,11 +52,16 @@ impl State {
 
     /// When what is sent now arrives at the other side.
     fn arrival(&mut self, client: usize, master: usize, not_before: u64) -> u64 {
-        let is_slow = !self.is_calm && self.random.one_in(60);
-        let travel = if is_slow { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) };
+        let travel = self.travel_time();
         let path = self.path(client, master);
         let slowness = if self.now < path.slow_until { path.slowness } else { 0 };
-        (self.now.max(path.blocked_until) + nanos(travel) + slowness).max(not_before)
+        (self.now.max(path.blocked_until) + travel + slowness).max(not_before)
+    }
+
+    /// How long a message travels if nothing is the matter, in nanoseconds.
+    pub(super) fn travel_time(&mut self) -> u64 {
+        let is_slow = !self.is_calm && self.random.one_in(60);
+        nanos(if is_slow { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) })
     }
 
     /// What was lost in a partition is sent again by the system, which asks more and more rarely: an old connection may learn of the
@@ -66,8 +76,11 @@ impl State {
 
     // From the client to the master.
 
-    /// Sends a connection request. Returns false where the client's system refuses that by itself.
+    /// Sends a connection request to the server that the client takes for this master. Returns
+    /// false where the client's system refuses that by itself.
     pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
+        let Some(node) = self.clients.get(client) else { return false };
+        let master = node.named.get(master).copied().unwrap_or(master);
         if self.now < self.path(client, master).unreachable_until {
             return false;
         }
@@ -87,8 +100,9 @@ impl State {
 
     /// The client's end of a connection by its generation.
     pub(super) fn client_link(&self, client: usize, master: usize, generation: u32) -> Option<LinkId> {
-        let links = self.clients.get(client)?.links.get(master)?;
-        links.iter().copied().find(|id| self.link(*id).is_some_and(|link| link.generation == generation))
+        let links = self.clients.get(client)?.links.get(self.groups.servers_of(master))?;
+        let is_it = |id: &LinkId| self.link(*id).is_some_and(|link| link.generation == generation);
+        links.iter().flatten().copied().find(is_it)
     }
 
     /// A client's driver has ended: the system closes what it had open.
@@ -101,7 +115,7 @@ impl State {
 
     /// Whether a client's socket to this master would take something.
     pub(super) fn has_room(&self, client: usize, master: usize) -> bool {
-        self.now >= self.path(client, master).clogged_until
+        self.groups.servers_of(master).any(|server| self.now >= self.path(client, server).clogged_until)
     }
 
     /// The client closes its end.
@@ -158,7 +172,7 @@ impl State {
             if let (true, Some(token)) = (is_parting(command.kind()), command.token()) {
                 link.parting.insert(token.to_vec());
             }
-            self.observer.sent(client, master, &command, (local, now));
+            self.observer.sent(client, self.groups.master_of(master), &command, (local, now));
             let place = self.timeline.note(now, || {
                 let command = self.observer.name(&command);
                 Happening::Sent { client, master, command, is_executed: false }
@@ -196,7 +210,10 @@ impl State {
     pub(super) fn knock(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
         let (client, master) = (link.client, link.master);
-        let is_away = self.masters.get(master).is_none_or(|node| self.now < node.away_until);
+        // Discovery looks at the role, so that clients do not stay with a replica for ever.
+        let is_refused = |node: &MasterNode| self.is_calm && node.part.is_replica();
+        let is_away =
+            self.masters.get(master).is_none_or(|node| self.now < node.away_until || is_refused(node));
         link.master_end_open = !is_away;
         let at = self.arrival(client, master, 0);
         let at = at.max(self.path(client, master).mute_until);
@@ -213,7 +230,7 @@ impl State {
             return;
         }
         let Some(node) = self.masters.get(link.master) else { return };
-        if self.now < node.hangs_until {
+        if self.now < node.hangs_until || link.waiting.is_some() {
             link.unread.push(item);
         } else {
             self.master_reads(id, item);
@@ -230,10 +247,17 @@ impl State {
         let Some(plain) = self.decrypt(id, bytes) else { return };
         let Some(link) = self.links.get_mut(id.0) else { return };
         link.session.feed(&plain);
+        self.serve(id, None);
+    }
+
+    /// The master executes what it has read on a connection, after `first`.
+    pub(super) fn serve(&mut self, id: LinkId, mut first: Option<Command>) {
         let mut replies = Vec::new();
         loop {
             let Some(link) = self.links.get_mut(id.0) else { return };
-            match link.session.next_command() {
+            let has_waited = first.is_some();
+            match first.take().map_or_else(|| link.session.next_command(), |first| Ok(Some(first))) {
+                Ok(Some(command)) if !has_waited && self.has_to_wait(id, &command) => break,
                 Ok(Some(command)) => {
                     if self.execute(id, &command, &mut replies) == Flow::Close {
                         self.say(id, &replies);
@@ -295,6 +319,7 @@ impl State {
     fn close_master_end(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id.0) else { return };
         link.master_end_open = false;
+        link.waiting = None;
         if let Some(node) = self.masters.get_mut(link.master) {
             node.model.leave(&link.session);
         }

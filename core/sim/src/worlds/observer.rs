@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorlock_core::internals::{Sentinel, seats_of};
-use quorlock_core::{Instant, LockId, Mode, Resource, Resumption, Targets, Ttl};
+use quorlock_core::{Instant, LockId, Resumption, Targets, Ttl};
 
 use super::access::{Kinds, Shown, conflict};
 use super::clock::TrueTime;
@@ -12,9 +11,8 @@ use super::kept::Kept;
 use super::ledger::Ledger;
 use super::link::LinkId;
 use super::outage::Outages;
-use super::random::nanos;
 use super::reading::{counters, is_extension, is_grant, is_heal, is_raise, is_request, ttl_millis};
-use super::state::{MasterNode, State};
+use super::state::State;
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::{Command, CommandKind, Master};
@@ -31,43 +29,6 @@ pub(super) struct Held {
     /// In true time.
     pub(super) ends: TrueTime,
     is_seen: bool,
-}
-
-impl Held {
-    /// Whether a master keeps all of the lock until the guard's end, unless it is released.
-    fn is_kept_by(&self, node: &MasterNode, now: TrueTime) -> bool {
-        let server_now = Duration::from_nanos(node.clock.read(now));
-        let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
-        let seats = seats_of(&self.targets);
-        let keys = |resource: &Resource| -> Vec<Vec<u8>> {
-            if seats.is_empty() {
-                return vec![resource.key().to_vec()];
-            }
-            seats.iter().map(|seat| resource.seat_key((*seat).into())).collect()
-        };
-        let mut each = self
-            .targets
-            .iter()
-            .flat_map(|(resource, mode)| keys(resource).into_iter().map(move |key| (resource, mode, key)));
-        each.all(|(resource, mode, key)| {
-            let value = node.model.value(0, &key, server_now);
-            let is_ours = match mode {
-                // The lock was exclusive before, and the master has not been told yet.
-                Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
-                Mode::Shared(group) => {
-                    let mut held = node.model.keys(server_now);
-                    let shared = resource.shared_key();
-                    let entry = held.find(|held| held.key == shared).and_then(|held| {
-                        held.scores?.get(self.token.as_slice()).map(|end| end.unsigned_abs())
-                    });
-                    value == Some(Sentinel::of(group.name()).as_slice())
-                        && entry.is_some_and(|end| lasts(Some(Duration::from_millis(end))))
-                }
-                _ => value == Some(self.token.as_slice()),
-            };
-            is_ours && lasts(node.model.expires_at(0, &key, server_now))
-        })
-    }
 }
 
 /// A token that was sent to some master.
@@ -119,7 +80,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    pub(super) fn new(masters: usize) -> Self {
+    pub(super) fn new(masters: usize, servers: usize) -> Self {
         Self {
             quorum: masters / 2 + 1,
             held: Vec::new(),
@@ -131,7 +92,7 @@ impl Observer {
             dead: BTreeSet::new(),
             handed: BTreeSet::new(),
             ledger: Ledger::default(),
-            outages: Outages::new(masters),
+            outages: Outages::new(servers),
             within_assumptions: true,
             bears_two: false,
             both: BTreeSet::new(),
@@ -376,10 +337,7 @@ impl State {
                 borne.extend((!observer.both.contains(&both)).then_some((both, violation)));
             }
             if observer.within_assumptions {
-                let masters = self.masters.iter().enumerate().filter(|(master, node)| {
-                    observer.outages.is_silent_until(*master, held.ends) || held.is_kept_by(node, now)
-                });
-                let masters = masters.count();
+                let masters = (0..self.groups.masters()).filter(|master| self.is_kept(held, *master)).count();
                 if masters < observer.quorum {
                     verdict = Some(Violation::TooFewMasters { client: held.client, masters });
                     break;

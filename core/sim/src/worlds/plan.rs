@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::access::{Access, RESOURCES, one};
 use super::ending::must_get;
 use super::fault::{Fault, When};
+use super::following::Groups;
 use super::locked::Letterbox;
 use super::program::{self, RESUMED_WITHIN, Step};
 use super::violation::Violation;
@@ -74,6 +75,18 @@ pub struct Plan {
     /// Whether clients reach the masters over encrypted channels, and log in with a password that
     /// changes with each [`Step::Reauthenticate`].
     pub secured: bool,
+    /// The number of replicas that each master has.
+    ///
+    /// The servers of all masters are numbered through: with two replicas 3 is the second master's
+    /// primary at the beginning, and 4 and 5 are its replicas. They follow it asynchronously.
+    /// Clients open connections to the one that was promoted last, as soon as they know it.
+    pub replicas: u8,
+    /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
+    pub declared: u8,
+    /// Whether scripts begin a quarantine before all replicas are there, as in
+    /// [`Master::set_early_quarantine`](crate::Master::set_early_quarantine). Then only the
+    /// confirmation of each vote by all replicas is left against a former primary that goes on.
+    pub early_quarantine: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -100,6 +113,9 @@ impl Plan {
             restart_guard: None,
             bootstrapped: false,
             secured: false,
+            replicas: 0,
+            declared: 0,
+            early_quarantine: false,
         }
     }
 
@@ -180,15 +196,20 @@ impl Plan {
 
     fn world(&self, keeps_timeline: bool) -> World {
         let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
-        let mut world = World::build(self.seed, self.masters.len(), skew, keeps_timeline);
+        let [replicas, declared] = [self.replicas, self.declared].map(usize::from);
+        let mut groups = Groups::new(self.masters.len().clamp(1, 64), replicas, declared);
+        groups.early_quarantine = self.early_quarantine;
+        let mut world = World::build(self.seed, groups, skew, keeps_timeline);
         if let Some(longest) = self.restart_guard.filter(|_| self.bootstrapped) {
             world.bootstrap(longest);
         }
         if self.secured {
             world.secure();
         }
-        for (master, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
-            world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
+        for (number, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
+            for master in number * (1 + replicas)..(number + 1) * (1 + replicas) {
+                world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
+            }
         }
         for (client, plan) in self.clients.iter().enumerate().filter(|(_, plan)| plan.gain_ppm != 0) {
             world.inject(Duration::ZERO, Fault::ClientDrift { client, gain_ppm: plan.gain_ppm });
@@ -200,7 +221,10 @@ impl Plan {
     }
 
     fn carry_out_in(&self, world: &mut World) -> Result<Report, Box<Failure>> {
-        let answer_limit = self.connect_timeout + self.request_timeout;
+        // While a replica stands still, a vote is confirmed behind its answer: that waits once
+        // more.
+        let waits = if self.declared > 0 { 2 } else { 1 };
+        let answer_limit = self.connect_timeout + self.request_timeout * waits;
         let (mut clients, letterbox) = (Vec::new(), Letterbox::default());
         for plan in &self.clients {
             let client = world.client_with(|settings| {
@@ -236,7 +260,8 @@ impl Plan {
         world.heal();
         // What a master has from another one ends by the other's clock.
         let quarantine = self.restart_guard.map_or(Duration::ZERO, |longest| longest + longest / 50);
-        let has_copies = self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
+        let has_copies =
+            self.replicas > 0 || self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
         let skew = if has_copies { quarantine.min(LARGEST_SKEW) } else { Duration::ZERO };
         let crowd = Duration::from_secs(2) * (1 + crowd(&clients));
         let timeout = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;

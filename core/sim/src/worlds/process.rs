@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::clock::TrueTime;
+use super::event::Event;
 use super::link::LinkId;
 use super::random::nanos;
-use super::state::{Event, State, identity};
+use super::state::{State, identity};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::Keep;
@@ -164,12 +165,20 @@ impl State {
         self.plan_round_again(master);
         let mut waiting: Vec<LinkId> =
             self.link_ids().filter(|&id| self.link(id).is_some_and(|link| link.master == master)).collect();
+        let parcels = self.masters.get_mut(master).map(|node| std::mem::take(&mut node.part.unread));
+        let mut parcels = VecDeque::from(parcels.unwrap_or_default());
         // The system tells a server which of its connections are readable, in no order that it can rely on.
-        while !waiting.is_empty() {
-            let id = waiting.swap_remove(self.random.below(waiting.len()));
+        while !waiting.is_empty() || !parcels.is_empty() {
+            let place = self.random.below(waiting.len() + usize::from(!parcels.is_empty()));
+            if place == waiting.len() {
+                // The end of a connection is read in another round than what was said before it.
+                parcels.pop_front().into_iter().for_each(|parcel| self.open_parcel(parcel));
+                continue;
+            }
+            let id = waiting.swap_remove(place);
             let unread = self.link_mut(id).map(|link| std::mem::take(&mut link.unread)).unwrap_or_default();
             for item in unread {
-                self.master_reads(id, item);
+                self.read_or_keep(id, item);
             }
         }
     }
@@ -185,6 +194,7 @@ impl State {
         node.hangs_until = now;
         let kept = node.kept;
         node.model.restart(identity(master, node.incarnations), kept.choice());
+        self.follow_again(master);
         self.plan_round_again(master);
         if kept != Keep::Everything {
             self.loses_data(master, true);
@@ -194,9 +204,9 @@ impl State {
     }
 
     pub(super) fn flush(&mut self, master: usize) {
-        if let Some(node) = self.masters.get_mut(master) {
-            node.model.remove_all();
-        }
+        // A replica refuses that.
+        let Some(node) = self.masters.get_mut(master).filter(|node| !node.part.is_replica()) else { return };
+        node.model.remove_all();
         self.tell_readers(master, None);
         self.loses_data(master, true);
     }
@@ -204,7 +214,10 @@ impl State {
     /// A master that is there becomes a replica of another one.
     pub(super) fn resync(&mut self, master: usize, further: usize, span: Duration) {
         let (masters, now) = (self.masters.len(), self.now);
-        let Some(others) = masters.checked_sub(1).filter(|others| *others > 0) else { return };
+        let Some(others) = masters.checked_sub(1).filter(|_| self.groups.replicas == 0) else { return };
+        if others == 0 {
+            return;
+        }
         let other = (master + 1 + further % others) % masters;
         let Some(source) = self.masters.get(other).map(|node| node.model.clone()) else { return };
         let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
@@ -228,7 +241,7 @@ impl State {
         }
     }
 
-    fn loses_data(&mut self, master: usize, votes: bool) {
+    pub(super) fn loses_data(&mut self, master: usize, votes: bool) {
         let Some(node) = self.masters.get(master) else { return };
         let clock = votes.then(|| node.clock.read(self.now));
         self.observer.outages.lost(master, self.now, clock);

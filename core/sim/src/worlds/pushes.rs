@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::clock::TrueTime;
+use super::event::Event;
 use super::fault::PushFate;
 use super::link::LinkId;
 use super::random::nanos;
-use super::state::{Event, State};
+use super::state::State;
 use super::timeline::Happening;
 use crate::master::Push;
 
@@ -152,6 +153,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::super::fault::Fault;
+    use super::super::following::Groups;
     use super::super::state::Inbound;
     use super::*;
     use crate::master::Keep;
@@ -167,7 +169,7 @@ mod tests {
 
     impl Desk {
         fn new(seed: u64) -> Self {
-            let mut state = State::new(seed, 1, Duration::ZERO, false);
+            let mut state = State::new(seed, Groups::new(1, 0, 0), Duration::ZERO, false);
             let links = [0, 1].map(|client| {
                 state.add_client();
                 state.connect(client, 0, 1);

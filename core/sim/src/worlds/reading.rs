@@ -227,7 +227,7 @@ pub(super) fn is_raise(kind: CommandKind) -> bool {
 
 /// Whether it restores keys.
 pub(super) fn is_heal(kind: CommandKind) -> bool {
-    matches!(kind, CommandKind::HealFenced | CommandKind::HealAll)
+    matches!(kind, CommandKind::Heal | CommandKind::HealFenced | CommandKind::HealAll)
 }
 
 /// Whether it removes keys.

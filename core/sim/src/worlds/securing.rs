@@ -9,8 +9,9 @@ use quorlock_core::{
 
 use super::channel::{Side, Stage};
 use super::client::{SharedState, lock};
+use super::event::Event;
 use super::link::LinkId;
-use super::state::{Event, State};
+use super::state::State;
 use super::violation::Violation;
 
 /// What is told in an alert: that a certificate is required, or anything else.

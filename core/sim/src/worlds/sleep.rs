@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::client::{SharedState, lock};
-use super::state::Event;
+use super::event::Event;
 
 /// The future that [`Client::sleep`](super::Client::sleep) returns. It may be dropped at any time.
 #[must_use = "futures do nothing until they are polled"]

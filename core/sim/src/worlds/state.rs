@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use std::task::Waker;
 use std::time::Duration;
 
 use quorlock_core::internals::OPEN;
 use quorlock_core::{Cause, Fleet};
 
 use super::clock::{Clock, TrueTime};
-use super::fault::{Fault, Refusal};
+use super::event::{Event, Scheduled};
+use super::fault::Fault;
+use super::following::{Groups, Part};
 use super::link::{Link, LinkId, Path};
 use super::observer::Observer;
 use super::pushes::Pushing;
@@ -19,99 +20,6 @@ use crate::master::{Command, Keep, Master, Session};
 
 /// The masters' clocks start here, in the time since the Unix epoch; the clients' start anywhere.
 const MASTERS_START: Duration = Duration::from_secs(1_750_000_000);
-
-/// What happens at some time.
-#[derive(Debug)]
-pub(super) enum Event {
-    /// A connection request arrives at the master.
-    Knock(LinkId),
-    /// It has been accepted, and the client learns it.
-    Accepted(LinkId),
-    /// It was refused.
-    Refused(LinkId),
-    /// Bytes arrive at the master.
-    Up(LinkId, Vec<u8>),
-    /// The client's end of the connection arrives at the master.
-    UpEnd(LinkId),
-    /// Bytes arrive at the client.
-    Down(LinkId, Vec<u8>),
-    /// The master's end of the connection arrives at the client.
-    DownEnd(LinkId),
-    /// A client's driver looks around, unless it has been woken earlier meanwhile.
-    Turn {
-        client: usize,
-        number: u64,
-    },
-    /// A client's tasks that were woken go on.
-    Poll {
-        client: usize,
-    },
-    /// A sleep is over.
-    Alarm(Waker),
-    /// There is room in a client's sockets again.
-    Room {
-        client: usize,
-    },
-    /// A client's process goes on.
-    Resume {
-        client: usize,
-    },
-    /// A master's process goes on.
-    Continue {
-        master: usize,
-    },
-    /// A master comes back.
-    Restart {
-        master: usize,
-        incarnation: u64,
-    },
-    /// A master that was made a replica is promoted.
-    Promote {
-        master: usize,
-    },
-    /// A master comes by keys that have ended.
-    Round {
-        master: usize,
-    },
-    /// What a master has pushed is held back no longer.
-    LatePushes {
-        master: usize,
-    },
-    /// A master stops refusing.
-    Mend {
-        master: usize,
-        reason: Refusal,
-    },
-    Fault(Fault),
-}
-
-/// An event with its place in the order of all.
-#[derive(Debug)]
-pub(super) struct Scheduled {
-    at: TrueTime,
-    number: u64,
-    event: Event,
-}
-
-impl PartialEq for Scheduled {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl Eq for Scheduled {}
-
-impl PartialOrd for Scheduled {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Scheduled {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
 
 /// A master's process.
 #[derive(Debug)]
@@ -125,6 +33,7 @@ pub(super) struct MasterNode {
     /// How many it has been, counting restarts: no two have one run id.
     pub(super) incarnations: u64,
     pub(super) pushing: Pushing,
+    pub(super) part: Part,
 }
 
 /// What a client's driver finds in its sockets.
@@ -160,6 +69,8 @@ pub(super) struct ClientNode {
     pub(super) woken: VecDeque<usize>,
     /// Its connections to each master that it has not closed.
     pub(super) links: Vec<Vec<LinkId>>,
+    /// For each master the server to which it opens connections.
+    pub(super) named: Vec<usize>,
     pub(super) paths: Vec<Path>,
 }
 
@@ -170,7 +81,9 @@ pub(super) struct State {
     scheduled: u64,
     queue: BinaryHeap<Reverse<Scheduled>>,
     pub(super) random: Random,
+    /// All servers.
     pub(super) masters: Vec<MasterNode>,
+    pub(super) groups: Groups,
     pub(super) clients: Vec<ClientNode>,
     pub(super) links: Vec<Link>,
     pub(super) observer: Observer,
@@ -192,9 +105,9 @@ pub(super) struct State {
 
 impl State {
     /// The masters' clocks differ by up to `skew`.
-    pub(super) fn new(seed: u64, masters: usize, skew: Duration, keeps_timeline: bool) -> Self {
+    pub(super) fn new(seed: u64, groups: Groups, skew: Duration, keeps_timeline: bool) -> Self {
         let mut random = Random::new(seed);
-        let masters = (0..masters)
+        let masters = (0..groups.masters() * (1 + groups.replicas))
             .map(|place| MasterNode {
                 model: Master::new(identity(place, 0)),
                 clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=skew), 0),
@@ -203,15 +116,17 @@ impl State {
                 kept: Keep::Everything,
                 incarnations: 0,
                 pushing: Pushing::default(),
+                part: Part::default(),
             })
             .collect::<Vec<_>>();
-        Self {
+        let mut state = Self {
             now: 0,
             scheduled: 0,
             queue: BinaryHeap::new(),
             random,
-            observer: Observer::new(masters.len()),
+            observer: Observer::new(groups.masters(), masters.len()),
             masters,
+            groups,
             clients: Vec::new(),
             links: Vec::new(),
             timeline: Timeline::new(keeps_timeline),
@@ -222,7 +137,9 @@ impl State {
             counted: BTreeMap::new(),
             granted: BTreeMap::new(),
             grants: 0,
-        }
+        };
+        state.begin_following();
+        state
     }
 
     pub(super) fn add_client(&mut self) -> usize {
@@ -242,6 +159,7 @@ impl State {
             poll_is_due: false,
             woken: VecDeque::new(),
             links: vec![Vec::new(); self.masters.len()],
+            named: self.groups.named(),
             paths: vec![Path::default(); self.masters.len()],
         });
         self.clients.len() - 1
@@ -255,8 +173,11 @@ impl State {
 
     /// All masters are told that nothing can be locked yet.
     pub(super) fn bootstrap(&mut self, longest: Duration) {
-        let [longest, masters] = [longest.as_millis().to_string(), self.masters.len().to_string()];
-        for node in &mut self.masters {
+        let (masters, replicas) = (self.groups.masters(), self.groups.declared);
+        let longest_ttl = longest.as_millis().to_string();
+        // As in every marker: a thousand for each replica.
+        let [longest, masters] = [longest_ttl, (masters + 1000 * replicas).to_string()];
+        for node in self.masters.iter_mut().filter(|node| !node.model.is_replica()) {
             let command = Command::new(["EVAL", OPEN.text, "1", Fleet::MARKER, &longest, &masters]);
             let server_now = Duration::from_nanos(node.clock.read(self.now));
             let _ = node.model.execute(&mut Session::new(), &command, server_now, &mut Vec::new());
@@ -336,6 +257,10 @@ impl State {
                     | Event::Mend { .. }
                     | Event::Round { .. }
                     | Event::LatePushes { .. }
+                    | Event::Parcel(_)
+                    | Event::Beat { .. }
+                    | Event::Learns { .. }
+                    | Event::WaitEnds { .. }
             )
         });
     }

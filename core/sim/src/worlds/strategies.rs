@@ -122,6 +122,20 @@ pub fn losses() -> impl Strategy<Value = Fault> {
     ]
 }
 
+/// Generates what goes wrong between the servers of a group, for worlds whose masters have replicas
+/// ([`Plan::replicas`]).
+pub fn failovers() -> impl Strategy<Value = Fault> {
+    let server = || 0usize..12;
+    prop_oneof![
+        3 => (server(), millis(1..1_500))
+            .prop_map(|(master, learned_within)| Fault::Promote { master, learned_within }),
+        3 => (server(), any::<bool>()).prop_map(|(master, closes)| Fault::Follow { master, closes }),
+        2 => (server(), millis(1..2_500)).prop_map(|(master, span)| Fault::Isolate { master, span }),
+        1 => (server(), millis(1..300), millis(1..2_500))
+            .prop_map(|(master, delay, span)| Fault::SlowReplication { master, delay, span }),
+    ]
+}
+
 /// Generates up to `most` faults, each with its time: an instant within `horizon`, or a moment at
 /// which requests are under way.
 pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
@@ -231,6 +245,27 @@ pub fn plans() -> impl Strategy<Value = Plan> {
 /// share them, and acquire permits.
 pub fn mixed_plans() -> impl Strategy<Value = Plan> {
     plans_of(clients_of(mixed_steps()))
+}
+
+/// Generates whole runs in which masters have replicas, clients declare them, and masters fail
+/// over: one to three masters with one or two replicas each, up to four clients, the restart guard,
+/// and faults of every kind.
+pub fn failover_plans() -> impl Strategy<Value = Plan> {
+    let any_fault = prop_oneof![4 => faults(), 1 => losses(), 4 => failovers()].boxed();
+    let faults = schedules_of(any_fault, 20, Duration::from_secs(4));
+    let masters = (vec(drift(), 1..=3), 1u8..=2, any::<bool>());
+    let longest = millis(LONGEST_TTL..LONGEST_TTL + 500);
+    (any::<u64>(), masters, vec(clients(), 1..=4), longest, faults).prop_map(
+        |(seed, (masters, replicas, bootstrapped), clients, longest, faults)| Plan {
+            masters,
+            replicas,
+            declared: replicas,
+            faults,
+            restart_guard: Some(longest),
+            bootstrapped,
+            ..Plan::new(seed, 1, clients)
+        },
+    )
 }
 
 fn plans_of(clients: impl Strategy<Value = ClientPlan>) -> impl Strategy<Value = Plan> {

@@ -9,10 +9,12 @@ use quorlock_core::{Config, ConfigBuilder, ConfigError, Endpoint};
 
 use super::access::Kinds;
 use super::client::{Client, Process, SharedState, lock};
+use super::event::Event;
 use super::fault::{Fault, When};
+use super::following::Groups;
 use super::random::nanos;
 use super::securing::Channels;
-use super::state::{Event, State};
+use super::state::State;
 use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
 
@@ -117,7 +119,7 @@ impl World {
 
     /// Creates a world with `masters` healthy masters, 1 to 64, and no clients.
     pub fn with_masters(seed: u64, masters: usize) -> Self {
-        Self::build(seed, masters, LARGEST_SKEW, true)
+        Self::build(seed, Groups::new(masters.clamp(1, 64), 0, 0), LARGEST_SKEW, true)
     }
 
     /// Keeps no timeline. The world runs faster, and the timeline of a failure is empty.
@@ -138,8 +140,8 @@ impl World {
     }
 
     /// With `keeps_timeline` off it runs faster, and a failure's timeline is empty.
-    pub(super) fn build(seed: u64, masters: usize, skew: Duration, keeps_timeline: bool) -> Self {
-        let state = State::new(seed, masters.clamp(1, 64), skew, keeps_timeline);
+    pub(super) fn build(seed: u64, groups: Groups, skew: Duration, keeps_timeline: bool) -> Self {
+        let state = State::new(seed, groups, skew, keeps_timeline);
         Self { seed, state: Arc::new(Mutex::new(state)), processes: Vec::new() }
     }
 
@@ -160,10 +162,14 @@ impl World {
         change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
     ) -> Result<Client, ConfigError> {
         let state = lock(&self.state);
-        let (masters, client) = (state.masters.len(), state.clients.len());
+        let (masters, client) = (state.groups.masters(), state.clients.len());
+        let replicas = match state.groups.declared {
+            0 => String::new(),
+            declared => format!("?replicas={declared}"),
+        };
         let scheme = if state.passwords.is_some() { "rediss" } else { "redis" };
         drop(state);
-        let urls = (0..masters).map(|number| format!("{scheme}://master{number}"));
+        let urls = (0..masters).map(|number| format!("{scheme}://master{number}{replicas}"));
         let mut settings = Config::builder(urls);
         if scheme == "rediss" {
             let state = SharedState::clone(&self.state);
@@ -353,7 +359,10 @@ impl World {
             Some(event) => lock(&self.state).happen(event),
             None => {}
         }
-        lock(&self.state).observe();
+        let mut state = lock(&self.state);
+        state.replicate();
+        state.observe();
+        drop(state);
         self.verdict()
     }
 

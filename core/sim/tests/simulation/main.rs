@@ -3,6 +3,7 @@
 
 mod assumed;
 mod broken;
+mod failovers;
 mod front;
 mod kept;
 mod kinds;

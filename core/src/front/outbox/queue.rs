@@ -141,11 +141,11 @@ impl Queue {
         while let Some(master) = self.pending.pop() {
             let Some(outlet) = self.outlets.get_mut(master.index()) else { continue };
             let generation = outlet.generation;
-            let trouble = match outlet.seal() {
-                Err(cause) => Some(Some(cause)),
-                Ok(is_worn) => is_worn.then_some(None),
-            };
-            self.troubles.extend(trouble.map(|cause| Trouble { master, generation, cause }));
+            match outlet.seal() {
+                Ok(false) => {}
+                Ok(true) => self.troubles.push(Trouble { master, generation, cause: None }),
+                Err(cause) => self.troubles.push(Trouble { master, generation, cause: Some(cause) }),
+            }
             if !outlet.write() {
                 self.full.remove(master);
             } else if !self.full.contains(master) {

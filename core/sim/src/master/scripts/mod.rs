@@ -86,17 +86,17 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
     }
     let mut body = Body { call, script, keys, values, has_written: false };
     let Some(plain) = behind_check(script) else { return body.run() };
-    if !body.check_replicas()? {
+    let is = |word: &str| plain.is_some_and(|plain| plain.name.starts_with(word));
+    let is_exempt = ["open", "raise", "extend"].into_iter().any(is);
+    let is_early = body.call.master.conditions.early_quarantine && !is_exempt;
+    if is_early && matches!(body.check_marker()?, fleet::Standing::Answered) || !body.check_replicas()? {
         return Ok(());
     }
-    let heals = plain.is_none_or(|plain| plain.name.starts_with("heal"));
+    let heals = plain.is_none() || is("heal");
     if heals && matches!(body.check_marker()?, fleet::Standing::Answered) {
         return Ok(());
     }
-    let ran = body.run_and_write();
-    let has_written = body.has_written;
-    call.session.is_unconfirmed |= has_written;
-    ran
+    body.run_and_write()
 }
 
 /// A script while it runs. Its methods are the scripts' texts, statement by statement, with what Lua makes of missing arguments.

@@ -23,15 +23,17 @@ impl Body<'_, '_> {
             let line = "local declared = ";
             return Err(self.stopped(line, "attempt to perform arithmetic on a nil value"));
         };
-        let replicas = self.call.master.conditions.replicas;
+        let replicas = &self.call.master.conditions.replicas;
+        let there = [replicas.following(self.call.now), replicas.connected()];
         let declared = (marked / 1000.0).floor();
-        if [replicas.following, replicas.connected].into_iter().all(|there| f64::from(there) == declared) {
+        if there.into_iter().all(|there| there as f64 == declared) {
             return Ok(true);
         }
         self.call.reply.array(3);
         self.call.reply.bulk(b"alone");
-        self.call.reply.integer(replicas.following.into());
-        self.call.reply.integer(replicas.connected.into());
+        for number in there {
+            self.call.reply.integer(i64::try_from(number).unwrap_or(i64::MAX));
+        }
         Ok(false)
     }
 

@@ -78,7 +78,7 @@ pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
         | CommandKind::AcquireAll
         | CommandKind::Take => Some("lock"),
         CommandKind::Extend | CommandKind::ExtendFenced | CommandKind::ExtendAll => Some("extend"),
-        CommandKind::HealFenced | CommandKind::HealAll => Some("put back"),
+        CommandKind::Heal | CommandKind::HealFenced | CommandKind::HealAll => Some("put back"),
         CommandKind::Raise | CommandKind::RaiseAll => Some("raise"),
         CommandKind::Release | CommandKind::ReleaseAll => Some("release"),
         CommandKind::Undo => Some("take back"),
@@ -228,6 +228,8 @@ impl Drawing {
             | Happening::GoesOn { .. }
             | Happening::Back { .. }
             | Happening::Copies { .. }
+            | Happening::Follows { .. }
+            | Happening::Learns { .. }
             | Happening::Promoted { .. } => {}
         }
     }

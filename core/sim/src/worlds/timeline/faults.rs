@@ -14,6 +14,10 @@ pub(super) fn shown(fault: Fault) -> (Actor, String) {
         Fault::Crash { master, keep: Keep::Half, .. } => (Master(master), "restarts, half forgotten"),
         Fault::Flush { master } => (Master(master), "keys flushed"),
         Fault::Resync { master, .. } => (Master(master), "is a replica"),
+        Fault::Promote { master, .. } => (Master(master), "is promoted"),
+        Fault::Follow { master, .. } => (Master(master), "is demoted"),
+        Fault::Isolate { master, .. } => (Master(master), "replication is cut"),
+        Fault::SlowReplication { master, .. } => (Master(master), "replication is slow"),
         Fault::Refuse { master, reason, .. } => (
             Master(master),
             match reason {

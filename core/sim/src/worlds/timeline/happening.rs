@@ -90,6 +90,16 @@ pub(in crate::worlds) enum Happening {
     Promoted {
         master: usize,
     },
+    /// A server is to follow another one.
+    Follows {
+        master: usize,
+        other: usize,
+    },
+    /// A client opens its connections to this server from now on.
+    Learns {
+        client: usize,
+        master: usize,
+    },
     /// A promise does not hold that was given up.
     GivenUp(Violation),
     Broken(Violation),
@@ -105,10 +115,12 @@ impl Happening {
             Self::Sent { client, .. }
             | Self::Holds { client, .. }
             | Self::LetGo { client, .. }
+            | Self::Learns { client, .. }
             | Self::Said { client, .. } => (Actor::Client(*client), None),
             Self::GoesOn { master }
             | Self::Back { master, .. }
             | Self::Copies { master, .. }
+            | Self::Follows { master, .. }
             | Self::Promoted { master } => (Actor::Master(*master), None),
             Self::Fault(_) | Self::Healed | Self::GivenUp(_) | Self::Broken(_) => (Actor::World, None),
         }
@@ -146,6 +158,8 @@ impl fmt::Display for Happening {
             Self::Back { kept, .. } => write!(f, "is back, keys kept: {kept:?}"),
             Self::Copies { other, .. } => write!(f, "is a replica of master{other}"),
             Self::Promoted { .. } => f.write_str("is promoted"),
+            Self::Follows { other, .. } => write!(f, "is to follow master{other}"),
+            Self::Learns { master, .. } => write!(f, "opens connections to master{master} from now on"),
             Self::GivenUp(violation) => write!(f, "{violation}, as was to be expected"),
             Self::Broken(violation) => write!(f, "a promise is broken: {violation}"),
         }

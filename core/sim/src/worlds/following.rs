@@ -1,0 +1,394 @@
+//! Masters with replicas: servers that follow another one, what travels between them, and
+//! promotions.
+//!
+//! A group is a master of the clients' configuration with its replicas. Each of its servers is a
+//! model of its own, with a clock of its own and what replication has brought it. The servers of
+//! all groups are numbered through, those of one group side by side.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::clock::TrueTime;
+use super::event::Event;
+use super::link::LinkId;
+use super::random::nanos;
+use super::state::State;
+use super::timeline::Happening;
+use crate::master::{Changes, Master};
+
+/// How often a replica says unasked how far it is.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How long a copy of all keys takes, beside its way.
+const COPYING: std::ops::RangeInclusive<Duration> = Duration::from_micros(200)..=Duration::from_millis(60);
+
+/// How the groups of a world are made. Without replicas each group is one server.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// How many replicas each master has,
+    pub(super) replicas: usize,
+    /// and how many all clients say that it has.
+    pub(super) declared: usize,
+    /// Whether scripts look at the marker before they look at the replicas.
+    pub(super) early_quarantine: bool,
+    /// The server of each group that was promoted last, or its first.
+    named: Vec<usize>,
+    /// When the last parcel arrives that is on its way from one server to another: later ones do
+    /// not overtake it.
+    last: BTreeMap<(usize, usize), TrueTime>,
+}
+
+/// One server's part in its group.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// The server that it follows.
+    follows: Option<usize>,
+    /// How often it has begun to follow a server. What belongs to an earlier time means nothing.
+    attempt: u64,
+    /// What it has applied of the other's changes, once it has had a copy of all keys.
+    applied: Option<u64>,
+    /// Those that follow it, and since which attempt of theirs.
+    followers: BTreeMap<usize, u64>,
+    /// What has come while it hung.
+    pub(super) unread: Vec<Parcel>,
+    /// Nothing between it and other servers arrives before this.
+    pub(super) isolated_until: TrueTime,
+    pub(super) slow_until: TrueTime,
+    /// How much longer everything between it and other servers takes until then, in nanoseconds.
+    pub(super) slowness: u64,
+}
+
+/// What one server sends another.
+#[derive(Clone, Debug)]
+pub(super) struct Parcel {
+    from: usize,
+    to: usize,
+    /// Of the one that follows.
+    attempt: u64,
+    what: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// It wants to follow.
+    Follow,
+    /// All keys.
+    Copy(Box<Master>),
+    Changes(Changes),
+    /// It has applied all changes up to this offset.
+    Acknowledged(u64),
+    /// It follows no longer.
+    End,
+}
+
+impl Groups {
+    pub(super) fn new(masters: usize, replicas: usize, declared: usize) -> Self {
+        let named = (0..masters).map(|master| master * (1 + replicas)).collect();
+        Self { replicas, declared, early_quarantine: false, named, last: BTreeMap::new() }
+    }
+
+    /// The number of masters in the clients' configuration.
+    pub(super) fn masters(&self) -> usize {
+        self.named.len()
+    }
+
+    /// The master of the clients' configuration to which a server belongs.
+    pub(super) fn master_of(&self, server: usize) -> usize {
+        server / (1 + self.replicas)
+    }
+
+    /// The servers that belong to it.
+    pub(super) fn servers_of(&self, master: usize) -> Range<usize> {
+        let first = master * (1 + self.replicas);
+        first..first + 1 + self.replicas
+    }
+
+    /// What new clients are told at first.
+    pub(super) fn named(&self) -> Vec<usize> {
+        self.named.clone()
+    }
+
+    /// Whether clients declare all replicas that there are.
+    pub(super) fn are_declared(&self) -> bool {
+        self.declared == self.replicas
+    }
+}
+
+impl Part {
+    pub(super) fn is_replica(&self) -> bool {
+        self.follows.is_some()
+    }
+}
+
+/// The port on which a server listens, by which others tell it apart.
+fn port(server: usize) -> u16 {
+    u16::try_from(6380 + server).unwrap_or(u16::MAX)
+}
+
+impl State {
+    fn part(&mut self, server: usize) -> Option<&mut Part> {
+        self.masters.get_mut(server).map(|node| &mut node.part)
+    }
+
+    /// All replicas follow the first server of their group, and have what it has.
+    pub(super) fn begin_following(&mut self) {
+        if self.groups.replicas == 0 {
+            return;
+        }
+        for node in &mut self.masters {
+            node.model.set_early_quarantine(self.groups.early_quarantine);
+        }
+        for server in 0..self.masters.len() {
+            let at = nanos(self.random.within(Duration::ZERO..=BEAT));
+            self.schedule(at, Event::Beat { server });
+            let master = self.groups.servers_of(self.groups.master_of(server)).start;
+            if server == master {
+                continue;
+            }
+            let Some(first) = self.masters.get_mut(master) else { continue };
+            first.model.attach(port(server));
+            let clock = Duration::from_nanos(first.clock.read(0));
+            first.model.hear_replica(port(server), 0, clock);
+            first.part.followers.insert(server, 0);
+            let copy = first.model.clone();
+            let Some(node) = self.masters.get_mut(server) else { continue };
+            node.model.resync_from(&copy);
+            (node.part.follows, node.part.applied) = (Some(master), Some(0));
+        }
+    }
+
+    /// What servers have changed goes to those that follow them.
+    pub(super) fn replicate(&mut self) {
+        if self.groups.replicas == 0 {
+            return;
+        }
+        for server in 0..self.masters.len() {
+            self.replicate_from(server);
+        }
+    }
+
+    fn replicate_from(&mut self, server: usize) {
+        let Some(node) = self.masters.get_mut(server) else { return };
+        let Some(changes) = node.model.take_changes() else { return };
+        for (to, attempt) in node.part.followers.clone() {
+            self.post(server, to, attempt, Content::Changes(changes.clone()), Duration::ZERO);
+        }
+    }
+
+    fn post(&mut self, from: usize, to: usize, attempt: u64, what: Content, longer: Duration) {
+        let now = self.now;
+        let ends = [from, to].map(|server| self.masters.get(server).map(|node| &node.part));
+        let blocked = ends.iter().flatten().map(|part| part.isolated_until).max().unwrap_or(0);
+        let slow = ends.iter().flatten().filter(|part| now < part.slow_until).map(|part| part.slowness);
+        let slow = slow.max().unwrap_or(0);
+        let last = self.groups.last.get(&(from, to)).copied().unwrap_or(0);
+        let at = (now.max(blocked) + self.travel_time() + nanos(longer) + slow).max(last);
+        self.groups.last.insert((from, to), at);
+        self.schedule(at, Event::Parcel(Parcel { from, to, attempt, what }));
+    }
+
+    /// A parcel has come to a server, which may hang or be away.
+    pub(super) fn parcel_comes(&mut self, parcel: Parcel) {
+        let now = self.now;
+        let Some(node) = self.masters.get_mut(parcel.to).filter(|node| now >= node.away_until) else {
+            return;
+        };
+        if now < node.hangs_until {
+            node.part.unread.push(parcel);
+        } else {
+            self.open_parcel(parcel);
+        }
+    }
+
+    pub(super) fn open_parcel(&mut self, Parcel { from, to, attempt, what }: Parcel) {
+        // What was changed before is not sent to those that come now.
+        self.replicate_from(to);
+        let now = self.now;
+        let Some(node) = self.masters.get_mut(to) else { return };
+        let clock = Duration::from_nanos(node.clock.read(now));
+        let is_newest = node.part.followers.get(&from).is_none_or(|known| *known < attempt);
+        let is_followed = node.part.followers.get(&from) == Some(&attempt);
+        let follows = node.part.follows == Some(from) && node.part.attempt == attempt;
+        match what {
+            // Once all is well, what was held back may be overtaken.
+            Content::Follow if !node.model.is_replica() && is_newest => {
+                node.model.attach(port(from));
+                node.part.followers.insert(from, attempt);
+                let copy = Box::new(node.model.clone());
+                let longer = self.random.spread(COPYING);
+                self.post(to, from, attempt, Content::Copy(copy), longer);
+            }
+            Content::Copy(copy) if follows => {
+                node.model.resync_from(&copy);
+                node.part.applied = Some(copy.offset());
+                self.note(|| Happening::Copies { master: to, other: from });
+                self.tell_readers(to, None);
+                self.loses_data(to, false);
+                self.post(to, from, attempt, Content::Acknowledged(copy.offset()), Duration::ZERO);
+            }
+            Content::Changes(changes) if follows => {
+                node.model.apply(&changes);
+                node.part.applied = Some(changes.offset());
+                self.tell_readers(to, None);
+                self.observer.keys_changed();
+                self.post(to, from, attempt, Content::Acknowledged(changes.offset()), Duration::ZERO);
+            }
+            Content::Acknowledged(offset) if is_followed => {
+                node.model.hear_replica(port(from), offset, clock);
+                self.look_at_waits(to);
+            }
+            Content::End if is_followed => {
+                node.model.detach(port(from));
+                node.part.followers.remove(&from);
+            }
+            _ => {}
+        }
+    }
+
+    /// A replica says how far it is, or asks for a copy of all keys if it has none.
+    pub(super) fn beat(&mut self, server: usize) {
+        let now = self.now;
+        self.schedule(now + nanos(BEAT), Event::Beat { server });
+        let is_up = |node: &&mut super::state::MasterNode| now >= node.away_until && now >= node.hangs_until;
+        let Some(node) = self.masters.get_mut(server).filter(is_up) else { return };
+        let (attempt, applied) = (node.part.attempt, node.part.applied);
+        let Some(other) = node.part.follows else { return };
+        match applied {
+            Some(offset) => self.post(server, other, attempt, Content::Acknowledged(offset), Duration::ZERO),
+            None => self.begin_to_follow(server, other),
+        }
+    }
+
+    /// A server becomes the replica of another one, and loses what it has once the other's copy
+    /// comes. It closes the connections of its clients, or not.
+    pub(super) fn follow(&mut self, server: usize, other: usize, closes: bool) {
+        self.leave_group(server);
+        if let Some(node) = self.masters.get_mut(server) {
+            node.model.set_replica(true);
+        }
+        self.begin_to_follow(server, other);
+        self.end_waits(server);
+        if closes {
+            self.hang_up_all(server);
+        }
+    }
+
+    fn begin_to_follow(&mut self, server: usize, other: usize) {
+        let Some(part) = self.part(server) else { return };
+        part.attempt += 1;
+        (part.follows, part.applied) = (Some(other), None);
+        let attempt = part.attempt;
+        self.post(server, other, attempt, Content::Follow, Duration::ZERO);
+    }
+
+    /// A server is no more what it was to the others of its group. The one that it followed learns
+    /// it behind what the server has said to it.
+    pub(super) fn leave_group(&mut self, server: usize) {
+        self.replicate_from(server);
+        let Some(node) = self.masters.get_mut(server) else { return };
+        node.model.detach_all();
+        let followers = std::mem::take(&mut node.part.followers);
+        node.part.applied = None;
+        let (attempt, followed) = (node.part.attempt, node.part.follows.take());
+        if let Some(other) = followed {
+            self.post(server, other, attempt, Content::End, Duration::ZERO);
+        }
+        for (follower, attempt) in followers {
+            if let Some(part) = self.part(follower).filter(|part| part.attempt == attempt) {
+                part.applied = None;
+            }
+        }
+    }
+
+    /// A replica becomes the primary of its group, whatever the one does that it followed. Clients
+    /// learn it within this span, each at another time.
+    pub(super) fn promote_in_group(&mut self, server: usize, learned_within: Duration) {
+        let now = self.now;
+        let Some(node) = self.masters.get(server) else { return };
+        if node.part.follows.is_none() || now < node.away_until || now < node.hangs_until {
+            return;
+        }
+        self.leave_group(server);
+        self.promote(server);
+        self.tokens_come_along(server);
+        let master = self.groups.master_of(server);
+        if let Some(named) = self.groups.named.get_mut(master) {
+            *named = server;
+        }
+        for client in 0..self.clients.len() {
+            let at = now + nanos(self.random.within(Duration::ZERO..=learned_within));
+            self.schedule(at, Event::Learns { client, server });
+        }
+    }
+
+    /// From now on a client opens its connections to this server of the group.
+    pub(super) fn learns(&mut self, client: usize, server: usize) {
+        let master = self.groups.master_of(server);
+        let named = self.groups.named.get(master).copied().filter(|_| self.is_calm);
+        let server = named.unwrap_or(server);
+        let node = self.clients.get_mut(client).filter(|node| !node.is_dead);
+        if let Some(named) = node.and_then(|node| node.named.get_mut(master)) {
+            *named = server;
+            self.note(|| Happening::Learns { client, master: server });
+        }
+    }
+
+    /// A server begins to follow the one that was promoted last, unless it is that one.
+    pub(super) fn follow_named(&mut self, server: usize, closes: bool) {
+        let now = self.now;
+        let named = self.groups.named.get(self.groups.master_of(server)).copied();
+        let is_up =
+            self.masters.get(server).is_some_and(|node| now >= node.away_until && now >= node.hangs_until);
+        if let Some(named) = named.filter(|named| *named != server && is_up) {
+            self.note(|| Happening::Follows { master: server, other: named });
+            self.follow(server, named, closes);
+        }
+    }
+
+    /// A server that was away is back.
+    pub(super) fn follow_again(&mut self, server: usize) {
+        if let Some(other) = self.part(server).and_then(|part| part.follows) {
+            self.begin_to_follow(server, other);
+        }
+    }
+
+    /// A server has died. The one that it followed learns it, and those that follow it.
+    pub(super) fn die_in_group(&mut self, server: usize) {
+        let follows = self.part(server).and_then(|part| part.follows);
+        self.leave_group(server);
+        if let Some(part) = self.part(server) {
+            part.follows = follows;
+            part.unread.clear();
+        }
+    }
+
+    /// All is well from now on: all servers of a group follow the one that was promoted last, and
+    /// clients know it.
+    pub(super) fn heal_groups(&mut self) {
+        if self.groups.replicas == 0 {
+            return;
+        }
+        for node in &mut self.masters {
+            (node.part.isolated_until, node.part.slow_until) = (0, 0);
+        }
+        self.groups.last.clear();
+        for server in 0..self.masters.len() {
+            let named = self.groups.named.get(self.groups.master_of(server)).copied();
+            if let Some(named) = named.filter(|named| *named != server) {
+                self.follow(server, named, true);
+            }
+        }
+        let named = self.groups.named();
+        self.clients.iter_mut().for_each(|node| node.named.clone_from(&named));
+    }
+
+    fn hang_up_all(&mut self, server: usize) {
+        let all: Vec<LinkId> = self.link_ids().collect();
+        for id in all {
+            if self.link(id).is_some_and(|link| link.master == server) {
+                self.hang_up(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Failovers of one group, by the shipped code: two whole machines with their connections, and
+//! models of servers that execute the bytes.
+//!
+//! A client here is a [`Machine`](quorlock_core::Machine) with its lock, its connection, and
+//! `connection/confirming.rs`. A server is a [`Master`](quorlock_sim::Master), which a test
+//! compares with real servers. The group is a primary and a replica, and what is searched is every
+//! order of:
+//!
+//! - *Requests* of the clients, each to whichever server it is connected to. They move at any time.
+//! - *Replication*: a write reaches the replica at any time, and what that acknowledges is read at
+//!   any time, also when it has been promoted meanwhile. The end of the link is read last. Until
+//!   then the primary takes it for a replica that it has just heard of.
+//! - *Waits* (`WAIT`): each ends when the replica has confirmed, or without that at any time.
+//! - *A promotion* at any time while the primary goes on, and the former primary's change of sides.
+//! - *Ticks* of half a TTL, up to the horizon.
+//!
+//! Which of these lose nothing:
+//!
+//! - *A request* is executed when it is sent, and answered at once: validity counts from there, so
+//!   anything later only shortens it. Where the answer does not come, the connection ends.
+//! - *A greeting* is one step: none of its requests is a vote.
+//! - *News of keys* is lost. No client waits for another one here.
+//!
+//! Two machines are the same here if the same has been said to them, so states are counted
+//! several times. A scenario bounds what each client may do.
+
+mod client;
+mod servers;
+mod state;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use self::client::{Book, Input};
+use self::state::State;
+
+/// What is searched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failover {
+    /// What clients declare as `replicas=`; zero is the restart guard alone.
+    pub declared: u8,
+    /// How often each client asks for the lock.
+    pub attempts: [u8; CLIENTS],
+    /// How often each client extends it.
+    pub extensions: [u8; CLIENTS],
+    /// How often each client opens a connection.
+    pub moves: [u8; CLIENTS],
+    /// How often a server that was promoted is followed by its former primary.
+    pub changes: u8,
+    /// The last tick.
+    pub horizon: u8,
+    /// By how many milliseconds the replica's clock is ahead.
+    pub ahead: u16,
+    /// Whether a quarantine begins with the first request, and not when the replicas are complete.
+    pub early_quarantine: bool,
+    /// The largest number of states.
+    pub bound: usize,
+}
+
+/// What a search of failovers found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailoverReport {
+    /// How many different states were met. They are told apart by 128 bits.
+    pub states: usize,
+    /// How many steps the furthest state is away from the beginning.
+    pub depth: usize,
+    /// Whether there is no state left that was not met.
+    pub complete: bool,
+    /// How many states of a machine there were.
+    pub machines: usize,
+    /// The shortest way to two holders, a line for each step, if there is one.
+    pub two_holders: Option<Vec<String>>,
+}
+
+/// Clients in the world.
+const CLIENTS: usize = 2;
+/// Servers of the group, of which the first one is the primary at the beginning.
+const SERVERS: usize = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Move {
+        client: usize,
+        server: usize,
+    },
+    Ask {
+        client: usize,
+    },
+    Extend {
+        client: usize,
+    },
+    /// A wait ends.
+    Answer {
+        client: usize,
+    },
+    Apply {
+        server: usize,
+    },
+    Hear {
+        server: usize,
+    },
+    Drop {
+        server: usize,
+    },
+    Promote {
+        server: usize,
+    },
+    Follow {
+        server: usize,
+    },
+    Tick,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Move { client, server } => write!(f, "c{client} connects to s{server}"),
+            Self::Ask { client } => write!(f, "c{client} asks for the lock"),
+            Self::Extend { client } => write!(f, "c{client} asks for an extension"),
+            Self::Answer { client } => write!(f, "c{client} hears how many replicas have confirmed"),
+            Self::Apply { server } => write!(f, "the replica of s{server} applies a write"),
+            Self::Hear { server } => write!(f, "s{server} reads what its replica acknowledged"),
+            Self::Drop { server } => write!(f, "s{server} reads the end of its replica"),
+            Self::Promote { server } => write!(f, "s{server} is promoted"),
+            Self::Follow { server } => write!(f, "s{server} follows the other one"),
+            Self::Tick => f.write_str("half a TTL passes"),
+        }
+    }
+}
+
+/// A state that was met: the one before, and the step that led here.
+type Origin = Option<(usize, Step)>;
+
+impl Failover {
+    /// Goes through every state, nearest first, until two clients hold the lock at once or the
+    /// bound is reached.
+    pub fn search(&self) -> FailoverReport {
+        let mut book = Book::new(self.declared);
+        let first = State::new(self);
+        let mut seen = HashSet::from([fingerprint(&first)]);
+        let mut origins: Vec<Origin> = vec![None];
+        let mut level = vec![(0, first)];
+        let (mut depth, mut complete, mut two_holders) = (0, true, None);
+        'search: while !level.is_empty() {
+            let mut next_level = Vec::new();
+            for (number, state) in level {
+                for step in state.steps(self, &book) {
+                    let mut next = state.clone();
+                    next.take(step, &mut book);
+                    if !seen.insert(fingerprint(&next)) {
+                        continue;
+                    }
+                    origins.push(Some((number, step)));
+                    if next.clients.iter().all(|seat| book.holds(seat.node)) {
+                        two_holders = Some(story(&origins));
+                        (depth, complete) = (depth + 1, false);
+                        break 'search;
+                    }
+                    next_level.push((origins.len() - 1, next));
+                }
+                if origins.len() >= self.bound {
+                    complete = false;
+                    break 'search;
+                }
+            }
+            depth += usize::from(!next_level.is_empty());
+            level = next_level;
+        }
+        FailoverReport { states: origins.len(), depth, complete, machines: book.len(), two_holders }
+    }
+}
+
+/// 128 bits that stand for a value.
+fn fingerprint(value: &impl Hash) -> [u64; 2] {
+    [0u8, 1].map(|salt| {
+        let mut hasher = DefaultHasher::new();
+        (salt, value).hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
+/// The steps that lead to the last state.
+fn story(origins: &[Origin]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut place = origins.len() - 1;
+    while let Some(Some((before, step))) = origins.get(place) {
+        lines.push(step.to_string());
+        place = *before;
+    }
+    lines.reverse();
+    lines
+}

@@ -1,0 +1,57 @@
+//! Failovers of one group by the shipped code: what the restart guard alone lets happen, and what
+//! no order of steps does with `replicas=`.
+
+use quorlock_search::{Failover, FailoverReport};
+
+const PAIR: Failover = Failover {
+    declared: 1,
+    attempts: [1, 1],
+    extensions: [1, 0],
+    moves: [1, 1],
+    changes: 1,
+    horizon: 2,
+    ahead: 30,
+    early_quarantine: false,
+    bound: usize::MAX,
+};
+
+#[track_caller]
+fn safe(failover: Failover) {
+    let FailoverReport { states, complete, two_holders, .. } = failover.search();
+    assert_eq!(two_holders, None, "{failover:?}, after {states} states");
+    assert!(complete || states >= failover.bound, "{failover:?}");
+}
+
+#[test]
+fn the_guard_alone_has_two_holders_in_a_split_brain() {
+    let report = Failover { declared: 0, ..PAIR }.search();
+    assert!(report.two_holders.is_some(), "{report:?}");
+}
+
+#[test]
+fn with_a_replica_that_confirms_there_is_one() {
+    safe(PAIR);
+}
+
+/// Only the confirmation of each vote is left then, so a fault in that is seen here.
+#[test]
+fn where_quarantines_begin_early_confirmed_votes_are_enough() {
+    safe(Failover { early_quarantine: true, ..PAIR });
+}
+
+/// Where the clients may do more: each tries twice, moves twice and extends.
+const MORE: Failover = Failover { attempts: [2; 2], extensions: [1; 2], moves: [2; 2], ..PAIR };
+
+#[test]
+#[ignore = "takes minutes; PROOFS.md has the results"]
+fn up_to_the_third_tick() {
+    for early_quarantine in [false, true] {
+        safe(Failover { early_quarantine, horizon: 3, ..PAIR });
+    }
+}
+
+#[test]
+#[ignore = "takes minutes; PROOFS.md has the results"]
+fn with_more_of_everything_up_to_a_bound() {
+    safe(Failover { early_quarantine: true, bound: 2_000_000, ..MORE });
+}
