@@ -175,6 +175,27 @@ fn a_cluster_that_does_not_serve_the_slot_is_asked_at_its_other_nodes_and_again_
 }
 
 #[test]
+fn an_owner_without_its_replicas_is_left_for_a_moment_to_ask_another_node() {
+    let mut guided = Guided::new("redis+cluster://a:1,b:2?tag=q0&replicas=1");
+    guided.told();
+    guided.stands();
+    guided.told();
+    let plain = [crate::wire::EXTEND.sha1_hex, crate::wire::ACQUIRE_GUARDED.sha1_hex];
+    let replicated = [crate::wire::EXTEND_REPLICATED.sha1_hex, crate::wire::ACQUIRE_REPLICATED.sha1_hex];
+    let rest = plain.iter().zip(replicated).fold(rest(), |rest, (one, other)| rest.replace(one, other));
+    guided.0.hear((says("master", "_") + &rest).as_bytes());
+    guided.told();
+    let alone = b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n";
+    guided.0.hear(alone);
+    assert!(guided.0.connection.is_ready());
+    guided.0.now = guided.0.now + ms(1000);
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(alone);
+    assert_eq!(guided.told(), ["close 1", "open 2 b:2"]);
+}
+
+#[test]
 fn what_the_owner_tells_of_a_key_goes_by_its_name_without_the_tag() {
     let mut guided = in_service();
     guided.0.hear(b">2\r\n$10\r\ninvalidate\r\n*2\r\n$5\r\n{q0}r\r\n$5\r\n{q1}r\r\n");
