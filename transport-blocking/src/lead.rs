@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_millis(1);
 /// caller among them would lead until its own answer comes, which is one turn, and then hand over
 /// to another thread. Larger: that is so for more of them. Smaller: fewer callers pay for a thread
 /// between them and the sockets.
-const CROWD: usize = if cfg!(all(loom, test)) { 2 } else { 8 };
+const CROWD: usize = if cfg!(all(loom, test)) { 2 } else { 24 };
 
 /// For so many turns in a row without a crowd the background thread goes on. Right after a turn
 /// nearly all of a crowd are on their way: they have been answered and are asking again.
