@@ -150,8 +150,17 @@ impl Lead {
             }
             roles.leader = Some(Leader { thread: current().id(), background: Some(0) });
             drop(roles);
-            if self.lead_until(|| self.gather_crowd()) {
-                return;
+            match catch(|| self.lead_until(|| self.gather_crowd())) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(panic) => {
+                    // From here on callers lead by themselves.
+                    let mut roles = lock(&self.roles);
+                    roles.background = None;
+                    roles.hand_over();
+                    drop(roles);
+                    resume_unwind(panic);
+                }
             }
         }
     }

@@ -32,7 +32,9 @@ pub(super) struct Owner {
 #[inline]
 pub(super) fn tag_keys(tag: Option<&str>, request: &Request, before: usize, out: &mut BytesMut) {
     if let Some(tag) = tag {
-        let words = out.split_off(before);
+        // A copy: a part that is split off would share the buffer, which then is copied as a whole.
+        let words = out.get(before..).unwrap_or_default().to_vec();
+        out.truncate(before);
         wire::put_tagged(out, &words, tag, request.claim.names());
     }
 }
@@ -91,7 +93,8 @@ impl Connection {
                     }
                 }
                 // What has been asked is answered yet, and what is asked from now on is asked there.
-                if self.is_ready() {
+                // Where no node serves the slot, another one is looked for now and then.
+                if self.is_ready() && (fault == ClusterFault::Moved || self.may_search(now)) {
                     self.state = State::Draining;
                 }
             }

@@ -29,6 +29,8 @@ pub(super) struct Search {
     server: Option<Address>,
     /// How many places have been asked in vain since a connection was ready, or since a pause.
     in_vain: usize,
+    /// The first cause since then that may pass by itself.
+    transient: Option<Cause>,
     /// Since when requests wait for what is found.
     began: Instant,
     /// In a cluster, who is said to own the slot.
@@ -55,7 +57,8 @@ impl Search {
         endpoint.discovery()?;
         let places = endpoint.places().cloned().collect();
         let owner = Owner::default();
-        Some(Box::new(Self { places, place: 0, server: None, in_vain: 0, began: now, owner }))
+        let (server, transient) = (None, None);
+        Some(Box::new(Self { places, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
     /// Goes on with the place behind this one. Returns whether there is one that has not been asked
@@ -105,11 +108,18 @@ impl Connection {
         }
     }
 
+    /// Why the search has failed. One place that is misconfigured says little while others are only
+    /// waiting for a failover.
+    pub(super) fn search_fault(&mut self, last: Cause) -> Cause {
+        self.search.as_mut().and_then(|search| search.transient.take()).unwrap_or(last)
+    }
+
     /// Begins to look for the server anew.
     pub(super) fn search_anew(&mut self, now: Instant) {
         if let Some(search) = &mut self.search {
             search.server = None;
             search.in_vain = 0;
+            search.transient = None;
             search.began = now;
             search.owner = Owner::default();
             if self.alone && self.tag.is_some() {
@@ -166,8 +176,11 @@ impl Connection {
 
     /// A connection has failed that was not ready yet. Returns whether the next place is asked at
     /// once.
-    pub(super) fn search_goes_on(&mut self, now: Instant) -> bool {
+    pub(super) fn search_goes_on(&mut self, cause: Cause, now: Instant) -> bool {
         let was_ready = matches!(self.state, State::Ready | State::Draining);
+        if let Some(search) = self.search.as_mut().filter(|_| !cause.is_configuration()) {
+            search.transient.get_or_insert(cause);
+        }
         let goes_on = self.search.as_mut().is_some_and(|search| !was_ready && search.next_place());
         if goes_on {
             self.connect(now);
@@ -230,6 +243,8 @@ impl Connection {
             return;
         }
         let named = inquiry.named.take();
+        // The address has served, and is the first to be tried again.
+        self.served = true;
         self.abandon(answers);
         if let Some(search) = &mut self.search {
             search.server = named;
@@ -248,10 +263,15 @@ impl Connection {
     /// Looks whether another server has become the primary, because this one says that it lacks
     /// replicas: one that was cut off may not know yet. Answers that are awaited are waited for.
     pub(super) fn look_for_successor(&mut self, now: Instant, answers: &mut Answers) {
-        let pause = *self.config.reconnect_delay.end();
-        if self.alone && self.search.as_ref().is_some_and(|search| search.began + pause <= now) {
+        if self.alone && self.may_search(now) {
             self.renew(self.generation, now, answers);
         }
+    }
+
+    /// Whether the last search began long enough ago to leave a connection that stands for another.
+    pub(super) fn may_search(&self, now: Instant) -> bool {
+        let pause = *self.config.reconnect_delay.end();
+        self.search.as_ref().is_some_and(|search| search.began + pause <= now)
     }
 }
 

@@ -161,6 +161,8 @@ impl Handshake {
                         self.awaited.push_back(Step::Forget);
                     }
                     Some(ClusterFault::SlotIsMoving) => {}
+                    // Somebody has a key of that name, and the node owns it.
+                    None if error == ServerError::WrongType => {}
                     fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
                 }
             }
@@ -210,9 +212,10 @@ impl Handshake {
             (Step::Attend(_), Reply::Error(text)) => {
                 let error = ServerError::classify(text);
                 // Its marker has gone to another node. Without it nothing is granted here.
-                let has_moved = cluster::fault(error) == Some(ClusterFault::SlotIsMoving);
-                if !(has_moved && cluster::tag_of(endpoint).is_some()) {
-                    return Err(Cause::Server(error));
+                match cluster::tag_of(endpoint).and_then(|_| cluster::fault(error)) {
+                    Some(ClusterFault::SlotIsMoving) => {}
+                    Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
+                    fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
                 }
             }
             (Step::Attend(_), Reply::Integer(1)) => {}

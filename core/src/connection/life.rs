@@ -124,9 +124,10 @@ impl Connection {
             self.open(now);
             return;
         }
-        if self.search_goes_on(now) {
+        if self.search_goes_on(cause, now) {
             return;
         }
+        let cause = self.search_fault(cause);
         self.fault = Some(cause);
         self.fail_queued(now, answers);
         // A replica that was found by asking is not the primary yet, or not any more.

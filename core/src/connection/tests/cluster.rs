@@ -163,6 +163,12 @@ fn a_cluster_that_does_not_serve_the_slot_is_asked_at_its_other_nodes_and_again_
     guided.0.submit(Action::Acquire, 1);
     guided.told();
     guided.0.hear(b"-CLUSTERDOWN The cluster is down\r\n");
+    // The owner was found just now: it is not left for each request that it does not serve.
+    assert_eq!((guided.told(), guided.0.answered().len()), (Vec::new(), 1));
+    guided.0.now = guided.0.now + ms(1000);
+    guided.0.submit(Action::Acquire, 2);
+    guided.told();
+    guided.0.hear(b"-CLUSTERDOWN The cluster is down\r\n");
     assert_eq!(cause(guided.0.answered()[0]), Some((ClusterFault::Down, Fate::NotSent)));
     assert_eq!(guided.told(), ["close 1", "open 2 a:1"]);
     guided.node("master", "-CLUSTERDOWN Hash slot not served");

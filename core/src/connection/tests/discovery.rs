@@ -120,6 +120,20 @@ fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
 }
 
 #[test]
+fn one_sentinel_that_is_misconfigured_says_little_while_others_wait_for_a_failover() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    guided.named("7");
+    guided.told();
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(b"*-1\r\n");
+    assert!(matches!(guided.fault(), Some(Cause::Connect(_))));
+}
+
+#[test]
 fn a_silent_sentinel_leaves_time_for_the_next_one() {
     let mut guided = Guided::of_two();
     guided.told();
