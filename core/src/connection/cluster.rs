@@ -16,7 +16,7 @@ use crate::protocol::{Action, Cause, ClusterFault, Fleet, Request};
 use crate::time::Instant;
 use crate::wire::{self, ServerError};
 
-/// `MOVED` is followed so many times in a row. Nodes agree after one or two; more are a circle.
+/// How often in a row `MOVED` is followed. Nodes agree after one or two; more is a circle.
 const MAX_HOPS: u8 = 5;
 
 /// What is known of the owner of a slot.

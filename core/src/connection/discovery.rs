@@ -27,7 +27,7 @@ pub(super) struct Search {
     place: usize,
     /// The server that was named, if the connection goes there.
     server: Option<Address>,
-    /// How many places have been asked in vain since a connection was ready, or since a pause.
+    /// How many places have failed since a connection was ready, or since a pause.
     in_vain: usize,
     /// The first cause since then that may pass by itself.
     transient: Option<Cause>,
@@ -61,8 +61,7 @@ impl Search {
         Some(Box::new(Self { places, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
-    /// Goes on with the place behind this one. Returns whether there is one that has not been asked
-    /// in vain.
+    /// Moves on to the next place. Returns whether there is one that has not failed yet.
     fn next_place(&mut self) -> bool {
         self.server = None;
         self.owner = Owner::default();
@@ -129,9 +128,9 @@ impl Connection {
         }
     }
 
-    /// How long one place or server has, before the next place is asked. As long as requests wait,
-    /// a second place must have its chance. Once all have been asked in vain, nothing is gained by
-    /// haste: one that stands still answers when it goes on.
+    /// How long to wait for one place or server before the next place is asked. While requests wait,
+    /// there must be time for a second place. Once all have failed there is no hurry: one that stands
+    /// still answers when it goes on.
     fn leg_limit(&self) -> Duration {
         let limit = self.config.connect_timeout;
         let Some(search) = &self.search else { return limit };
@@ -256,6 +255,7 @@ impl Connection {
     pub(super) fn search_succeeded(&mut self) {
         if let Some(search) = &mut self.search {
             search.in_vain = 0;
+            search.transient = None;
             search.owner = Owner::default();
         }
     }

@@ -15,7 +15,7 @@ const fn ms(millis: u64) -> Duration {
 /// Its choices must not be those of the plan that is changed.
 const FAILOVERS: u64 = 0x6661_696c_6f76_6572;
 
-/// A failover comes after one of so many grants of the world, if it comes after a grant.
+/// A failover that follows a grant follows one of the first 40 in its world.
 const GRANTS: u64 = 40;
 
 impl Plan {

@@ -134,6 +134,23 @@ fn one_sentinel_that_is_misconfigured_says_little_while_others_wait_for_a_failov
 }
 
 #[test]
+fn why_a_search_took_a_detour_is_forgotten_once_it_has_found_the_primary() {
+    let mut guided = Guided::of_two();
+    guided.told();
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.told();
+    guided.named("7");
+    guided.told();
+    guided.greets();
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    let Alone { connection, answers, now } = &mut guided.0;
+    let other = MasterId::all(2).last().unwrap();
+    connection.lose(Cause::SameServer { other }, *now, answers);
+    assert_eq!(guided.fault(), Some(Cause::SameServer { other }));
+}
+
+#[test]
 fn a_silent_sentinel_leaves_time_for_the_next_one() {
     let mut guided = Guided::of_two();
     guided.told();
