@@ -42,7 +42,7 @@ if follow ~= declared or connected ~= declared then return {'alone', follow, con
 "
 );
 /// What comes behind that before a script that sets a key and knows no guard otherwise.
-const MARKER: &str = check_marker!();
+const MARKER: [&str; 2] = unread(check_marker!());
 
 /// Puts back a lock that is not numbered: as a plain `SET NX`, in a script.
 const HEAL: &str = "\
@@ -91,40 +91,36 @@ const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
 }
 
 /// A text in two parts, without what it would read again that the check has read.
+// An index beyond the end is an error of the compiler, because every use is in a constant.
+#[allow(clippy::indexing_slicing)]
 const fn unread(text: &str) -> [&str; 2] {
-    const READ: &[u8] = read_info!().as_bytes();
-    let (mut before, mut behind) = (text.as_bytes(), "".as_bytes());
+    let (bytes, read) = (text.as_bytes(), read_info!().as_bytes());
     let mut place = 0;
-    while place + READ.len() <= text.len() {
-        let (front, rest) = text.as_bytes().split_at(place);
-        let (found, rest) = rest.split_at(READ.len());
-        if is_same(found, READ) {
-            (before, behind) = (front, rest);
-            break;
+    while place + read.len() <= bytes.len() {
+        // The compiler runs this: what is looked at for each byte of each text takes most of its time.
+        let mut same = 0;
+        while same < read.len() && bytes[place + same] == read[same] {
+            same += 1;
+        }
+        if same == read.len() {
+            let (before, rest) = bytes.split_at(place);
+            return match (std::str::from_utf8(before), std::str::from_utf8(rest.split_at(same).1)) {
+                (Ok(before), Ok(behind)) => [before, behind],
+                // A text that cannot be cut stays whole.
+                _ => [text, ""],
+            };
         }
         place += 1;
     }
-    match (std::str::from_utf8(before), std::str::from_utf8(behind)) {
-        (Ok(before), Ok(behind)) => [before, behind],
-        // A text that cannot be cut stays whole.
-        _ => [text, ""],
-    }
-}
-
-#[allow(clippy::indexing_slicing)]
-const fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let mut place = 0;
-    while place < one.len() && place < other.len() && one[place] == other[place] {
-        place += 1;
-    }
-    place == one.len() && place == other.len()
+    [text, ""]
 }
 
 /// A script with a check in front of its text, and one whose yes writes.
 macro_rules! behind {
-    ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {
-        script!([$($check,)* VOTE, unread($text)[0], unread($text)[1], WRITE], $number, $name, $sha1_hex)
-    };
+    ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
+        const OWN: [&str; 2] = unread($text);
+        script!([$($check,)* VOTE, OWN[0], OWN[1], WRITE], $number, $name, $sha1_hex)
+    }};
 }
 
 macro_rules! script {
@@ -191,21 +187,21 @@ pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
     "c2108a86ab9ff88489cde1c92ab0fdb46c7e7b4b"
 );
 pub(crate) const HEAL_REPLICATED: Script = behind!(
-    [CHECK, unread(MARKER)[0], unread(MARKER)[1]],
+    [CHECK, MARKER[0], MARKER[1]],
     HEAL,
     34,
     "heal replicated",
     "572e228c14b7dc35de4880b56fee80e853fa0b12"
 );
 pub(crate) const HEAL_FENCED_REPLICATED: Script = behind!(
-    [CHECK, unread(MARKER)[0], unread(MARKER)[1]],
+    [CHECK, MARKER[0], MARKER[1]],
     HEAL_FENCED.text,
     35,
     "heal fenced replicated",
     "b0fc34c5a048b93ea6e11f41253c1f0da1e651e8"
 );
 pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
-    [CHECK, unread(MARKER)[0], unread(MARKER)[1]],
+    [CHECK, MARKER[0], MARKER[1]],
     HEAL_ALL.text,
     36,
     "heal all replicated",
