@@ -21,10 +21,14 @@ pub(crate) struct Bid {
     pub(super) is_wary: bool,
     /// Whether it goes on listening while it lets others go first.
     pub(super) listens: bool,
+    /// Whether it lets a third process come first when its rival has had its turn.
+    pub(super) yields: bool,
     /// How far it lets others pass.
     pub(super) lets_pass: LetsPass,
     /// Until when it lets others go first if it is refused.
     pub(super) patient_until: Instant,
+    /// How late the timer was that ended its pause.
+    pub(super) woke_late: Option<Duration>,
     /// When it left a free lock to others, of which none has taken it since.
     pub(super) left_free_at: Option<Instant>,
     /// When another was last found to hold the lock.
@@ -86,8 +90,10 @@ impl Default for Bid {
             came_at: None,
             is_wary: false,
             listens: false,
+            yields: false,
             lets_pass: LetsPass::default(),
             patient_until: Instant::ORIGIN,
+            woke_late: None,
             left_free_at: None,
             met_others: None,
             holder: None,
@@ -127,6 +133,7 @@ impl Bid {
             came_at: Some(now),
             is_wary: start.is_wary,
             listens: start.listens,
+            yields: start.yields,
             lets_pass,
             patient_until,
             ..Self::default()
@@ -266,7 +273,10 @@ impl Bid {
         let is_due = self.next_attempt().is_some_and(|at| at <= now);
         let is_over = lock.give_up_at().is_some_and(|limit| limit <= now);
         match &self.plan {
-            Plan::Pause { .. } if is_due => self.ask(lock, effects),
+            Plan::Pause { until } if is_due => {
+                self.woke_late = Some(now.since(*until));
+                self.ask(lock, effects);
+            }
             Plan::Waiting(_) if is_due && !is_over => self.ask(lock, effects),
             Plan::Waiting(_) if is_due || is_over => self.finish(lock, effects),
             Plan::Asking { .. } | Plan::Pause { .. } | Plan::Waiting(_) => {}

@@ -335,6 +335,7 @@ impl Contenders {
         let known = contender.known.get_or_insert_default();
         if let Some(bid) = bid {
             known.pace.met_others(bid.met_others);
+            known.pace.woke(bid.woke_late);
         }
         if let Some(grant) = *grant {
             let waited = bid.as_ref().map_or(Duration::ZERO, |bid| bid.waited(grant));

@@ -64,14 +64,21 @@ impl Bid {
         &mut self,
         first: MasterId,
         answer: Answer,
-        lock: &Lock,
+        lock: &mut Lock,
         effects: &mut Effects<'_>,
     ) {
         let now = effects.now;
         self.note(first, answer, true, effects);
+        let has_met_rival = self.met_others.is_some();
+        let is_its_turn = has_met_rival && now >= self.patient_until && matches!(answer, Answer::No);
         let Some(waiting) = self.lost_wait() else { return };
         waiting.listens = false;
-        let Answer::Holder { holder, remaining, .. } = answer else { return };
+        let Answer::Holder { holder, remaining, .. } = answer else {
+            if is_its_turn {
+                self.ask(lock, effects);
+            }
+            return;
+        };
         let vote = Vote::HeldByAnother { remaining, holder: Some(holder) };
         record(&mut waiting.votes, first, vote);
         waiting.poll_at = now + effects.jitter.within(&effects.config.retry_delay);

@@ -27,6 +27,10 @@ const ONE_RIVAL: u32 = 64;
 const MOST_RIVALS: u32 = ONE_RIVAL / 4;
 /// The most rivals that one turn tells of. More would only take longer to fade.
 const MOST_RIVALS_TOLD: u32 = 2;
+/// Of so many turns that begin with listening, one lets whoever else waits come first. A third process that is told of a release at the same time as
+/// one that listens would else lose each race for it, and never be known for a rival: turns would go A, B, A, C for ever. More often would cost
+/// two processes more requests, more seldom would leave such an order for longer.
+const YIELDS: u64 = 16;
 /// What is known of rivals fades by this fraction (1/n) with each turn that is slept through, so that a rival that has gone is noticed after some twenty
 /// turns. Faster would mean more listening among many, slower an idle lock among two.
 const RIVALS_FADE: u32 = 32;
@@ -70,6 +74,8 @@ pub(crate) struct Start {
     pub(super) pause: Option<Duration>,
     /// Whether it listens for the others' turn during the pause.
     pub(super) listens: bool,
+    /// Whether it lets a third process come first when its rival has had its turn.
+    pub(super) yields: bool,
     /// Whether others are expected to want it too.
     pub(super) is_wary: bool,
     /// How long after it came to the front it lets others go first whenever the lock becomes free.
@@ -82,6 +88,7 @@ impl Start {
         Self {
             pause: self.pause.max(other.pause),
             listens: self.listens && other.listens,
+            yields: self.yields || other.yields,
             is_wary: self.is_wary || other.is_wary,
             patience: self.patience.max(other.patience),
         }
@@ -115,12 +122,23 @@ pub(super) struct Pace {
     passed_over: u32,
     /// When another process was last found to hold the lock.
     met_others: Option<Instant>,
+    /// How late timers end pauses, on the average.
+    late: Duration,
 }
 
 impl Pace {
     /// The lock in front has found that another process holds the lock.
     pub(super) fn met_others(&mut self, at: Option<Instant>) {
         self.met_others = self.met_others.max(at);
+    }
+
+    /// A pause has ended, so much too late. Timers of whole milliseconds, as tokio's, would have a process sleep through its turn where turns are as
+    /// short, and so be more patient from turn to turn: short pauses are planned shorter by what timers are late.
+    pub(super) fn woke(&mut self, late: Option<Duration>) {
+        if let Some(late) = late {
+            // One long delay says nothing of the next.
+            self.late = (3 * self.late + late.min(SHORTEST_PAUSE)) / 4;
+        }
     }
 
     /// A lock that was granted here has been let go. `waited` is for how long it had been in front, and `passed_over` how many others it had met.
@@ -182,24 +200,28 @@ impl Pace {
         }
         let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
         let patience = self.patience(now);
-        let pause = pause.max(patience);
-        let listens = is_contended && patience < LONGEST_LISTENING && self.rivals < MOST_RIVALS;
+        let is_short = patience < LONGEST_LISTENING;
+        // Behind a long one it does no harm that timers are late, and it spreads those that wait.
+        let pause = pause.max(patience).saturating_sub(if is_short { self.late } else { Duration::ZERO });
+        let listens = is_contended && is_short && self.rivals < MOST_RIVALS;
         if !listens {
             self.rivals -= self.rivals.div_ceil(RIVALS_FADE);
         }
         self.listened = listens;
         (self.run, self.run_since, self.not_before) = (0, now + pause, now + pause);
         self.was_handed = false;
+        let yields = listens && jitter.next() % YIELDS == 0;
         // Where nobody else is known, nobody is asked to tell of changes.
         let patience = if listens { patience } else { Duration::ZERO };
-        Start { pause: Some(pause), listens, is_wary: is_contended, patience }
+        Start { pause: Some(pause), listens, yields, is_wary: is_contended, patience }
     }
 
     /// A lock comes to the front behind one that was never granted, or after a while in which nobody here wanted it.
     pub(super) fn come_anew(&mut self, now: Instant) -> Start {
         self.was_handed = false;
         let pause = Some(self.not_before.since(now)).filter(|pause| !pause.is_zero());
-        Start { pause, listens: false, is_wary: self.is_contended(now), patience: self.patience(now) }
+        let (is_wary, patience) = (self.is_contended(now), self.patience(now));
+        Start { pause, is_wary, patience, ..Start::default() }
     }
 
     /// Three quarters of the time after which it is our turn again, by experience. A client that has just come would only be in the way of those that

@@ -132,6 +132,10 @@ impl Bid {
                 self.listen_again(lock, effects);
             }
             self.plan_next_attempt(lock, effects);
+        } else if std::mem::take(&mut self.yields) {
+            // The question takes as long as one that waits beside the two needs to get the first master.
+            self.listens = false;
+            self.listen_again(lock, effects);
         } else if self.meets_sharers(lock) && now < self.asked_at + GATHERS {
             if let Some(waiting) = self.waiting() {
                 waiting.poll_at = waiting.poll_at.min(now + GATHERS);

@@ -74,6 +74,9 @@ pub struct World {
     pub masters: Vec<Master>,
     /// How long after the instant that a machine asked for it is woken.
     pub timers_are_late_by: Duration,
+    /// Machines are woken at whole multiples of this only, each counting from an instant of its
+    /// own, as with a runtime's timers. Zero: at any instant.
+    pub timers_have_a_grain_of: Duration,
     /// Connections, by master and generation, that the network has forgotten: what is written to them vanishes.
     pub dead: BTreeSet<(usize, u32)>,
     ids: Vec<MasterId>,
@@ -117,6 +120,7 @@ impl World {
             nodes: Vec::new(),
             dead: BTreeSet::new(),
             timers_are_late_by: Duration::ZERO,
+            timers_have_a_grain_of: Duration::ZERO,
             masters: (0..config.masters().len()).map(Master::new).collect(),
             ids: config.master_ids().collect(),
             timeline: Vec::new(),

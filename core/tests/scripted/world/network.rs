@@ -62,8 +62,7 @@ impl World {
     /// Tells the machines the time although nothing is due.
     pub fn wake_the_due(&mut self) {
         for node in 0..self.nodes.len() {
-            let late_by = self.timers_are_late_by;
-            if self.nodes[node].wake.is_some_and(|wake| wake.at + late_by <= self.now) {
+            if self.woken_at(node).is_some_and(|at| at <= self.now) {
                 self.note(format!("n{node} wakes"));
                 self.nodes[node].wakes += 1;
                 assert!(self.nodes[node].wakes < 5_000, "it spins");
@@ -73,9 +72,21 @@ impl World {
         }
     }
 
+    /// When this machine is woken, if it has asked for that.
+    fn woken_at(&self, node: usize) -> Option<Instant> {
+        let at = self.nodes[node].wake?.at + self.timers_are_late_by;
+        let grain = self.timers_have_a_grain_of;
+        if grain.is_zero() {
+            return Some(at);
+        }
+        let tick = grain * 3 * u32::try_from(node).unwrap() / 10;
+        let before = at.since(Instant::ORIGIN + tick).as_nanos() % grain.as_nanos();
+        let before = Duration::from_nanos(u64::try_from(before).unwrap());
+        Some(if before.is_zero() { at } else { at + (grain - before) })
+    }
+
     fn next_instant(&self) -> Option<Instant> {
-        let late_by = self.timers_are_late_by;
-        let wakes = self.nodes.iter().filter_map(|node| node.wake.map(|wake| wake.at + late_by));
+        let wakes = (0..self.nodes.len()).filter_map(|node| self.woken_at(node));
         let replies = self.nodes.iter().flat_map(|node| {
             node.links.iter().zip(&self.masters).filter(|(_, master)| master.flow == Flow::Free).flat_map(
                 |(links, _)| {
