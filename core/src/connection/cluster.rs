@@ -32,11 +32,16 @@ pub(super) struct Owner {
 #[inline]
 pub(super) fn tag_keys(tag: Option<&str>, request: &Request, before: usize, out: &mut BytesMut) {
     if let Some(tag) = tag {
-        // A copy: a part that is split off would share the buffer, which then is copied as a whole.
-        let words = out.get(before..).unwrap_or_default().to_vec();
-        out.truncate(before);
-        wire::put_tagged(out, &words, tag, request.claim.names());
+        put_tag(tag, request, before, out);
     }
+}
+
+#[cold]
+fn put_tag(tag: &str, request: &Request, before: usize, out: &mut BytesMut) {
+    // A copy: a part that is split off would share the buffer, which then is copied as a whole.
+    let words = out.get(before..).unwrap_or_default().to_vec();
+    out.truncate(before);
+    wire::put_tagged(out, &words, tag, request.claim.names());
 }
 
 impl Connection {

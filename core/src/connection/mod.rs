@@ -20,6 +20,7 @@ mod tests;
 mod tracking;
 mod upkeep;
 mod warning;
+mod wording;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,9 +30,9 @@ use bytes::BytesMut;
 
 pub(crate) use handshake::RunId;
 pub(crate) use replies::{Answers, Upward};
-pub(crate) use requests::Wording;
 pub(crate) use tracking::News;
 pub use warning::Warning;
+pub(crate) use wording::Wording;
 
 use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
@@ -246,15 +247,18 @@ impl Connection {
         now: Instant,
         answers: &mut Answers,
     ) {
-        match (&self.state, self.fault) {
-            (State::Ready, _) if self.withholds_vote(request, now) => {
-                let remaining = self.other_server_for(now).unwrap_or_default();
-                self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+        if !self.is_ready() {
+            match self.fault {
+                Some(fault) => self.refuse(request, fault, now, answers),
+                None => self.queue(request, now, answers),
             }
-            (State::Ready, _) if self.has_room_for(request) => self.send(request, wording, now, answers),
-            (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
-            (_, Some(fault)) => self.refuse(request, fault, now, answers),
-            (_, None) => self.queue(request, now, answers),
+        } else if self.withholds_vote(request, now) {
+            let remaining = self.other_server_for(now).unwrap_or_default();
+            self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+        } else if self.has_room_for(request) {
+            self.send(request, wording, now, answers);
+        } else {
+            self.refuse(request, Cause::TooManyInFlight, now, answers);
         }
     }
 
@@ -309,16 +313,11 @@ impl Connection {
         }
         self.last_received = now;
         let read = self.read(bytes, now, answers);
-        if self.is_elsewhere() {
-            self.follow_owner(now, answers);
+        if self.search.is_some() && self.follow(read.is_ok(), now, answers) {
             return;
         }
         match read {
             Ok(()) => {
-                if self.search.is_some() {
-                    self.follow_sentinel(now, answers);
-                    self.look_for_successor(now, answers);
-                }
                 self.pay_debts(now, answers);
                 if matches!(self.state, State::Draining) {
                     self.renew_if_drained(now, answers);

@@ -8,9 +8,9 @@ use bytes::{Buf, Bytes};
 
 use super::flight::Sent;
 use super::handshake::Progress;
-use super::requests::{Form, Wording};
+use super::requests::Form;
 use super::tracking::News;
-use super::{Connection, Queued, State};
+use super::{Connection, Queued, State, Wording};
 use crate::protocol::{
     Action, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
     Ticket, Ttl,
@@ -63,12 +63,8 @@ impl Connection {
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        match self.state {
-            // What this node says of the rest does not count.
-            State::Greeting { .. } if self.is_elsewhere() => return Ok(()),
-            State::Greeting { .. } => return self.greeted(reply, now, answers),
-            State::Asking { .. } => return self.sentinel_replied(reply),
-            _ => {}
+        if !matches!(self.state, State::Ready | State::Draining) {
+            return self.opening_replied(reply, now, answers);
         }
         let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
         let &Sent { ref request, at, form, .. } = &sent;
@@ -99,18 +95,15 @@ impl Connection {
             self.repeat(sent.request, at);
             return Ok(());
         }
-        if let Action::Track { on } = request.action {
-            self.tracked(on, reply);
-            return Ok(());
-        }
-        if matches!(request.action, Action::Ping | Action::Login | Action::Forget) {
-            return self.own_answer(request.action, reply);
-        }
-        if request.action == Action::Confirm {
-            return self.confirmed(reply, answers);
-        }
-        if request.action == Action::Inspect {
-            return self.told(request, reply, now, answers);
+        match request.action {
+            Action::Track { on } => {
+                self.tracked(on, reply);
+                return Ok(());
+            }
+            Action::Ping | Action::Login | Action::Forget => return self.own_answer(request.action, reply),
+            Action::Confirm => return self.confirmed(reply, answers),
+            Action::Inspect => return self.told(request, reply, now, answers),
+            _ => {}
         }
         let answer = match self.interpret(request, form, reply) {
             Ok(answer) => answer,
@@ -124,15 +117,15 @@ impl Connection {
             }
         };
         self.prove();
-        match answer {
-            Answer::Failed { cause: Cause::Quarantined { remaining }, .. } => {
-                self.quarantined_until = Some(now + remaining);
-            }
-            // It may have been told that nothing is locked yet.
-            Answer::Yes | Answer::Counted(_) if request.action.creates() => self.quarantined_until = None,
-            _ => {}
-        }
         let is_held = self.must_be_confirmed(request, answer);
+        if let Answer::Failed { cause, .. } = answer {
+            self.failed(&sent, cause, answer, reply, now, answers);
+            return Ok(());
+        }
+        if request.action.creates() && matches!(answer, Answer::Yes | Answer::Counted(_)) {
+            // It may have been told that nothing is locked yet.
+            self.quarantined_until = None;
+        }
         if !is_held {
             answers.answer(self.id, request, answer);
         }
@@ -145,22 +138,57 @@ impl Connection {
                 answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));
             }
         }
-        // A release may yet succeed where the master is there, but does not write for the time
-        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
-        let is_put_off = error.is_some_and(|error| error != ServerError::WrongType);
-        if request.action.clears() && is_put_off {
-            // The owner that is connected next is paid at once.
-            let has_moved = answer.cause() == Some(Cause::Cluster(ClusterFault::Moved));
-            let pause = if has_moved { Duration::ZERO } else { *self.config.reconnect_delay.end() };
-            self.owe(sent.request, now + pause, now);
-        } else if is_held && !self.flight.hold(sent, answer) {
+        if is_held && !self.flight.hold(sent, answer) {
             self.flight.unconfirmed = Some(at);
             self.have_votes_confirmed();
         }
-        if let (Some(Cause::Cluster(fault)), Reply::Error(text)) = (answer.cause(), reply) {
+        Ok(())
+    }
+
+    /// A reply on a connection that is not ready for requests yet.
+    #[cold]
+    fn opening_replied(
+        &mut self,
+        reply: &Reply<'_>,
+        now: Instant,
+        answers: &mut Answers,
+    ) -> Result<(), Cause> {
+        match self.state {
+            // What this node says of the rest does not count.
+            State::Greeting { .. } if self.is_elsewhere() => Ok(()),
+            State::Greeting { .. } => self.greeted(reply, now, answers),
+            State::Asking { .. } => self.sentinel_replied(reply),
+            _ => Err(Cause::UnexpectedReply),
+        }
+    }
+
+    /// A master that is there has no usable answer to a request.
+    #[cold]
+    fn failed(
+        &mut self,
+        sent: &Sent,
+        cause: Cause,
+        answer: Answer,
+        reply: &Reply<'_>,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
+        if let Cause::Quarantined { remaining } = cause {
+            self.quarantined_until = Some(now + remaining);
+        }
+        answers.answer(self.id, &sent.request, answer);
+        let Reply::Error(text) = reply else { return };
+        // A release may yet succeed where the master is there, but does not write for the time
+        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
+        if sent.request.action.clears() && ServerError::classify(text) != ServerError::WrongType {
+            // The owner that is connected next is paid at once.
+            let has_moved = cause == Cause::Cluster(ClusterFault::Moved);
+            let pause = if has_moved { Duration::ZERO } else { *self.config.reconnect_delay.end() };
+            self.owe(sent.request.clone(), now + pause, now);
+        }
+        if let Cause::Cluster(fault) = cause {
             self.misplaced(fault, text, now);
         }
-        Ok(())
     }
 
     /// An answer has come: the next failure is the first again.

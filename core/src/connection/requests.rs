@@ -5,7 +5,7 @@ use bytes::BytesMut;
 
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
-use super::{Answers, Connection, Debt, Queued};
+use super::{Answers, Connection, Debt, Queued, Wording};
 use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{
@@ -37,7 +37,7 @@ impl Connection {
         if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
             self.longest_asked = self.longest_asked.max(request.ttl);
         }
-        let form = match (request.script(self.fleet), self.native_release) {
+        let form = match (wording.script(request, self.fleet), self.native_release) {
             (None, _) => Form::Plain,
             (_, Some(command)) if request.action == Action::Release && request.claim.is_one() => {
                 Form::Native(command)
@@ -48,7 +48,7 @@ impl Connection {
             _ => Form::BySha,
         };
         let before = self.outbound.len();
-        self.outbound.extend_from_slice(wording.of(request, form, self.fleet));
+        self.outbound.extend_from_slice(wording.of(request, form));
         tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
         self.flight.push(request.clone(), form, now, self.outbound.len() - before, false);
         self.expect_vote(request.action, now);
@@ -363,27 +363,4 @@ fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut By
         out.extend_from_slice(b"\r\n");
     }
     put_argument(out, Decimal::new(keys).as_bytes());
-}
-
-/// A request's command as bytes, encoded once for all masters that get it in the same form.
-#[derive(Clone, Default)]
-pub(crate) struct Wording {
-    form: Option<(Form, Option<Fleet>)>,
-    bytes: BytesMut,
-}
-
-impl Wording {
-    /// Another request is to be put into words.
-    pub(crate) fn clear(&mut self) {
-        self.form = None;
-    }
-
-    pub(super) fn of(&mut self, request: &Request, form: Form, fleet: Option<Fleet>) -> &[u8] {
-        if self.form != Some((form, fleet)) {
-            self.bytes.clear();
-            request.encode(form, fleet, &mut self.bytes);
-            self.form = Some((form, fleet));
-        }
-        &self.bytes
-    }
 }

@@ -186,7 +186,7 @@ fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
 #[test]
 fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
     let [size, release] = [Action::Acquire, Action::Release]
-        .map(|action| Wording::default().of(&request(action, 1), Form::BySha, None).len());
+        .map(|action| Wording::default().of(&request(action, 1), Form::BySha).len());
     for (settings, acquisitions, releases) in [
         (one().max_in_flight_requests(3), 3, 3),
         (one().max_in_flight_bytes(3 * size), 3, (3 * size).div_ceil(release)),

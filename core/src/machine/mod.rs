@@ -118,6 +118,15 @@ impl Link {
         Self { connection, deadline: None, has_moved: true, is_busy: false }
     }
 
+    /// The connection has been used. Returns whether it has tasks for the driver, and had none before.
+    #[inline]
+    fn gets_busy(&mut self) -> bool {
+        self.has_moved = true;
+        let gets_busy = !self.is_busy && self.connection.has_task();
+        self.is_busy |= gets_busy;
+        gets_busy
+    }
+
     #[inline]
     fn deadline(&mut self) -> Option<Instant> {
         if self.has_moved {

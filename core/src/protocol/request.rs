@@ -140,14 +140,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Why there is no usable answer.
-    pub(crate) fn cause(self) -> Option<Cause> {
-        match self {
-            Self::Failed { cause, .. } => Some(cause),
-            _ => None,
-        }
-    }
-
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {
