@@ -8,8 +8,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::BytesMut;
-
 use super::cluster::Owner;
 use super::handshake::encode_auth;
 use super::{Answers, Connection, State};
@@ -190,7 +188,7 @@ impl Connection {
     /// A connection to a sentinel stands.
     pub(super) fn inquire(&mut self, since: Instant) {
         let Some((group, login)) = self.sentinels() else { return };
-        let (mut out, mut awaited) = (BytesMut::new(), VecDeque::new());
+        let (mut out, mut awaited) = (Vec::new(), VecDeque::new());
         if let Some(login) = login {
             encode_auth(login, Dialect::Resp2, &mut out);
             awaited.push_back(Question::Login);

@@ -138,7 +138,7 @@ pub(crate) struct Connection {
     heard_at: Instant,
     inbound: BytesMut,
     scanner: Scanner,
-    outbound: BytesMut,
+    outbound: Vec<u8>,
     to_close: Option<u32>,
     to_open: Option<u32>,
 }
@@ -174,7 +174,7 @@ impl Connection {
             heard_at: now,
             inbound: BytesMut::new(),
             scanner: Scanner::default(),
-            outbound: BytesMut::new(),
+            outbound: Vec::new(),
             to_close: None,
             to_open: None,
             config,
@@ -361,14 +361,14 @@ impl Connection {
     #[inline]
     pub(crate) fn next_task(
         &mut self,
-        bytes: &mut BytesMut,
+        bytes: &mut Vec<u8>,
         written_at: Option<Instant>,
     ) -> Option<DriverTask> {
         if !self.outbound.is_empty() {
             self.have_votes_confirmed();
             bytes.clear();
             if bytes.capacity() > KEPT_OUTBOUND_BYTES {
-                *bytes = BytesMut::new();
+                *bytes = Vec::new();
             }
             std::mem::swap(bytes, &mut self.outbound);
             self.flight.written(written_at);

@@ -1,8 +1,6 @@
 //! Requests out: in which words, what is written now, what waits for a connection, and which
 //! releases are owed.
 
-use bytes::BytesMut;
-
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
 use super::{Answers, Connection, Debt, Queued, Wording};
@@ -266,7 +264,7 @@ impl Request {
     }
 
     /// Appends the command.
-    pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut BytesMut) {
+    pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut Vec<u8>) {
         match (form, self.script(fleet)) {
             (Form::Native(command), _) => self.encode_native(command, out),
             (_, Some(script)) => self.encode_script(script, form == Form::ByText, fleet, out),
@@ -274,7 +272,7 @@ impl Request {
         }
     }
 
-    fn encode_plain(&self, out: &mut BytesMut) {
+    fn encode_plain(&self, out: &mut Vec<u8>) {
         match self.action {
             Action::Track { on: true } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
             Action::Track { on: false } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
@@ -287,7 +285,7 @@ impl Request {
         }
     }
 
-    fn encode_native(&self, command: NativeRelease, out: &mut BytesMut) {
+    fn encode_native(&self, command: NativeRelease, out: &mut Vec<u8>) {
         let (head, between): (&[u8], &[u8]) = match command {
             NativeRelease::DelIfEq => (b"*3\r\n$7\r\nDELIFEQ\r\n", b""),
             NativeRelease::DelEx => (b"*4\r\n$5\r\nDELEX\r\n", b"$4\r\nIFEQ\r\n"),
@@ -303,7 +301,7 @@ impl Request {
         script: &'static Script,
         by_text: bool,
         fleet: Option<Fleet>,
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) {
         if let Some(all) = self.claim.as_all() {
             let arguments = all.arguments(self, fleet);
@@ -350,7 +348,7 @@ impl Request {
 }
 
 /// Appends what comes before the keys and values of a script.
-fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut BytesMut) {
+fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"*");
     out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
     out.extend_from_slice(b"\r\n");

@@ -30,11 +30,11 @@ impl Alone {
         let id = config.master_ids().next().unwrap();
         let now = Instant::from_nanos(1);
         let mut connection = Connection::new(Arc::new(config), id, Jitter::new(1), now);
-        let task = connection.next_task(&mut BytesMut::new(), None);
+        let task = connection.next_task(&mut Vec::new(), None);
         assert!(matches!(task, Some(DriverTask::Open { generation: 1, .. })));
         connection.connected(1, None, now);
         assert_eq!(
-            connection.next_task(&mut BytesMut::new(), None),
+            connection.next_task(&mut Vec::new(), None),
             Some(DriverTask::Write { generation: 1 })
         );
         assert!(!connection.has_task());
@@ -80,7 +80,7 @@ impl Alone {
     }
 
     fn written(&mut self) -> String {
-        let mut bytes = BytesMut::new();
+        let mut bytes = Vec::new();
         self.connection.next_task(&mut bytes, None);
         bytes.escape_ascii().to_string()
     }
@@ -177,7 +177,7 @@ fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
     alone.written();
     alone.pass(ms(50));
     let parting = alone.written();
-    let mut expected = BytesMut::new();
+    let mut expected = Vec::new();
     request(Action::Release, 1).encode(Form::ByText, None, &mut expected);
     request(Action::Release, 3).encode(Form::BySha, None, &mut expected);
     assert_eq!(parting, expected.escape_ascii().to_string());

@@ -1,7 +1,5 @@
 //! A request in the words of its command, once for all masters.
 
-use bytes::BytesMut;
-
 use super::requests::Form;
 use crate::protocol::{Fleet, Request};
 use crate::wire::Script;
@@ -14,7 +12,7 @@ pub(crate) struct Wording {
     fleet: Option<Fleet>,
     script: Option<Option<&'static Script>>,
     form: Option<Form>,
-    bytes: BytesMut,
+    bytes: Vec<u8>,
 }
 
 impl Wording {
