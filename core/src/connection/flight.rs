@@ -53,7 +53,7 @@ impl Flight {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        request: Request,
+        request: &Request,
         form: Form,
         at: Instant,
         bytes: usize,
@@ -64,7 +64,7 @@ impl Flight {
         }
         self.bytes += bytes;
         self.unwritten += 1;
-        self.sent.push_back(Sent { request, at, form, bytes, is_overdue: false });
+        self.sent.push_back(Sent { request: request.clone(), at, form, bytes, is_overdue: false });
     }
 
     /// The driver is given the bytes of all requests. Answers to those that it has not had yet are

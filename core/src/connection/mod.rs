@@ -240,6 +240,7 @@ impl Connection {
     // Commands.
 
     /// Sends a request, now or as soon as the connection that is being opened stands.
+    #[inline]
     pub(crate) fn submit(
         &mut self,
         request: &Request,

@@ -37,7 +37,7 @@ impl Connection {
                     // It may have seen the beginning of this reply.
                     self.scanner = Scanner::default();
                 }
-                self.reply(&reply, now, answers)?;
+                self.reply(reply, now, answers)?;
                 rest = rest.get(length..).unwrap_or_default();
                 continue;
             }
@@ -66,7 +66,7 @@ impl Connection {
         if !matches!(self.state, State::Ready | State::Draining) {
             return self.opening_replied(reply, now, answers);
         }
-        let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        let Some(sent) = self.flight.pop() else { return Err(Cause::UnexpectedReply) };
         let &Sent { ref request, at, form, .. } = &sent;
         self.heard_at = self.heard_at.max(at);
         let error = match reply {
@@ -96,8 +96,8 @@ impl Connection {
             return Ok(());
         }
         match request.action {
-            Action::Track { on } => {
-                self.tracked(on, reply);
+            Action::Track | Action::Untrack => {
+                self.tracked(request.action == Action::Track, reply);
                 return Ok(());
             }
             Action::Ping | Action::Login | Action::Forget => return self.own_answer(request.action, reply),
@@ -132,7 +132,7 @@ impl Connection {
         // Others of this process wait beside one that takes its attempt back only where several may be in front.
         let is_news = request.action.changes_held_key()
             || request.action == Action::Undo && request.claim.has_neighbours();
-        if is_news && answer == Answer::Yes && self.is_tracked() {
+        if self.is_tracked() && is_news && answer == Answer::Yes {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
             for key in request.claim.resources() {
                 answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));
@@ -238,47 +238,49 @@ impl Connection {
     }
 
     /// What a reply means for such a request; anything that it never gets ends the connection.
+    #[inline]
     fn interpret(&self, request: &Request, form: Form, reply: &Reply<'_>) -> Result<Answer, Cause> {
-        let fleet = self.fleet;
         let is_plain = form == Form::Plain;
-        let counts =
-            request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
-        match (request.action, reply) {
-            (_, Reply::Error(text)) => {
-                let error = ServerError::classify(text);
-                if error == ServerError::ReadOnly {
-                    // It has become a replica. A new connection may lead to the primary.
-                    return Err(Cause::Server(error));
-                }
-                // A script that is not there has done nothing, and a node that sends us elsewhere
-                // neither.
-                let is_missing = error == ServerError::NoScript && !is_plain;
-                let cause = self.cause_of(error);
-                let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
-                let fate = if is_undone { Fate::NotSent } else { Fate::Unknown };
-                Ok(Answer::Failed { cause, fate, stale: false })
-            }
-            (_, Reply::Simple(b"OK")) if is_plain => Ok(Answer::Yes),
-            (_, Reply::Null) if is_plain => Ok(Answer::No),
-            (_, _) if is_plain => Err(Cause::UnexpectedReply),
-            (_, Reply::Integer(0)) => Ok(Answer::No),
-            (_, Reply::Integer(number)) if counts => {
+        match reply {
+            Reply::Error(text) => self.interpret_error(text, is_plain),
+            Reply::Simple(b"OK") if is_plain => Ok(Answer::Yes),
+            Reply::Null if is_plain => Ok(Answer::No),
+            _ if is_plain => Err(Cause::UnexpectedReply),
+            Reply::Integer(0) => Ok(Answer::No),
+            Reply::Integer(number) if request.is_counted() => {
                 let number = u64::try_from(*number).ok().and_then(FencingToken::new);
                 Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
             }
-            (_, Reply::Integer(1)) => Ok(Answer::Yes),
-            (action, Reply::Array(fields)) => {
-                let voting = fleet.filter(|fleet| {
-                    matches!(action, Action::Acquire | Action::Attend) || fleet.replicas > 0 && action.votes()
-                });
-                match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
-                    (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
-                    (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
-                        let seats = read_seats(fields);
-                        seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
-                    }
-                    _ => Err(Cause::UnexpectedReply),
-                }
+            Reply::Integer(1) => Ok(Answer::Yes),
+            Reply::Array(fields) => self.interpret_fields(request.action, fields),
+            _ => Err(Cause::UnexpectedReply),
+        }
+    }
+
+    fn interpret_error(&self, text: &[u8], is_plain: bool) -> Result<Answer, Cause> {
+        let error = ServerError::classify(text);
+        if error == ServerError::ReadOnly {
+            // It has become a replica. A new connection may lead to the primary.
+            return Err(Cause::Server(error));
+        }
+        // A script that is not there has done nothing, and a node that sends us elsewhere
+        // neither.
+        let is_missing = error == ServerError::NoScript && !is_plain;
+        let cause = self.cause_of(error);
+        let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
+        let fate = if is_undone { Fate::NotSent } else { Fate::Unknown };
+        Ok(Answer::Failed { cause, fate, stale: false })
+    }
+
+    fn interpret_fields(&self, action: Action, fields: &[Reply<'_>]) -> Result<Answer, Cause> {
+        let voting = self.fleet.filter(|fleet| {
+            matches!(action, Action::Acquire | Action::Attend) || fleet.replicas > 0 && action.votes()
+        });
+        match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
+            (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
+            (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
+                let seats = read_seats(fields);
+                seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
             }
             _ => Err(Cause::UnexpectedReply),
         }

@@ -21,6 +21,7 @@ impl Connection {
             && self.flight.bytes < room * self.config.max_in_flight_bytes
     }
 
+    #[inline]
     pub(super) fn send(
         &mut self,
         request: &Request,
@@ -48,7 +49,7 @@ impl Connection {
         let before = self.outbound.len();
         self.outbound.extend_from_slice(wording.of(request, form));
         tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
-        self.flight.push(request.clone(), form, now, self.outbound.len() - before, false);
+        self.flight.push(request, form, now, self.outbound.len() - before, false);
         self.expect_vote(request.action, now);
     }
 
@@ -58,7 +59,7 @@ impl Connection {
         request.encode(Form::ByText, self.fleet, &mut self.outbound);
         tag_keys(self.tag.as_deref(), &request, before, &mut self.outbound);
         self.expect_vote(request.action, since);
-        self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
+        self.flight.push(&request, Form::ByText, since, self.outbound.len() - before, true);
     }
 
     /// Keeps a request for the connection that is being opened.
@@ -232,7 +233,8 @@ impl Request {
                 | Action::ForceRelease
                 | Action::Attend
                 | Action::Open
-                | Action::Track { .. }
+                | Action::Track
+                | Action::Untrack
                 | Action::Ping
                 | Action::Login
                 | Action::Confirm
@@ -242,9 +244,8 @@ impl Request {
         match (self.action, self.claim.is_fenced(), fleet) {
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
-            (Action::Track { .. } | Action::Ping | Action::Login | Action::Confirm | Action::Forget, ..) => {
-                None
-            }
+            (Action::Track | Action::Untrack | Action::Ping | Action::Login, ..) => None,
+            (Action::Confirm | Action::Forget, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
@@ -274,8 +275,8 @@ impl Request {
 
     fn encode_plain(&self, out: &mut Vec<u8>) {
         match self.action {
-            Action::Track { on: true } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
-            Action::Track { on: false } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
+            Action::Track => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
+            Action::Untrack => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
             _ => {
                 out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
                 self.claim.put(false, None, out);
@@ -296,13 +297,7 @@ impl Request {
         self.claim.put_token(out);
     }
 
-    fn encode_script(
-        &self,
-        script: &'static Script,
-        by_text: bool,
-        fleet: Option<Fleet>,
-        out: &mut Vec<u8>,
-    ) {
+    fn encode_script(&self, script: &'static Script, by_text: bool, fleet: Option<Fleet>, out: &mut Vec<u8>) {
         if let Some(all) = self.claim.as_all() {
             let arguments = all.arguments(self, fleet);
             put_head(script, by_text, arguments.keys(), arguments.values(), out);

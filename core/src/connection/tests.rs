@@ -33,10 +33,7 @@ impl Alone {
         let task = connection.next_task(&mut Vec::new(), None);
         assert!(matches!(task, Some(DriverTask::Open { generation: 1, .. })));
         connection.connected(1, None, now);
-        assert_eq!(
-            connection.next_task(&mut Vec::new(), None),
-            Some(DriverTask::Write { generation: 1 })
-        );
+        assert_eq!(connection.next_task(&mut Vec::new(), None), Some(DriverTask::Write { generation: 1 }));
         assert!(!connection.has_task());
         Self { connection, answers: Answers::default(), now }
     }

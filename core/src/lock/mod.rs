@@ -300,6 +300,7 @@ impl Lock {
     // Inputs.
 
     /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
+    #[inline]
     pub(crate) fn answer(
         &mut self,
         master: MasterId,

@@ -34,7 +34,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-
 pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 

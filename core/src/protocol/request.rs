@@ -29,11 +29,10 @@ pub enum Action {
     Attend,
     /// Have it vote: nobody has locked anything yet.
     Open,
-    /// Have the connection told when keys change that it has read, or told no more.
-    Track {
-        /// Whether it is to be told.
-        on: bool,
-    },
+    /// Have the connection told when keys change that it has read.
+    Track,
+    /// Have it told no more.
+    Untrack,
     /// Give a sign of life.
     Ping,
     /// Log in anew.
@@ -101,6 +100,13 @@ pub struct Request {
     /// For how long the lock has been waited for, where an acquisition is to mark that: what it
     /// waits to write and is shared, or the next seat of a semaphore.
     pub waited: Option<Duration>,
+}
+
+impl Request {
+    /// Whether it is answered with the counter's number.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.action == Action::Raise || self.action == Action::Acquire && self.claim.is_fenced()
+    }
 }
 
 /// What a master said to a request.

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-
 pub(crate) use self::all::AllClaim;
 pub use self::all::Wish;
 pub(crate) use self::literal::LiteralClaim;
