@@ -81,7 +81,7 @@ impl Connection {
             // once: a server that does not know the text either will not learn it. The caller has
             // waited since the first.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
-                self.repeat(sent.request, at);
+                self.repeat(&sent.request, at);
                 return Ok(());
             }
         }
@@ -92,7 +92,7 @@ impl Connection {
                 // A proxy in between does not know it, or an ACL does not allow it.
                 self.native_release = None;
             }
-            self.repeat(sent.request, at);
+            self.repeat(&sent.request, at);
             return Ok(());
         }
         match request.action {

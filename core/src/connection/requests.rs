@@ -54,12 +54,12 @@ impl Connection {
     }
 
     /// Sends a request once more, whose answer is waited for since that instant.
-    pub(super) fn repeat(&mut self, request: Request, since: Instant) {
+    pub(super) fn repeat(&mut self, request: &Request, since: Instant) {
         let before = self.outbound.len();
         request.encode(Form::ByText, self.fleet, &mut self.outbound);
-        tag_keys(self.tag.as_deref(), &request, before, &mut self.outbound);
+        tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
         self.expect_vote(request.action, since);
-        self.flight.push(&request, Form::ByText, since, self.outbound.len() - before, true);
+        self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
     }
 
     /// Keeps a request for the connection that is being opened.
