@@ -266,7 +266,18 @@ impl Request {
 
     /// Appends the command.
     pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut Vec<u8>) {
-        match (form, self.script(fleet)) {
+        self.encode_with(self.script(fleet), form, fleet, out);
+    }
+
+    /// Appends the command, where its script is known.
+    pub(super) fn encode_with(
+        &self,
+        script: Option<&'static Script>,
+        form: Form,
+        fleet: Option<Fleet>,
+        out: &mut Vec<u8>,
+    ) {
+        match (form, script) {
             (Form::Native(command), _) => self.encode_native(command, out),
             (_, Some(script)) => self.encode_script(script, form == Form::ByText, fleet, out),
             (_, None) => self.encode_plain(out),

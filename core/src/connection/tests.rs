@@ -182,8 +182,11 @@ fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
 
 #[test]
 fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
-    let [size, release] = [Action::Acquire, Action::Release]
-        .map(|action| Wording::default().of(&request(action, 1), Form::BySha).len());
+    let [size, release] = [Action::Acquire, Action::Release].map(|action| {
+        let (mut wording, request) = (Wording::default(), request(action, 1));
+        wording.script(&request, None);
+        wording.of(&request, Form::BySha).len()
+    });
     for (settings, acquisitions, releases) in [
         (one().max_in_flight_requests(3), 3, 3),
         (one().max_in_flight_bytes(3 * size), 3, (3 * size).div_ceil(release)),

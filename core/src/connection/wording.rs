@@ -36,7 +36,7 @@ impl Wording {
     pub(super) fn of(&mut self, request: &Request, form: Form) -> &[u8] {
         if self.form != Some(form) {
             self.bytes.clear();
-            request.encode(form, self.fleet, &mut self.bytes);
+            request.encode_with(self.script.flatten(), form, self.fleet, &mut self.bytes);
             self.form = Some(form);
         }
         &self.bytes
