@@ -116,7 +116,8 @@ impl Link {
         Self { connection, deadline: None, has_moved: true, is_busy: false }
     }
 
-    /// The connection has been used. Returns whether it has tasks for the driver, and had none before.
+    /// The connection has been used. Returns whether it has tasks for the driver, and had none
+    /// before.
     #[inline]
     fn gets_busy(&mut self) -> bool {
         self.has_moved = true;
