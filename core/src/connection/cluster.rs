@@ -8,8 +8,6 @@
 //! are on two nodes. A move that is given up halfway leaves keys behind, and the source grants them
 //! again. So it is made to forget the restart guard's marker, and begins with a quarantine.
 
-use bytes::BytesMut;
-
 use super::{Answers, Connection, State};
 use crate::endpoint::{Address, Discovery, Endpoint};
 use crate::protocol::{Action, Cause, ClusterFault, Fleet, Request};
@@ -30,13 +28,16 @@ pub(super) struct Owner {
 
 /// Puts the tag before the names of the keys in a request that has just been appended.
 #[inline]
-pub(super) fn tag_keys(tag: Option<&str>, request: &Request, before: usize, out: &mut BytesMut) {
+pub(super) fn tag_keys(tag: Option<&str>, request: &Request, before: usize, out: &mut Vec<u8>) {
     if let Some(tag) = tag {
-        // A copy: a part that is split off would share the buffer, which then is copied as a whole.
-        let words = out.get(before..).unwrap_or_default().to_vec();
-        out.truncate(before);
-        wire::put_tagged(out, &words, tag, request.claim.names());
+        put_tag(tag, request, before, out);
     }
+}
+
+#[cold]
+fn put_tag(tag: &str, request: &Request, before: usize, out: &mut Vec<u8>) {
+    let words = out.split_off(before);
+    wire::put_tagged(out, &words, tag, request.claim.names());
 }
 
 impl Connection {
@@ -115,7 +116,7 @@ impl Connection {
 }
 
 /// Deletes the marker. By a command of one key: a script of several is answered with `TRYAGAIN`.
-pub(super) fn encode_forget(endpoint: &Endpoint, out: &mut BytesMut) {
+pub(super) fn encode_forget(endpoint: &Endpoint, out: &mut Vec<u8>) {
     wire::encode(out, &[b"DEL", &endpoint.key_of(Fleet::MARKER.as_bytes())]);
 }
 

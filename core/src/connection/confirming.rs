@@ -40,7 +40,13 @@ impl Connection {
     /// Puts a `WAIT` behind what is to be written, if there are votes in it.
     #[inline]
     pub(super) fn have_votes_confirmed(&mut self) {
-        let Some(at) = self.flight.unconfirmed.take() else { return };
+        if let Some(at) = self.flight.unconfirmed.take() {
+            self.ask_for_confirmation(at);
+        }
+    }
+
+    #[cold]
+    fn ask_for_confirmation(&mut self, at: Instant) {
         let limit = u64::try_from((self.config.request_timeout / PART).as_millis()).unwrap_or(u64::MAX);
         // Zero would be without a limit.
         let [replicas, limit] = [self.declared().into(), limit.max(1)].map(Decimal::new);

@@ -8,8 +8,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::BytesMut;
-
 use super::cluster::Owner;
 use super::handshake::encode_auth;
 use super::{Answers, Connection, State};
@@ -190,7 +188,7 @@ impl Connection {
     /// A connection to a sentinel stands.
     pub(super) fn inquire(&mut self, since: Instant) {
         let Some((group, login)) = self.sentinels() else { return };
-        let (mut out, mut awaited) = (BytesMut::new(), VecDeque::new());
+        let (mut out, mut awaited) = (Vec::new(), VecDeque::new());
         if let Some(login) = login {
             encode_auth(login, Dialect::Resp2, &mut out);
             awaited.push_back(Question::Login);
@@ -235,8 +233,22 @@ impl Connection {
         }
     }
 
+    /// Goes where replies have pointed to, once they have been read. Returns whether that is the
+    /// owner of the slot, and so nothing more is done here.
+    pub(super) fn follow(&mut self, is_read: bool, now: Instant, answers: &mut Answers) -> bool {
+        if self.is_elsewhere() {
+            self.follow_owner(now, answers);
+            return true;
+        }
+        if is_read {
+            self.follow_sentinel(now, answers);
+            self.look_for_successor(now, answers);
+        }
+        false
+    }
+
     /// Goes on to the server that a sentinel has named, once it has answered everything.
-    pub(super) fn follow_sentinel(&mut self, now: Instant, answers: &mut Answers) {
+    fn follow_sentinel(&mut self, now: Instant, answers: &mut Answers) {
         let State::Asking { inquiry, .. } = &mut self.state else { return };
         if !inquiry.awaited.is_empty() {
             return;
@@ -262,7 +274,7 @@ impl Connection {
 
     /// Looks whether another server has become the primary, because this one says that it lacks
     /// replicas: one that was cut off may not know yet. Answers that are awaited are waited for.
-    pub(super) fn look_for_successor(&mut self, now: Instant, answers: &mut Answers) {
+    fn look_for_successor(&mut self, now: Instant, answers: &mut Answers) {
         if self.alone && self.may_search(now) {
             self.renew(self.generation, now, answers);
         }

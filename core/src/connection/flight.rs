@@ -53,7 +53,7 @@ impl Flight {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        request: Request,
+        request: &Request,
         form: Form,
         at: Instant,
         bytes: usize,
@@ -64,7 +64,7 @@ impl Flight {
         }
         self.bytes += bytes;
         self.unwritten += 1;
-        self.sent.push_back(Sent { request, at, form, bytes, is_overdue: false });
+        self.sent.push_back(Sent { request: request.clone(), at, form, bytes, is_overdue: false });
     }
 
     /// The driver is given the bytes of all requests. Answers to those that it has not had yet are
@@ -81,7 +81,8 @@ impl Flight {
     fn await_newest(&mut self, unwritten: usize, at: Instant) {
         let first = self.sent.len().saturating_sub(unwritten);
         for (number, sent) in (self.answered + first..).zip(self.sent.range_mut(first..)) {
-            if !self.repeated.contains(&number) {
+            // Nearly always there is none, and then it is not looked for.
+            if self.repeated.is_empty() || !self.repeated.contains(&number) {
                 sent.at = sent.at.max(at);
             }
         }

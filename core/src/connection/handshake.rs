@@ -8,8 +8,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::BytesMut;
-
 use super::Warning;
 use super::cluster::{self, encode_forget};
 use super::replies::read_standing;
@@ -95,7 +93,7 @@ impl Handshake {
         config: &Config,
         endpoint: &Endpoint,
         login: Option<Login>,
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) -> Self {
         let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
         if let Some(login) = &login {
@@ -133,7 +131,7 @@ impl Handshake {
         reply: &Reply<'_>,
         config: &Config,
         endpoint: &Endpoint,
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) -> Result<Progress, Cause> {
         let step = self.awaited.pop_front().ok_or(Cause::UnexpectedReply)?;
         match (step, reply) {
@@ -254,7 +252,7 @@ impl Handshake {
         self.awaited.front() == Some(&Step::Hello)
     }
 
-    fn second_flight(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
+    fn second_flight(&mut self, config: &Config, endpoint: &Endpoint, out: &mut Vec<u8>) {
         if let Some(login) = &self.login {
             encode_auth(login, self.dialect, out);
             self.awaited.push_back(Step::Auth);
@@ -266,7 +264,7 @@ impl Handshake {
         self.ask_the_rest(config, endpoint, out);
     }
 
-    fn ask_the_rest(&mut self, config: &Config, endpoint: &Endpoint, out: &mut BytesMut) {
+    fn ask_the_rest(&mut self, config: &Config, endpoint: &Endpoint, out: &mut Vec<u8>) {
         if cluster::tag_of(endpoint).is_some() {
             wire::encode(out, &[b"GET", &endpoint.key_of(b"")]);
             self.awaited.push_back(Step::Owner);
@@ -299,7 +297,7 @@ impl Handshake {
     }
 
     /// Not before the database is known to be selected: it may write the marker.
-    fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut BytesMut) {
+    fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut Vec<u8>) {
         let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
         let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
         let (text, marker) = (script.text.as_bytes(), endpoint.key_of(Fleet::MARKER.as_bytes()));
@@ -307,7 +305,7 @@ impl Handshake {
         self.awaited.push_back(Step::Attend(fleet));
     }
 
-    fn load(&mut self, script: &'static Script, out: &mut BytesMut) {
+    fn load(&mut self, script: &'static Script, out: &mut Vec<u8>) {
         wire::encode(out, &[b"SCRIPT", b"LOAD", script.text.as_bytes()]);
         self.awaited.push_back(Step::Load(script));
     }
@@ -358,7 +356,7 @@ impl Handshake {
 }
 
 /// `AUTH` on a connection that speaks this. Redis 5 knows no users, and takes no second argument.
-pub(super) fn encode_auth(login: &Login, dialect: Dialect, out: &mut BytesMut) {
+pub(super) fn encode_auth(login: &Login, dialect: Dialect, out: &mut Vec<u8>) {
     let password = login.password().as_bytes();
     match (login.user(), dialect) {
         (Some(user), _) => wire::encode(out, &[b"AUTH", user.as_bytes(), password]),

@@ -20,6 +20,7 @@ mod tests;
 mod tracking;
 mod upkeep;
 mod warning;
+mod wording;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,9 +30,9 @@ use bytes::BytesMut;
 
 pub(crate) use handshake::RunId;
 pub(crate) use replies::{Answers, Upward};
-pub(crate) use requests::Wording;
 pub(crate) use tracking::News;
 pub use warning::Warning;
+pub(crate) use wording::Wording;
 
 use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
@@ -137,7 +138,7 @@ pub(crate) struct Connection {
     heard_at: Instant,
     inbound: BytesMut,
     scanner: Scanner,
-    outbound: BytesMut,
+    outbound: Vec<u8>,
     to_close: Option<u32>,
     to_open: Option<u32>,
 }
@@ -173,7 +174,7 @@ impl Connection {
             heard_at: now,
             inbound: BytesMut::new(),
             scanner: Scanner::default(),
-            outbound: BytesMut::new(),
+            outbound: Vec::new(),
             to_close: None,
             to_open: None,
             config,
@@ -239,6 +240,7 @@ impl Connection {
     // Commands.
 
     /// Sends a request, now or as soon as the connection that is being opened stands.
+    #[inline]
     pub(crate) fn submit(
         &mut self,
         request: &Request,
@@ -246,15 +248,18 @@ impl Connection {
         now: Instant,
         answers: &mut Answers,
     ) {
-        match (&self.state, self.fault) {
-            (State::Ready, _) if self.withholds_vote(request, now) => {
-                let remaining = self.other_server_for(now).unwrap_or_default();
-                self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+        if !self.is_ready() {
+            match self.fault {
+                Some(fault) => self.refuse(request, fault, now, answers),
+                None => self.queue(request, now, answers),
             }
-            (State::Ready, _) if self.has_room_for(request) => self.send(request, wording, now, answers),
-            (State::Ready, _) => self.refuse(request, Cause::TooManyInFlight, now, answers),
-            (_, Some(fault)) => self.refuse(request, fault, now, answers),
-            (_, None) => self.queue(request, now, answers),
+        } else if self.withholds_vote(request, now) {
+            let remaining = self.other_server_for(now).unwrap_or_default();
+            self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+        } else if self.has_room_for(request) {
+            self.send(request, wording, now, answers);
+        } else {
+            self.refuse(request, Cause::TooManyInFlight, now, answers);
         }
     }
 
@@ -309,16 +314,11 @@ impl Connection {
         }
         self.last_received = now;
         let read = self.read(bytes, now, answers);
-        if self.is_elsewhere() {
-            self.follow_owner(now, answers);
+        if self.search.is_some() && self.follow(read.is_ok(), now, answers) {
             return;
         }
         match read {
             Ok(()) => {
-                if self.search.is_some() {
-                    self.follow_sentinel(now, answers);
-                    self.look_for_successor(now, answers);
-                }
                 self.pay_debts(now, answers);
                 if matches!(self.state, State::Draining) {
                     self.renew_if_drained(now, answers);
@@ -362,14 +362,14 @@ impl Connection {
     #[inline]
     pub(crate) fn next_task(
         &mut self,
-        bytes: &mut BytesMut,
+        bytes: &mut Vec<u8>,
         written_at: Option<Instant>,
     ) -> Option<DriverTask> {
         if !self.outbound.is_empty() {
             self.have_votes_confirmed();
             bytes.clear();
             if bytes.capacity() > KEPT_OUTBOUND_BYTES {
-                *bytes = BytesMut::new();
+                *bytes = Vec::new();
             }
             std::mem::swap(bytes, &mut self.outbound);
             self.flight.written(written_at);

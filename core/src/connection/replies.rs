@@ -8,9 +8,9 @@ use bytes::{Buf, Bytes};
 
 use super::flight::Sent;
 use super::handshake::Progress;
-use super::requests::{Form, Wording};
+use super::requests::Form;
 use super::tracking::News;
-use super::{Connection, Queued, State};
+use super::{Connection, Queued, State, Wording};
 use crate::protocol::{
     Action, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
     Ticket, Ttl,
@@ -37,7 +37,7 @@ impl Connection {
                     // It may have seen the beginning of this reply.
                     self.scanner = Scanner::default();
                 }
-                self.reply(&reply, now, answers)?;
+                self.reply(reply, now, answers)?;
                 rest = rest.get(length..).unwrap_or_default();
                 continue;
             }
@@ -63,14 +63,10 @@ impl Connection {
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        match self.state {
-            // What this node says of the rest does not count.
-            State::Greeting { .. } if self.is_elsewhere() => return Ok(()),
-            State::Greeting { .. } => return self.greeted(reply, now, answers),
-            State::Asking { .. } => return self.sentinel_replied(reply),
-            _ => {}
+        if !matches!(self.state, State::Ready | State::Draining) {
+            return self.opening_replied(reply, now, answers);
         }
-        let sent = self.flight.pop().ok_or(Cause::UnexpectedReply)?;
+        let Some(sent) = self.flight.pop() else { return Err(Cause::UnexpectedReply) };
         let &Sent { ref request, at, form, .. } = &sent;
         self.heard_at = self.heard_at.max(at);
         let error = match reply {
@@ -85,7 +81,7 @@ impl Connection {
             // once: a server that does not know the text either will not learn it. The caller has
             // waited since the first.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
-                self.repeat(sent.request, at);
+                self.repeat(&sent.request, at);
                 return Ok(());
             }
         }
@@ -96,21 +92,18 @@ impl Connection {
                 // A proxy in between does not know it, or an ACL does not allow it.
                 self.native_release = None;
             }
-            self.repeat(sent.request, at);
+            self.repeat(&sent.request, at);
             return Ok(());
         }
-        if let Action::Track { on } = request.action {
-            self.tracked(on, reply);
-            return Ok(());
-        }
-        if matches!(request.action, Action::Ping | Action::Login | Action::Forget) {
-            return self.own_answer(request.action, reply);
-        }
-        if request.action == Action::Confirm {
-            return self.confirmed(reply, answers);
-        }
-        if request.action == Action::Inspect {
-            return self.told(request, reply, now, answers);
+        match request.action {
+            Action::Track | Action::Untrack => {
+                self.tracked(request.action == Action::Track, reply);
+                return Ok(());
+            }
+            Action::Ping | Action::Login | Action::Forget => return self.own_answer(request.action, reply),
+            Action::Confirm => return self.confirmed(reply, answers),
+            Action::Inspect => return self.told(request, reply, now, answers),
+            _ => {}
         }
         let answer = match self.interpret(request, form, reply) {
             Ok(answer) => answer,
@@ -124,43 +117,78 @@ impl Connection {
             }
         };
         self.prove();
-        match answer {
-            Answer::Failed { cause: Cause::Quarantined { remaining }, .. } => {
-                self.quarantined_until = Some(now + remaining);
-            }
-            // It may have been told that nothing is locked yet.
-            Answer::Yes | Answer::Counted(_) if request.action.creates() => self.quarantined_until = None,
-            _ => {}
-        }
         let is_held = self.must_be_confirmed(request, answer);
+        if let Answer::Failed { cause, .. } = answer {
+            self.failed(&sent, cause, answer, reply, now, answers);
+            return Ok(());
+        }
+        if request.action.creates() && matches!(answer, Answer::Yes | Answer::Counted(_)) {
+            // It may have been told that nothing is locked yet.
+            self.quarantined_until = None;
+        }
         if !is_held {
             answers.answer(self.id, request, answer);
         }
         // Others of this process wait beside one that takes its attempt back only where several may be in front.
         let is_news = request.action.changes_held_key()
             || request.action == Action::Undo && request.claim.has_neighbours();
-        if is_news && answer == Answer::Yes && self.is_tracked() {
+        if self.is_tracked() && is_news && answer == Answer::Yes {
             // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
             for key in request.claim.resources() {
                 answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));
             }
         }
-        // A release may yet succeed where the master is there, but does not write for the time
-        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
-        let is_put_off = error.is_some_and(|error| error != ServerError::WrongType);
-        if request.action.clears() && is_put_off {
-            // The owner that is connected next is paid at once.
-            let has_moved = answer.cause() == Some(Cause::Cluster(ClusterFault::Moved));
-            let pause = if has_moved { Duration::ZERO } else { *self.config.reconnect_delay.end() };
-            self.owe(sent.request, now + pause, now);
-        } else if is_held && !self.flight.hold(sent, answer) {
+        if is_held && !self.flight.hold(sent, answer) {
             self.flight.unconfirmed = Some(at);
             self.have_votes_confirmed();
         }
-        if let (Some(Cause::Cluster(fault)), Reply::Error(text)) = (answer.cause(), reply) {
+        Ok(())
+    }
+
+    /// A reply on a connection that is not ready for requests yet.
+    #[cold]
+    fn opening_replied(
+        &mut self,
+        reply: &Reply<'_>,
+        now: Instant,
+        answers: &mut Answers,
+    ) -> Result<(), Cause> {
+        match self.state {
+            // What this node says of the rest does not count.
+            State::Greeting { .. } if self.is_elsewhere() => Ok(()),
+            State::Greeting { .. } => self.greeted(reply, now, answers),
+            State::Asking { .. } => self.sentinel_replied(reply),
+            _ => Err(Cause::UnexpectedReply),
+        }
+    }
+
+    /// A master that is there has no usable answer to a request.
+    #[cold]
+    fn failed(
+        &mut self,
+        sent: &Sent,
+        cause: Cause,
+        answer: Answer,
+        reply: &Reply<'_>,
+        now: Instant,
+        answers: &mut Answers,
+    ) {
+        if let Cause::Quarantined { remaining } = cause {
+            self.quarantined_until = Some(now + remaining);
+        }
+        answers.answer(self.id, &sent.request, answer);
+        let Reply::Error(text) = reply else { return };
+        // A release may yet succeed where the master is there, but does not write for the time
+        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
+        if sent.request.action.clears() && ServerError::classify(text) != ServerError::WrongType {
+            // The owner that is connected next is paid at once.
+            let has_moved = cause == Cause::Cluster(ClusterFault::Moved);
+            let pause = if has_moved { Duration::ZERO } else { *self.config.reconnect_delay.end() };
+            self.owe(sent.request.clone(), now + pause, now);
+        }
+        if let Cause::Cluster(fault) = cause {
             self.misplaced(fault, text, now);
         }
-        Ok(())
     }
 
     /// An answer has come: the next failure is the first again.
@@ -210,47 +238,49 @@ impl Connection {
     }
 
     /// What a reply means for such a request; anything that it never gets ends the connection.
+    #[inline]
     fn interpret(&self, request: &Request, form: Form, reply: &Reply<'_>) -> Result<Answer, Cause> {
-        let fleet = self.fleet;
         let is_plain = form == Form::Plain;
-        let counts =
-            request.claim.is_fenced() && request.action == Action::Acquire || request.action == Action::Raise;
-        match (request.action, reply) {
-            (_, Reply::Error(text)) => {
-                let error = ServerError::classify(text);
-                if error == ServerError::ReadOnly {
-                    // It has become a replica. A new connection may lead to the primary.
-                    return Err(Cause::Server(error));
-                }
-                // A script that is not there has done nothing, and a node that sends us elsewhere
-                // neither.
-                let is_missing = error == ServerError::NoScript && !is_plain;
-                let cause = self.cause_of(error);
-                let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
-                let fate = if is_undone { Fate::NotSent } else { Fate::Unknown };
-                Ok(Answer::Failed { cause, fate, stale: false })
-            }
-            (_, Reply::Simple(b"OK")) if is_plain => Ok(Answer::Yes),
-            (_, Reply::Null) if is_plain => Ok(Answer::No),
-            (_, _) if is_plain => Err(Cause::UnexpectedReply),
-            (_, Reply::Integer(0)) => Ok(Answer::No),
-            (_, Reply::Integer(number)) if counts => {
+        match reply {
+            Reply::Error(text) => self.interpret_error(text, is_plain),
+            Reply::Simple(b"OK") if is_plain => Ok(Answer::Yes),
+            Reply::Null if is_plain => Ok(Answer::No),
+            _ if is_plain => Err(Cause::UnexpectedReply),
+            Reply::Integer(0) => Ok(Answer::No),
+            Reply::Integer(number) if request.is_counted() => {
                 let number = u64::try_from(*number).ok().and_then(FencingToken::new);
                 Ok(Answer::Counted(number.ok_or(Cause::UnexpectedReply)?))
             }
-            (_, Reply::Integer(1)) => Ok(Answer::Yes),
-            (action, Reply::Array(fields)) => {
-                let voting = fleet.filter(|fleet| {
-                    matches!(action, Action::Acquire | Action::Attend) || fleet.replicas > 0 && action.votes()
-                });
-                match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
-                    (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
-                    (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
-                        let seats = read_seats(fields);
-                        seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
-                    }
-                    _ => Err(Cause::UnexpectedReply),
-                }
+            Reply::Integer(1) => Ok(Answer::Yes),
+            Reply::Array(fields) => self.interpret_fields(request.action, fields),
+            _ => Err(Cause::UnexpectedReply),
+        }
+    }
+
+    fn interpret_error(&self, text: &[u8], is_plain: bool) -> Result<Answer, Cause> {
+        let error = ServerError::classify(text);
+        if error == ServerError::ReadOnly {
+            // It has become a replica. A new connection may lead to the primary.
+            return Err(Cause::Server(error));
+        }
+        // A script that is not there has done nothing, and a node that sends us elsewhere
+        // neither.
+        let is_missing = error == ServerError::NoScript && !is_plain;
+        let cause = self.cause_of(error);
+        let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
+        let fate = if is_undone { Fate::NotSent } else { Fate::Unknown };
+        Ok(Answer::Failed { cause, fate, stale: false })
+    }
+
+    fn interpret_fields(&self, action: Action, fields: &[Reply<'_>]) -> Result<Answer, Cause> {
+        let voting = self.fleet.filter(|fleet| {
+            matches!(action, Action::Acquire | Action::Attend) || fleet.replicas > 0 && action.votes()
+        });
+        match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
+            (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
+            (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
+                let seats = read_seats(fields);
+                seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
             }
             _ => Err(Cause::UnexpectedReply),
         }

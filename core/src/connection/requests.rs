@@ -1,11 +1,9 @@
 //! Requests out: in which words, what is written now, what waits for a connection, and which
 //! releases are owed.
 
-use bytes::BytesMut;
-
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
-use super::{Answers, Connection, Debt, Queued};
+use super::{Answers, Connection, Debt, Queued, Wording};
 use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{
@@ -23,6 +21,7 @@ impl Connection {
             && self.flight.bytes < room * self.config.max_in_flight_bytes
     }
 
+    #[inline]
     pub(super) fn send(
         &mut self,
         request: &Request,
@@ -37,7 +36,7 @@ impl Connection {
         if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
             self.longest_asked = self.longest_asked.max(request.ttl);
         }
-        let form = match (request.script(self.fleet), self.native_release) {
+        let form = match (wording.script(request, self.fleet), self.native_release) {
             (None, _) => Form::Plain,
             (_, Some(command)) if request.action == Action::Release && request.claim.is_one() => {
                 Form::Native(command)
@@ -48,17 +47,17 @@ impl Connection {
             _ => Form::BySha,
         };
         let before = self.outbound.len();
-        self.outbound.extend_from_slice(wording.of(request, form, self.fleet));
+        self.outbound.extend_from_slice(wording.of(request, form));
         tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
-        self.flight.push(request.clone(), form, now, self.outbound.len() - before, false);
+        self.flight.push(request, form, now, self.outbound.len() - before, false);
         self.expect_vote(request.action, now);
     }
 
     /// Sends a request once more, whose answer is waited for since that instant.
-    pub(super) fn repeat(&mut self, request: Request, since: Instant) {
+    pub(super) fn repeat(&mut self, request: &Request, since: Instant) {
         let before = self.outbound.len();
         request.encode(Form::ByText, self.fleet, &mut self.outbound);
-        tag_keys(self.tag.as_deref(), &request, before, &mut self.outbound);
+        tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
         self.expect_vote(request.action, since);
         self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
     }
@@ -234,7 +233,8 @@ impl Request {
                 | Action::ForceRelease
                 | Action::Attend
                 | Action::Open
-                | Action::Track { .. }
+                | Action::Track
+                | Action::Untrack
                 | Action::Ping
                 | Action::Login
                 | Action::Confirm
@@ -244,9 +244,8 @@ impl Request {
         match (self.action, self.claim.is_fenced(), fleet) {
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
-            (Action::Track { .. } | Action::Ping | Action::Login | Action::Confirm | Action::Forget, ..) => {
-                None
-            }
+            (Action::Track | Action::Untrack | Action::Ping | Action::Login, ..) => None,
+            (Action::Confirm | Action::Forget, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
@@ -266,18 +265,29 @@ impl Request {
     }
 
     /// Appends the command.
-    pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut BytesMut) {
-        match (form, self.script(fleet)) {
+    pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut Vec<u8>) {
+        self.encode_with(self.script(fleet), form, fleet, out);
+    }
+
+    /// Appends the command, where its script is known.
+    pub(super) fn encode_with(
+        &self,
+        script: Option<&'static Script>,
+        form: Form,
+        fleet: Option<Fleet>,
+        out: &mut Vec<u8>,
+    ) {
+        match (form, script) {
             (Form::Native(command), _) => self.encode_native(command, out),
             (_, Some(script)) => self.encode_script(script, form == Form::ByText, fleet, out),
             (_, None) => self.encode_plain(out),
         }
     }
 
-    fn encode_plain(&self, out: &mut BytesMut) {
+    fn encode_plain(&self, out: &mut Vec<u8>) {
         match self.action {
-            Action::Track { on: true } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
-            Action::Track { on: false } => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
+            Action::Track => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
+            Action::Untrack => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
             _ => {
                 out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
                 self.claim.put(false, None, out);
@@ -287,7 +297,7 @@ impl Request {
         }
     }
 
-    fn encode_native(&self, command: NativeRelease, out: &mut BytesMut) {
+    fn encode_native(&self, command: NativeRelease, out: &mut Vec<u8>) {
         let (head, between): (&[u8], &[u8]) = match command {
             NativeRelease::DelIfEq => (b"*3\r\n$7\r\nDELIFEQ\r\n", b""),
             NativeRelease::DelEx => (b"*4\r\n$5\r\nDELEX\r\n", b"$4\r\nIFEQ\r\n"),
@@ -298,13 +308,7 @@ impl Request {
         self.claim.put_token(out);
     }
 
-    fn encode_script(
-        &self,
-        script: &'static Script,
-        by_text: bool,
-        fleet: Option<Fleet>,
-        out: &mut BytesMut,
-    ) {
+    fn encode_script(&self, script: &'static Script, by_text: bool, fleet: Option<Fleet>, out: &mut Vec<u8>) {
         if let Some(all) = self.claim.as_all() {
             let arguments = all.arguments(self, fleet);
             put_head(script, by_text, arguments.keys(), arguments.values(), out);
@@ -350,7 +354,7 @@ impl Request {
 }
 
 /// Appends what comes before the keys and values of a script.
-fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut BytesMut) {
+fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"*");
     out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
     out.extend_from_slice(b"\r\n");
@@ -363,27 +367,4 @@ fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut By
         out.extend_from_slice(b"\r\n");
     }
     put_argument(out, Decimal::new(keys).as_bytes());
-}
-
-/// A request's command as bytes, encoded once for all masters that get it in the same form.
-#[derive(Clone, Default)]
-pub(crate) struct Wording {
-    form: Option<(Form, Option<Fleet>)>,
-    bytes: BytesMut,
-}
-
-impl Wording {
-    /// Another request is to be put into words.
-    pub(crate) fn clear(&mut self) {
-        self.form = None;
-    }
-
-    pub(super) fn of(&mut self, request: &Request, form: Form, fleet: Option<Fleet>) -> &[u8] {
-        if self.form != Some((form, fleet)) {
-            self.bytes.clear();
-            request.encode(form, fleet, &mut self.bytes);
-            self.form = Some((form, fleet));
-        }
-        &self.bytes
-    }
 }

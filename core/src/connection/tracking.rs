@@ -61,7 +61,8 @@ impl Connection {
     }
 
     fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
-        let request = Request { watch: on, ..Request::of_connection(Action::Track { on }) };
+        let action = if on { Action::Track } else { Action::Untrack };
+        let request = Request { watch: on, ..Request::of_connection(action) };
         self.send(&request, &mut Wording::default(), now, answers);
     }
 

@@ -77,7 +77,7 @@ impl Connection {
 
     pub(super) fn await_own(&mut self, action: Action, before: usize, now: Instant) {
         let bytes = self.outbound.len() - before;
-        self.flight.push(Request::of_connection(action), Form::Plain, now, bytes, false);
+        self.flight.push(&Request::of_connection(action), Form::Plain, now, bytes, false);
     }
 
     /// The answer to what the connection asked for itself.

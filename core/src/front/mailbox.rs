@@ -76,7 +76,7 @@ impl Mailbox {
         let sooner = deadline.is_some_and(|at| contents.armed.is_none_or(|armed| at < armed));
         if became_full || sooner || !demands.is_empty() {
             contents.demands.extend(demands.drain(..));
-            woken.extend(contents.waker.take());
+            woken.push(contents.waker.take());
         }
     }
 
@@ -88,7 +88,7 @@ impl Mailbox {
     pub(super) fn remove_user(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut woken = Woken::default();
-            woken.extend(lock(&self.contents).waker.take());
+            woken.push(lock(&self.contents).waker.take());
             woken.wake();
         }
     }

@@ -161,7 +161,9 @@ impl Outputs for Shared {
             engine.machine.writes_begin(now);
             rest.deadline = loop {
                 match engine.machine.poll_output() {
-                    Output::Write { master, generation, bytes } => queue.append(master, generation, bytes),
+                    Output::Write { master, generation, .. } => {
+                        queue.append(master, generation, engine.machine.shown());
+                    }
                     Output::Connect { master, generation, address } => {
                         rest.demands.push(Demand::Connect { master, generation, address });
                         if !engine.machine.asks_sentinel(master) {

@@ -65,9 +65,10 @@ pub(super) enum Waiter {
 
 impl Inner {
     fn wake_all(&mut self, woken: &mut Woken) {
-        woken.extend(self.holder.take());
-        let waiting = self.others.as_mut().map(|others| others.waiting.drain(..));
-        woken.extend(waiting.into_iter().flatten().map(|(_, waker)| waker));
+        woken.push(self.holder.take());
+        if let Some(others) = &mut self.others {
+            woken.extend(others.waiting.drain(..).map(|(_, waker)| waker));
+        }
     }
 
     fn stop_waiting(&mut self, waiter: Waiter) -> Option<Waker> {

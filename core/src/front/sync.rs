@@ -29,6 +29,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Woken(Vec<Waker>);
 
 impl Woken {
+    pub(super) fn push(&mut self, waker: Option<Waker>) {
+        if let Some(waker) = waker {
+            self.0.push(waker);
+        }
+    }
+
     pub(super) fn extend(&mut self, wakers: impl IntoIterator<Item = Waker>) {
         self.0.extend(wakers);
     }

@@ -67,7 +67,7 @@ impl Sought {
     }
 
     fn hear<E: Entropy>(&mut self, report: Report, now: Instant, around: &mut Around<'_, E>) {
-        if report != Report::Nothing {
+        if !matches!(report, Report::Nothing | Report::Unchanged) {
             self.bid.get_or_insert_default().hear(report, &mut self.lock, &mut around.effects(now));
         }
     }

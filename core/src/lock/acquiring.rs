@@ -122,8 +122,10 @@ impl Trying {
         }
     }
 
-    pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
-        let Some(answer) = cx.seated(master, answer, || self.asking()) else { return Next::Stay };
+    pub(super) fn answer(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) -> Next {
+        if !cx.seated(master, &mut answer, || self.asking()) {
+            return Next::Stay;
+        }
         // Of a master that has counted it is the answer to a raise, which sets no key.
         let has_counted = self.numbers.has_counted(master);
         if !has_counted {

@@ -13,7 +13,7 @@ impl Lock {
             return (None, Report::Nothing);
         };
         match held.take(&mut Context { base, keys, effects }) {
-            Ok(valid_until) => (Some(valid_until), Report::Nothing),
+            Ok(valid_until) => (Some(valid_until), Report::Unchanged),
             Err(next) => (None, self.go_on(next, effects)),
         }
     }

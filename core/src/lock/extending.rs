@@ -114,7 +114,7 @@ impl Held {
         extension.votes.record(master, answer.holder_vote(cx.keys.is_discounted(master)));
         if extension.stage == Stage::Won {
             self.heal_behind(place, cx);
-            return Next::Stay;
+            return Next::GoOn;
         }
         let quorum = cx.quorum();
         let tally = extension.votes.tally();
@@ -149,7 +149,7 @@ impl Held {
         } else if tally.granted() + tally.outstanding() < quorum.needed() {
             self.extension_failed(place, cx);
         }
-        Next::Stay
+        Next::GoOn
     }
 
     /// A quorum still holds the lock: it is put back on masters that do not, as they say so. Without that there is nothing more to

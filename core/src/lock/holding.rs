@@ -87,13 +87,15 @@ impl Held {
     }
 
     /// A vote that comes after the lock was won: it holds there too, or it never will.
-    fn late_vote(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) {
+    fn late_vote(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) {
         // A master that has granted it answers a raise, and one that is asked to go on with a lock an extension: neither sets a key.
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
         let asking = Asking { round: self.round, watch: false, waited: None };
-        let Some(answer) = cx.seated(master, answer, || asking) else { return };
+        if !cx.seated(master, &mut answer, || asking) {
+            return;
+        }
         let vote = answer.vote();
         if let Some(place) = self.votes.get_mut(master.index()) {
             *place = vote;

@@ -105,7 +105,10 @@ pub(crate) enum State {
 
 /// What an input leads to.
 enum Next {
+    /// The phase goes on, and its deadline comes no nearer.
     Stay,
+    /// The phase goes on, maybe with a nearer deadline.
+    GoOn,
     Held(Held),
     /// The holder has been told that its lock is lost.
     Gone,
@@ -124,6 +127,9 @@ enum Next {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Report {
     Nothing,
+    /// Nothing, and the lock is for all others as it was before: its state is the same, and its
+    /// deadline is no nearer.
+    Unchanged,
     /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
     RoundLost(LostRound),
     /// One master was asked before the others and refused.
@@ -294,6 +300,7 @@ impl Lock {
     // Inputs.
 
     /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
+    #[inline]
     pub(crate) fn answer(
         &mut self,
         master: MasterId,
@@ -301,7 +308,7 @@ impl Lock {
         answer: Answer,
         effects: &mut Effects<'_>,
     ) -> Report {
-        let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Nothing };
+        let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Unchanged };
         let cx = &mut Context { base: &mut self.base, keys, effects };
         let next = match phase {
             Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, cx),
@@ -312,7 +319,7 @@ impl Lock {
             Phase::Trying(_) | Phase::Resuming(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
         // Most answers lead to nothing, and then that must cost nothing.
-        if matches!(next, Next::Stay) { Report::Nothing } else { self.go_on(next, effects) }
+        if matches!(next, Next::Stay) { Report::Unchanged } else { self.go_on(next, effects) }
     }
 
     /// Time has passed.
@@ -344,7 +351,7 @@ impl Lock {
             return Report::Nothing;
         };
         match next {
-            Next::Stay => {}
+            Next::Stay | Next::GoOn => {}
             Next::Held(held) => {
                 let valid_until = held.valid_until;
                 *phase = Phase::Held(held);

@@ -138,16 +138,21 @@ impl Context<'_, '_> {
         self.effects.order(MasterSet::only(master), request);
     }
 
-    /// What a master's answer means for the seats that were chosen, or are by this answer. `None`: there is more to come from it.
+    /// Makes of a master's answer what it means for the seats that were chosen, or are by this
+    /// answer. Returns `false` if there is more to come from the master.
     #[inline]
     pub(super) fn seated(
         &mut self,
         master: MasterId,
-        answer: Answer,
+        answer: &mut Answer,
         asking: impl FnOnce() -> Asking,
-    ) -> Option<Answer> {
+    ) -> bool {
         // Of anything but permits there is nothing to choose.
-        if self.keys.seating.is_none() { Some(answer) } else { self.chosen_by(master, answer, asking()) }
+        if self.keys.seating.is_some() {
+            let Some(chosen) = self.chosen_by(master, *answer, asking()) else { return false };
+            *answer = chosen;
+        }
+        true
     }
 
     fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {

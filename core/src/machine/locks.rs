@@ -55,10 +55,13 @@ impl<E: Entropy> Machine<E> {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let was_held = lock.state() == State::Held;
         let effects = &mut effects!(self, now);
-        let report = input(lock, effects);
-        if !matches!(report, Report::Nothing) {
-            if let Some(bid) = bid_of(place, &self.contenders, lock.targets()) {
-                bid.hear(report, lock, effects);
+        match input(lock, effects) {
+            Report::Unchanged => return,
+            Report::Nothing => {}
+            report => {
+                if let Some(bid) = bid_of(place, &self.contenders, lock.targets()) {
+                    bid.hear(report, lock, effects);
+                }
             }
         }
         self.changed(id, was_held);

@@ -34,8 +34,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-
 pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
@@ -99,7 +97,7 @@ pub struct Machine<E> {
     /// When the driver last began to write, if it tells that.
     written_at: Option<Instant>,
     /// The bytes that the last [`Output::Write`] showed.
-    shown: BytesMut,
+    shown: Vec<u8>,
 }
 
 #[derive(Clone)]
@@ -116,6 +114,16 @@ struct Link {
 impl Link {
     fn new(connection: Connection) -> Self {
         Self { connection, deadline: None, has_moved: true, is_busy: false }
+    }
+
+    /// The connection has been used. Returns whether it has tasks for the driver, and had none
+    /// before.
+    #[inline]
+    fn gets_busy(&mut self) -> bool {
+        self.has_moved = true;
+        let gets_busy = !self.is_busy && self.connection.has_task();
+        self.is_busy |= gets_busy;
+        gets_busy
     }
 
     #[inline]
@@ -165,7 +173,7 @@ impl<E: Entropy> Machine<E> {
             ranks: vec![None; masters],
             busy: VecDeque::new(),
             written_at: None,
-            shown: BytesMut::new(),
+            shown: Vec::new(),
         };
         for master in MasterId::all(machine.connections.len()) {
             machine.touched(master);
@@ -237,6 +245,11 @@ impl<E: Entropy> Machine<E> {
     /// so, since answers are awaited from then on.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
         self.written_at = Some(now);
+    }
+
+    /// The bytes that the last [`Output::Write`] showed, to be taken as a whole.
+    pub(crate) fn shown(&mut self) -> &mut Vec<u8> {
+        &mut self.shown
     }
 
     // Getters.

@@ -17,7 +17,9 @@ impl<E: Entropy> Machine<E> {
                 for master in order.to.iter() {
                     let Some(link) = self.connections.get_mut(master.index()) else { continue };
                     link.connection.submit(&order.request, &mut self.wording, now, &mut self.answers);
-                    self.touched(master);
+                    if link.gets_busy() {
+                        self.busy.push_back(master);
+                    }
                 }
             } else if let Some(freed) = self.freed.pop_front() {
                 // Before any answer: what the next one asks goes into the same write as what the last one released.
@@ -55,11 +57,9 @@ impl<E: Entropy> Machine<E> {
                 *place = link.connection.is_ready().then(|| rank(master, link.connection.identity()));
             }
         }
-        if !link.is_busy && link.connection.has_task() {
-            link.is_busy = true;
+        if link.gets_busy() {
             self.busy.push_back(master);
         }
-        link.has_moved = true;
     }
 
     /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.

@@ -65,6 +65,11 @@ impl MasterSet {
         self.0 == 0
     }
 
+    /// How many of the first so many masters are in it.
+    pub(crate) fn among(self, masters: usize) -> usize {
+        (self.0 & Self::all(masters).0).count_ones() as usize
+    }
+
     pub(crate) fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }

@@ -29,11 +29,10 @@ pub enum Action {
     Attend,
     /// Have it vote: nobody has locked anything yet.
     Open,
-    /// Have the connection told when keys change that it has read, or told no more.
-    Track {
-        /// Whether it is to be told.
-        on: bool,
-    },
+    /// Have the connection told when keys change that it has read.
+    Track,
+    /// Have it told no more.
+    Untrack,
     /// Give a sign of life.
     Ping,
     /// Log in anew.
@@ -103,6 +102,13 @@ pub struct Request {
     pub waited: Option<Duration>,
 }
 
+impl Request {
+    /// Whether it is answered with the counter's number.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.action == Action::Raise || self.action == Action::Acquire && self.claim.is_fenced()
+    }
+}
+
 /// What a master said to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Answer {
@@ -140,14 +146,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Why there is no usable answer.
-    pub(crate) fn cause(self) -> Option<Cause> {
-        match self {
-            Self::Failed { cause, .. } => Some(cause),
-            _ => None,
-        }
-    }
-
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {

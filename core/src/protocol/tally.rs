@@ -17,24 +17,26 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn of(votes: &[Vote]) -> Self {
         let mut tally = Self::default();
-        votes.iter().for_each(|vote| tally.count(*vote, 1));
+        votes.iter().for_each(|vote| tally.count(vote, 1));
         tally
     }
 
-    /// No master has said anything.
-    pub(crate) fn all_outstanding(masters: usize) -> Self {
-        Self { outstanding: u8::try_from(masters).unwrap_or(u8::MAX), ..Self::default() }
+    /// Of all masters these have been asked, and have not said anything.
+    pub(crate) fn outstanding_of(asked: usize, masters: usize) -> Self {
+        let [outstanding, not_held] =
+            [asked, masters - asked].map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+        Self { outstanding, not_held, ..Self::default() }
     }
 
     /// A master has said something else than before.
     #[inline]
-    pub(crate) fn exchange(&mut self, before: Vote, now: Vote) {
+    pub(crate) fn exchange(&mut self, before: &Vote, now: &Vote) {
         self.count(before, -1);
         self.count(now, 1);
     }
 
     #[inline]
-    fn count(&mut self, vote: Vote, by: i8) {
+    fn count(&mut self, vote: &Vote, by: i8) {
         let add = |number: &mut u8| *number = number.wrapping_add_signed(by);
         match vote {
             Vote::Outstanding => add(&mut self.outstanding),

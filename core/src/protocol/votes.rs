@@ -18,17 +18,18 @@ impl Votes {
         buffer.clear();
         let vote = |master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld };
         buffer.extend(MasterId::all(masters).map(vote));
-        Self { tally: Tally::of(&buffer), cast: buffer }
+        Self { tally: Tally::outstanding_of(asked.among(masters), masters), cast: buffer }
     }
 
     /// All masters are asked.
     pub(crate) fn outstanding(masters: usize) -> Self {
-        Self { cast: vec![Vote::Outstanding; masters], tally: Tally::all_outstanding(masters) }
+        Self { cast: vec![Vote::Outstanding; masters], tally: Tally::outstanding_of(masters, masters) }
     }
 
     pub(crate) fn record(&mut self, master: MasterId, vote: Vote) {
         if let Some(place) = self.cast.get_mut(master.index()) {
-            self.tally.exchange(std::mem::replace(place, vote), vote);
+            self.tally.exchange(place, &vote);
+            *place = vote;
         }
     }
 

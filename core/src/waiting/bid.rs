@@ -251,7 +251,7 @@ impl Bid {
     /// What the lock reports.
     pub(crate) fn hear(&mut self, report: Report, lock: &mut Lock, effects: &mut Effects<'_>) {
         match report {
-            Report::Nothing => {}
+            Report::Nothing | Report::Unchanged => {}
             Report::Named(master, answer) => self.note(master, answer, false, effects),
             Report::RoundLost(lost) => self.lost(lost, lock, effects),
             Report::Refused(refused) => {

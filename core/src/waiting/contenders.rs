@@ -1,9 +1,9 @@
 //! All resources that this process wants: for each the locks in front, those that wait behind them, and what is known of others that want it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::bid::Bid;
+use super::by_name::ByName;
 use super::front::Front;
 use super::pace::{LetsPass, Pace, Start};
 use super::queue::{Place, Queue};
@@ -124,8 +124,7 @@ pub(crate) enum Begin {
 /// Every resource that a lock of this process wants, or wanted a short while ago.
 #[derive(Clone, Debug)]
 pub(crate) struct Contenders {
-    // In order, and without the system's random numbers that a `HashMap` begins with.
-    by_resource: BTreeMap<Resource, Contender>,
+    by_resource: ByName<Contender>,
     tidy_at: usize,
     longest_patience: Duration,
 }
@@ -133,7 +132,7 @@ pub(crate) struct Contenders {
 impl Contenders {
     /// No lock lets others go first for longer than that.
     pub(crate) fn new(longest_patience: Duration) -> Self {
-        Self { by_resource: BTreeMap::new(), tidy_at: KEPT, longest_patience }
+        Self { by_resource: ByName::new(), tidy_at: KEPT, longest_patience }
     }
 
     /// Those in front.
@@ -143,7 +142,7 @@ impl Contenders {
 
     /// Each lock in front of a resource.
     pub(crate) fn all_in_front(&self) -> impl Iterator<Item = (&Resource, LockId)> {
-        let fronts = self.by_resource.iter();
+        let fronts = self.by_resource.in_order().into_iter();
         fronts.flat_map(|(resource, contender)| contender.front.locks().map(move |id| (resource, id)))
     }
 
@@ -156,7 +155,7 @@ impl Contenders {
     /// How many callers are ahead of a waiter: those in front, and those that came before it.
     pub(crate) fn ahead_of(&self, targets: &Targets, places: &Places) -> usize {
         let ahead = |((resource, _), place): ((&Resource, &Mode), Option<Place>)| {
-            let contender = self.by_resource.get(resource)?;
+            let contender = self.by_resource.get(resource.key())?;
             let before = contender.known.as_ref()?.queue.ahead_of(place?);
             Some(contender.front.len() + before)
         };
@@ -173,7 +172,7 @@ impl Contenders {
     }
 
     fn known(&self, resource: &Resource) -> Option<&Known> {
-        self.by_resource.get(resource)?.known.as_deref()
+        self.by_resource.get(resource.key())?.known.as_deref()
     }
 
     // Coming.
@@ -190,11 +189,8 @@ impl Contenders {
         let Some((resource, mode)) = wanted.targets.only() else {
             return self.enter_all(wanted, id, is_held, now);
         };
-        let Some(contender) = self.by_resource.get_mut(resource) else {
-            self.tidy(now);
-            let mut contender = Contender::default();
-            contender.front.add(id, mode);
-            self.by_resource.insert(resource.clone(), contender);
+        let Some(contender) = self.by_resource.get_mut(resource.key()) else {
+            self.begin(resource, mode, id, now);
             return Entry::Front(Start::default());
         };
         if contender.has_room_for(mode) {
@@ -227,7 +223,7 @@ impl Contenders {
         if wanted.is_single_try() {
             let contenders = wanted.targets.queues();
             let full = contenders
-                .filter_map(|(resource, mode)| Some((self.by_resource.get(resource)?, mode)))
+                .filter_map(|(resource, mode)| Some((self.by_resource.get(resource.key())?, mode)))
                 .filter(|(contender, mode)| !contender.has_room_for(mode));
             let (mut others, mut all_held) = (0, true);
             for (contender, _) in full {
@@ -251,10 +247,10 @@ impl Contenders {
 
     /// Its place in this queue; `None` if it is in front.
     fn join(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) -> Option<Place> {
-        if !self.by_resource.contains_key(resource) {
-            self.tidy(now);
-        }
-        let contender = self.by_resource.entry(resource.clone()).or_default();
+        let Some(contender) = self.by_resource.get_mut(resource.key()) else {
+            self.begin(resource, mode, id, now);
+            return None;
+        };
         if contender.has_room_for(mode) {
             contender.front.add(id, mode);
             return None;
@@ -262,12 +258,21 @@ impl Contenders {
         Some(contender.known.get_or_insert_default().queue.push(id))
     }
 
+    /// A lock wants a resource of which nothing is known.
+    fn begin(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) {
+        self.tidy(now);
+        let mut contender = Contender::default();
+        contender.front.add(id, mode);
+        self.by_resource.insert(resource.clone(), contender);
+    }
+
     /// How a lock begins that is in front for all its targets. Those that share take turns with nobody.
     pub(crate) fn start(&mut self, targets: &Targets, now: Instant) -> Start {
         let mut start = Start::default();
         if !targets.is_shared() {
             for (resource, _) in targets.queues() {
-                let known = self.by_resource.get_mut(resource).and_then(|contender| contender.known.as_mut());
+                let known =
+                    self.by_resource.get_mut(resource.key()).and_then(|contender| contender.known.as_mut());
                 if let Some(known) = known {
                     start = start.and(known.pace.come_anew(now));
                 }
@@ -282,7 +287,7 @@ impl Contenders {
                 contender.front.is_empty()
                     && contender.known.as_ref().is_none_or(|known| known.pace.is_forgotten(now))
             };
-            self.by_resource.retain(|_, contender| !is_forgotten(contender));
+            self.by_resource.retain(|contender| !is_forgotten(contender));
             self.tidy_at = KEPT.max(2 * self.by_resource.len());
         }
     }
@@ -293,7 +298,7 @@ impl Contenders {
     pub(crate) fn leave(&mut self, targets: &Targets, places: &Places) -> bool {
         let mut frees = false;
         for ((resource, _), place) in targets.queues().zip(places.iter()) {
-            let Some(contender) = self.by_resource.get_mut(resource) else { continue };
+            let Some(contender) = self.by_resource.get_mut(resource.key()) else { continue };
             match (place, &mut contender.known) {
                 (Some(place), Some(known)) => {
                     known.queue.leave(place);
@@ -309,7 +314,7 @@ impl Contenders {
     /// A lock is in front of nothing after all, and nobody waits behind it.
     pub(crate) fn leave_front(&mut self, targets: &Targets, id: LockId) {
         for (resource, _) in targets.queues() {
-            if let Some(contender) = self.by_resource.get_mut(resource) {
+            if let Some(contender) = self.by_resource.get_mut(resource.key()) {
                 contender.front.remove(id);
             }
         }
@@ -317,14 +322,14 @@ impl Contenders {
 
     /// A lock in front shares a resource with readers from now on.
     pub(crate) fn share(&mut self, resource: &Resource, id: LockId) {
-        if let Some(contender) = self.by_resource.get_mut(resource) {
+        if let Some(contender) = self.by_resource.get_mut(resource.key()) {
             contender.front.share(id);
         }
     }
 
     /// A lock has let go of a resource: of what it was granted, if it was. Returns whether others wait for it; [`Contenders::next`] tells who comes to the front.
     pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) -> bool {
-        let Some(contender) = self.by_resource.get_mut(resource) else { return false };
+        let Some(contender) = self.by_resource.get_mut(resource.key()) else { return false };
         contender.front.remove(let_go.id);
         let LetGo { targets, grant, bid, .. } = let_go;
         // Where nobody was granted anything, nobody has met anybody and nobody waits, there is nothing to keep. Those that share take turns
@@ -354,7 +359,7 @@ impl Contenders {
         jitter: &mut Jitter,
         now: Instant,
     ) -> Option<Next> {
-        let contender = self.by_resource.get_mut(resource)?;
+        let contender = self.by_resource.get_mut(resource.key())?;
         let known = contender.known.as_mut()?;
         let mode = is(known.queue.first()?);
         if !contender.front.has_room_for(&mode) {

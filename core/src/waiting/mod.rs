@@ -17,6 +17,7 @@
 //! deadline of a held lock.
 
 mod bid;
+mod by_name;
 mod contenders;
 mod front;
 mod listening;

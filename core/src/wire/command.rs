@@ -3,10 +3,10 @@
 //! A command is an array of strings, also where an argument is a number. The functions here append one command
 //! to a buffer in one reservation. They must not know to whom it goes or what answers it.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BufMut;
 
 /// Appends one command with its arguments.
-pub(crate) fn encode(out: &mut BytesMut, arguments: &[&[u8]]) {
+pub(crate) fn encode(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     let payload: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
     out.reserve(MAX_HEADER_BYTES + payload);
     put_header(out, b'*', arguments.len());
@@ -81,8 +81,8 @@ mod tests {
 
     use super::*;
 
-    fn written(write: impl FnOnce(&mut BytesMut)) -> String {
-        let mut out = BytesMut::new();
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
         write(&mut out);
         String::from_utf8(out.to_vec()).unwrap()
     }

@@ -48,11 +48,12 @@ pub(crate) enum Reply<'a> {
 
 /// The reply that these bytes begin with and its length, if it is one of those that nearly all requests are answered with. They mean the
 /// same in both dialects, and telling them by their bytes costs a fiftieth of scanning and decoding.
-pub(crate) fn common_reply(bytes: &[u8]) -> Option<(Reply<'static>, usize)> {
+#[inline]
+pub(crate) fn common_reply(bytes: &[u8]) -> Option<(&'static Reply<'static>, usize)> {
     match bytes {
-        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Reply::Simple(b"OK"), 5)),
-        [b':', b'1', b'\r', b'\n', ..] => Some((Reply::Integer(1), 4)),
-        [b':', b'0', b'\r', b'\n', ..] => Some((Reply::Integer(0), 4)),
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((&Reply::Simple(b"OK"), 5)),
+        [b':', b'1', b'\r', b'\n', ..] => Some((&Reply::Integer(1), 4)),
+        [b':', b'0', b'\r', b'\n', ..] => Some((&Reply::Integer(0), 4)),
         _ => None,
     }
 }

@@ -3,15 +3,13 @@
 //! "Redis cluster specification", section "Hash tags": of a name only what stands between its first
 //! braces is hashed. With the same tag in front of all names, several keys fit into one script.
 
-use bytes::BytesMut;
-
 use super::command::{put_argument, put_header};
 
 /// Appends a command once more, with `{tag}` in front of each name of a key.
 ///
 /// A script's keys are named in its arguments. `names` is how many of its last values are names,
 /// too: of keys that it reads only if they are there.
-pub(crate) fn put_tagged(out: &mut BytesMut, command: &[u8], tag: &str, names: usize) {
+pub(crate) fn put_tagged(out: &mut Vec<u8>, command: &[u8], tag: &str, names: usize) {
     let mut rest = command;
     let Some(count) = take_length(&mut rest) else { return };
     out.reserve(command.len() + (tag.len() + 4) * count);
@@ -60,15 +58,15 @@ mod tests {
     use super::super::encode;
     use super::*;
 
-    fn tagged(arguments: &[&str], names: usize) -> BytesMut {
-        let (mut command, mut out) = (BytesMut::new(), BytesMut::new());
+    fn tagged(arguments: &[&str], names: usize) -> Vec<u8> {
+        let (mut command, mut out) = (Vec::new(), Vec::new());
         encode(&mut command, &arguments.iter().map(|text| text.as_bytes()).collect::<Vec<_>>());
         put_tagged(&mut out, &command, "q0", names);
         out
     }
 
-    fn expected(arguments: &[&str]) -> BytesMut {
-        let mut out = BytesMut::new();
+    fn expected(arguments: &[&str]) -> Vec<u8> {
+        let mut out = Vec::new();
         encode(&mut out, &arguments.iter().map(|text| text.as_bytes()).collect::<Vec<_>>());
         out
     }
@@ -96,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_not_sent() {
-        let mut out = BytesMut::new();
+        let mut out = Vec::new();
         for part in ["", "*", "*x\r\n", "$3"] {
             put_tagged(&mut out, part.as_bytes(), "q0", 0);
         }

@@ -81,7 +81,12 @@ impl Item {
             // Of no lock, so that no search meets them.
             Action::Attend => 1 << 16 | 2,
             Action::Open => 1 << 16 | 3,
-            Action::Track { .. } | Action::Ping | Action::Login | Action::Confirm | Action::Forget => {
+            Action::Track
+            | Action::Untrack
+            | Action::Ping
+            | Action::Login
+            | Action::Confirm
+            | Action::Forget => {
                 unreachable!("connections ask for it, and there are none here")
             }
             Action::Keep | Action::Inspect | Action::ForceRelease => {

@@ -290,7 +290,7 @@ fn describe(client: usize, aims: &[Aim], item: Item) -> String {
         Does::Attend | Does::Open | Does::Keep | Does::Inspect | Does::ForceRelease => String::new(),
         Does::Release => format!("RELEASE {names} {token}"),
         Does::Undo => format!("UNDO {names} {token}"),
-        Does::Track { .. } => "CLIENT TRACKING".to_owned(),
+        Does::Track | Does::Untrack => "CLIENT TRACKING".to_owned(),
         Does::Ping => "PING".to_owned(),
         Does::Login => "AUTH".to_owned(),
         Does::Confirm => "WAIT".to_owned(),

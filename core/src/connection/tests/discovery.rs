@@ -25,10 +25,10 @@ impl Guided {
     /// What the driver is told, until there is nothing more: writes only as the word behind their
     /// number of arguments.
     pub(super) fn told(&mut self) -> Vec<String> {
-        let mut bytes = BytesMut::new();
+        let mut bytes = Vec::new();
         let next = || self.0.connection.next_task(&mut bytes, None).map(|task| (task, bytes.clone()));
         let tasks: Vec<_> = std::iter::from_fn(next).collect();
-        let text = |(task, bytes): (DriverTask, BytesMut)| match task {
+        let text = |(task, bytes): (DriverTask, Vec<u8>)| match task {
             DriverTask::Write { .. } => {
                 let text = String::from_utf8(bytes.to_vec()).unwrap();
                 let words = text.split("\r\n").filter(|line| !line.starts_with(['*', '$']));

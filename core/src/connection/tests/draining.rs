@@ -23,7 +23,7 @@ fn a_release_that_is_owed_sets_no_time_while_the_connection_drains_and_goes_out_
     assert_eq!(alone.connection.deadline(), Some(alone.now + ms(30)));
     alone.hear(b":1\r\n");
 
-    let bytes = &mut BytesMut::new();
+    let bytes = &mut Vec::new();
     assert_eq!(alone.connection.next_task(bytes, None), Some(DriverTask::Close { generation: 1 }));
     let task = alone.connection.next_task(bytes, None);
     assert!(matches!(task, Some(DriverTask::Open { generation: 2, .. })));
@@ -31,7 +31,7 @@ fn a_release_that_is_owed_sets_no_time_while_the_connection_drains_and_goes_out_
     alone.written();
     alone.hear(&greeting(RELEASE.sha1_hex));
     assert!(alone.connection.is_ready());
-    let mut expected = BytesMut::new();
+    let mut expected = Vec::new();
     request(Action::Release, 3).encode(Form::BySha, None, &mut expected);
     assert_eq!(alone.written(), expected.escape_ascii().to_string());
     assert!(alone.connection.debts.is_empty());

@@ -19,7 +19,7 @@ fn a_lock_that_was_downgraded_is_released_in_both_forms_and_others_as_they_were_
     alone.submit(Action::Acquire, 3);
     alone.written();
     alone.pass(ms(50));
-    let mut expected = BytesMut::new();
+    let mut expected = Vec::new();
     let downgraded = Request { claim: shared(1), ..request(Action::Release, 1) };
     downgraded.encode(Form::ByText, None, &mut expected);
     // Each script is brought along once.

@@ -83,12 +83,16 @@ impl Queue {
         }
     }
 
-    pub(in crate::front) fn append(&mut self, master: MasterId, generation: u32, bytes: &[u8]) {
+    /// Takes bytes for a connection. Mostly nothing waits there, and then they are not copied but
+    /// exchanged with an empty buffer.
+    pub(in crate::front) fn append(&mut self, master: MasterId, generation: u32, bytes: &mut Vec<u8>) {
         let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
         if outlet.generation == generation && outlet.sink.is_some() {
-            match outlet.channel {
-                None => outlet.backlog.extend_from_slice(bytes),
-                Some(_) => outlet.plain.extend_from_slice(bytes),
+            let behind = if outlet.channel.is_none() { &mut outlet.backlog } else { &mut outlet.plain };
+            if behind.is_empty() {
+                mem::swap(behind, bytes);
+            } else {
+                behind.extend_from_slice(bytes);
             }
             // A full socket is tried again when the driver finds room in it.
             if !self.full.contains(master) {

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use bytes::BytesMut;
-
 use crate::protocol::{Action, Fleet, Mode, Request, Resource, Sentinel, Targets, Token};
 use crate::wire::{Decimal, put_argument};
 
@@ -61,11 +59,11 @@ impl AllClaim {
             Mode::Exclusive | Mode::Permit { .. } => None,
         });
         let read: Vec<_> = read.collect();
-        let mut keys = BytesMut::new();
+        let mut keys = Vec::new();
         for resource in &written {
             put_argument(&mut keys, resource.key());
         }
-        let mut shape = BytesMut::new();
+        let mut shape = Vec::new();
         put_argument(&mut shape, Decimal::new(written.len() as u64).as_bytes());
         put_argument(&mut shape, Decimal::new(read.len() as u64).as_bytes());
         for (resource, group) in &read {
@@ -76,16 +74,16 @@ impl AllClaim {
         }
         let resources: Box<[_]> =
             written.iter().copied().chain(read.iter().map(|(resource, _)| *resource)).cloned().collect();
-        let (mut marks, mut counters) = (BytesMut::new(), BytesMut::new());
+        let (mut marks, mut counters) = (Vec::new(), Vec::new());
         if wish.is_some() {
             written.iter().for_each(|resource| put_argument(&mut marks, &resource.want_key()));
         }
         if fenced {
             resources.iter().for_each(|resource| put_argument(&mut counters, &resource.counter_key()));
         }
-        let mut secret = BytesMut::new();
+        let mut secret = Vec::new();
         put_argument(&mut secret, &token.to_hex());
-        let boxed = |bytes: BytesMut| Box::from(&*bytes);
+        let boxed = |bytes: Vec<u8>| Box::from(&*bytes);
         Self {
             written: written.len(),
             resources,
@@ -107,8 +105,8 @@ impl AllClaim {
         fenced: bool,
         wish: Option<Wish>,
     ) -> Self {
-        let (mut keys, mut counters, mut secret) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
-        let mut marks = BytesMut::new();
+        let (mut keys, mut counters, mut secret) = (Vec::new(), Vec::new(), Vec::new());
+        let mut marks = Vec::new();
         put_argument(&mut marks, &name.next_seat_key());
         for seat in seats {
             put_argument(&mut keys, seat.key());
@@ -117,9 +115,9 @@ impl AllClaim {
             }
         }
         put_argument(&mut secret, &token.to_hex());
-        let mut shape = BytesMut::new();
+        let mut shape = Vec::new();
         put_argument(&mut shape, Decimal::new(seats.len() as u64).as_bytes());
-        let boxed = |bytes: BytesMut| Box::from(&*bytes);
+        let boxed = |bytes: Vec<u8>| Box::from(&*bytes);
         Self {
             resources: seats.into(),
             written: seats.len(),
@@ -211,7 +209,7 @@ impl Arguments<'_> {
     }
 
     /// Appends all keys, then all values.
-    pub(crate) fn put(&self, ttl: u64, number: u64, out: &mut BytesMut) {
+    pub(crate) fn put(&self, ttl: u64, number: u64, out: &mut Vec<u8>) {
         let claim = self.claim;
         out.extend_from_slice(&claim.targets);
         if self.takes == 0 && self.wish.is_some() {

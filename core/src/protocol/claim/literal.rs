@@ -1,8 +1,6 @@
 //! A claim whose script is given keys and values as they are: of a question, or of a token of which
 //! nobody says what it locked.
 
-use bytes::BytesMut;
-
 use crate::protocol::Resource;
 use crate::wire::put_argument;
 
@@ -18,7 +16,7 @@ pub(crate) struct LiteralClaim {
 
 impl LiteralClaim {
     pub(super) fn new(resources: &[Resource], value: &[u8], names: &[&[u8]]) -> Self {
-        let mut arguments = BytesMut::new();
+        let mut arguments = Vec::new();
         let keys = resources.iter().map(Resource::key);
         let all = keys.chain([value]).chain(names.iter().copied());
         all.for_each(|argument| put_argument(&mut arguments, argument));
@@ -43,7 +41,7 @@ impl LiteralClaim {
     }
 
     /// Appends all keys, then all values.
-    pub(crate) fn put(&self, out: &mut BytesMut) {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.arguments);
     }
 }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-
 pub(crate) use self::all::AllClaim;
 pub use self::all::Wish;
 pub(crate) use self::literal::LiteralClaim;
@@ -104,7 +102,7 @@ impl Claim {
 
     /// Of the restart guard's marker, which has no token.
     pub(crate) fn marker() -> Self {
-        let mut bytes = BytesMut::with_capacity(32);
+        let mut bytes = Vec::with_capacity(32);
         put_argument(&mut bytes, Fleet::MARKER.as_bytes());
         Self::of(&bytes, bytes.len(), bytes.len())
     }
@@ -189,7 +187,7 @@ impl Claim {
     }
 
     /// Appends the key, the counter's if it is wanted, `marker` as the last one, and the token: of one resource.
-    pub(crate) fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut BytesMut) {
+    pub(crate) fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut Vec<u8>) {
         if let Form::One { bytes, keys, .. } = &self.0 {
             if with_counter {
                 out.extend_from_slice(bytes.get(..usize::from(*keys)).unwrap_or_default());
@@ -203,13 +201,13 @@ impl Claim {
         }
     }
 
-    pub(crate) fn put_key(&self, out: &mut BytesMut) {
+    pub(crate) fn put_key(&self, out: &mut Vec<u8>) {
         if let Form::One { bytes, key, .. } = &self.0 {
             out.extend_from_slice(bytes.get(..usize::from(*key)).unwrap_or_default());
         }
     }
 
-    pub(crate) fn put_token(&self, out: &mut BytesMut) {
+    pub(crate) fn put_token(&self, out: &mut Vec<u8>) {
         if let Form::One { bytes, keys, .. } = &self.0 {
             out.extend_from_slice(bytes.get(usize::from(*keys)..).unwrap_or_default());
         }
