@@ -30,6 +30,8 @@ pub(super) struct Groups {
     shards: usize,
     /// Whether scripts look at the marker before they look at the replicas.
     pub(super) early_quarantine: bool,
+    /// Whether slots also move back before anything has asked for a lock where they were.
+    pub(super) returns_unasked: bool,
     /// The server of each group that was promoted last, or its first.
     pub(super) named: Vec<usize>,
     /// For each master in a cluster, which group has its slot.

@@ -95,6 +95,9 @@ pub struct Plan {
     /// side by side, and the first group has the slot at the beginning. Servers learn of a new owner
     /// at different times. Clients have URLs of a cluster, and find the owner themselves.
     pub shards: u8,
+    /// Whether slots also move back to the server that they have come from before anything has asked
+    /// for a lock at the other one. Outside of all assumptions: what was lost there is not noticed.
+    pub returns_unasked: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -125,6 +128,7 @@ impl Plan {
             declared: 0,
             early_quarantine: false,
             shards: 1,
+            returns_unasked: false,
         }
     }
 
@@ -209,6 +213,7 @@ impl Plan {
         let groups = Groups::new(1, replicas, declared);
         let mut groups = groups.of(self.masters.len().clamp(1, 64), self.shards.into());
         groups.early_quarantine = self.early_quarantine;
+        groups.returns_unasked = self.returns_unasked;
         let drifting = self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0);
         let servers = |(number, gain): (usize, &i32)| (groups.servers_of(number), *gain);
         let drifting: Vec<_> = drifting.map(servers).collect();

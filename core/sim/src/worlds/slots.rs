@@ -7,8 +7,10 @@
 
 use std::time::Duration;
 
+use quorlock_core::Fleet;
+
 use super::event::Event;
-use super::groups::{TAG, host};
+use super::groups::{Groups, TAG, host};
 use super::random::nanos;
 use super::state::{MasterNode, State};
 use super::timeline::Happening;
@@ -49,6 +51,18 @@ impl Holding {
     }
 }
 
+impl Groups {
+    /// The group that owns a master's slot.
+    pub(super) fn owner_of(&self, master: usize) -> usize {
+        self.slots.get(master).map_or(master, |slot| slot.group)
+    }
+
+    /// The server from which a master's slot is being moved, key by key.
+    pub(super) fn moves_from(&self, master: usize) -> Option<usize> {
+        Some(self.slots.get(master)?.moving?.source)
+    }
+}
+
 fn address(server: usize) -> String {
     format!("{}:6379", host(server))
 }
@@ -78,12 +92,6 @@ impl State {
     pub(super) fn serves(&self, server: usize) -> bool {
         let owner = self.owner(self.groups.master_of(server));
         owner.is_none_or(|(_, owner)| owner == server)
-    }
-
-    /// The groups that have keys of a master: two while its slot is being moved.
-    pub(super) fn keepers(&self, master: usize) -> (usize, Option<usize>) {
-        let slot = self.groups.slots.get(master);
-        slot.map_or((master, None), |slot| (slot.group, slot.moving.map(|moving| moving.target)))
     }
 
     /// A server says what it believes, unless it has heard of a later owner.
@@ -142,7 +150,7 @@ impl State {
 
     /// The owner of the slot of this server's master, and the primary of another group, if both are
     /// there and the slot is not being moved.
-    fn ends_of_move(&self, server: usize, further: usize) -> Option<(usize, usize)> {
+    fn ends_of_move(&mut self, server: usize, further: usize) -> Option<(usize, usize)> {
         let master = self.groups.master_of(server);
         let slot = self.groups.slots.get(master).filter(|slot| slot.moving.is_none())?;
         let groups = self.groups.groups_of(master);
@@ -150,7 +158,28 @@ impl State {
         let target = groups.start + place % groups.len();
         let (_, source) = self.owner(master)?;
         let to = *self.groups.named.get(target)?;
-        (self.is_writing(source) && self.is_writing(to)).then_some((source, target))
+        if !self.is_writing(source) || !self.is_writing(to) {
+            return None;
+        }
+        if self.has_marker_of(source, to) {
+            if !self.groups.returns_unasked {
+                return None;
+            }
+            self.observer.leaves_assumptions();
+        }
+        Some((source, target))
+    }
+
+    /// Whether the restart guard's marker at one server is still that of another one: then the slot
+    /// has come from there, and nothing has asked for a lock since.
+    fn has_marker_of(&self, source: usize, other: usize) -> bool {
+        let [Some(node), Some(other)] = [source, other].map(|server| self.masters.get(server)) else {
+            return false;
+        };
+        let marker = self.groups.key(Fleet::MARKER.as_bytes());
+        let clock = Duration::from_nanos(node.clock.read(self.now));
+        let marker = node.model.value(0, &marker, clock);
+        marker.is_some_and(|marker| marker.starts_with(other.model.replication_id().as_bytes()))
     }
 
     fn is_writing(&self, server: usize) -> bool {
