@@ -97,7 +97,9 @@ impl State {
     /// A server says what it believes, unless it has heard of a later owner.
     fn learns_owner(&mut self, server: usize, epoch: u64, owner: usize) {
         let group = self.groups.group_of(server);
-        let is_own_group = group == self.groups.group_of(owner);
+        // One that has been promoted since knows better.
+        let is_primary_of_group =
+            group == self.groups.group_of(owner) && self.groups.named.get(group) == Some(&owner);
         let Some(node) = self.masters.get_mut(server).filter(|node| node.part.epoch < epoch) else { return };
         node.part.epoch = epoch;
         let slot =
@@ -106,7 +108,7 @@ impl State {
         let follows_it = node.part.follows() == Some(owner);
         if owner == server {
             self.note(|| Happening::OwnsSlot { master: server });
-        } else if is_own_group && !follows_it {
+        } else if is_primary_of_group && !follows_it {
             self.note(|| Happening::Follows { master: server, other: owner });
             self.follow(server, owner, false);
         }
@@ -231,10 +233,13 @@ impl State {
         self.schedule(at, Event::SlotStep { master, number });
     }
 
+    fn moving(&self, master: usize) -> Option<Move> {
+        self.groups.slots.get(master)?.moving
+    }
+
     /// The next key of a slot moves, or the move ends.
     pub(super) fn slot_step(&mut self, master: usize, number: u64) {
-        let moving = self.groups.slots.get(master).and_then(|slot| slot.moving);
-        let Some(moving) = moving.filter(|moving| moving.number == number) else { return };
+        let Some(moving) = self.moving(master).filter(|moving| moving.number == number) else { return };
         let Move { source, target, pace, is_given_up, .. } = moving;
         let to = self.groups.named.get(target).copied().unwrap_or(target);
         if self.is_writing(source) && self.is_writing(to) {
@@ -299,8 +304,8 @@ impl State {
     /// All is well from now on: slots that are being moved have moved, and all servers know it.
     pub(super) fn heal_slots(&mut self) {
         for master in 0..self.groups.slots.len() {
-            while let Some(moving) = self.groups.slots.get(master).and_then(|slot| slot.moving) {
-                self.slot_step(master, moving.number);
+            if let Some(Move { source, number, .. }) = self.moving(master) {
+                (0..=self.keys_at(source).len()).for_each(|_| self.slot_step(master, number));
             }
             self.all_know(master);
         }
