@@ -31,11 +31,27 @@ impl Plan {
         if random.one_in(4) {
             (plan.replicas, plan.declared) = (0, 0);
         }
+        plan.lead_elsewhere(&mut random);
         let horizon = plan.longest_ttl() * 3;
         for _ in 0..1 + random.below(5) {
             plan.move_slot(&mut random, horizon);
         }
         plan
+    }
+
+    /// A client whose connection is cut would come back to the node that it knows, which may not know
+    /// of its successor. Half of them do not reach that one, and ask another.
+    fn lead_elsewhere(&mut self, random: &mut Random) {
+        let cuts = self.faults.iter().filter_map(|(when, fault)| match fault {
+            Fault::Cut { client, master } if random.one_in(2) => {
+                let span = random.spread(ms(50)..=ms(3_000));
+                Some((*when, Fault::Unreachable { client: *client, master: *master, span }))
+            }
+            _ => None,
+        });
+        let unreachable: Vec<_> = cuts.collect();
+        // Ahead of the cuts, because connections are opened at once.
+        self.faults.splice(0..0, unreachable);
     }
 
     /// One move, and what goes wrong beside it.

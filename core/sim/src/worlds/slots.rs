@@ -42,6 +42,8 @@ struct Move {
     /// A group: another one that is promoted there goes on.
     target: usize,
     pace: Duration,
+    /// Whether some key has moved.
+    has_moved: bool,
     is_given_up: bool,
 }
 
@@ -117,7 +119,9 @@ impl State {
     /// Word of an owner comes to a server.
     pub(super) fn owner_is_told(&mut self, server: usize, epoch: u64, owner: usize) {
         let Some(node) = self.masters.get(server) else { return };
-        let busy_until = node.hangs_until.max(node.away_until).max(node.part.isolated_until);
+        let isolated = [server, owner].map(|end| self.masters.get(end).map(|node| node.part.isolated_until));
+        let cut_until = isolated.into_iter().flatten().max().unwrap_or(0);
+        let busy_until = node.hangs_until.max(node.away_until).max(cut_until);
         if self.now < busy_until {
             let at = busy_until + nanos(self.random.within(Duration::ZERO..=CATCHING_UP));
             self.schedule(at, Event::OwnerIsTold { server, epoch, owner });
@@ -213,7 +217,7 @@ impl State {
         let Some(slot) = self.groups.slots.get_mut(master) else { return };
         slot.moves += 1;
         let number = slot.moves;
-        slot.moving = Some(Move { number, source, target, pace, is_given_up });
+        slot.moving = Some(Move { number, source, target, pace, has_moved: false, is_given_up });
         let other = self.point_to_target(source, target);
         self.note(|| Happening::SlotMoves { master: source, other });
         self.plan_step(master, number, pace);
@@ -240,7 +244,7 @@ impl State {
     /// The next key of a slot moves, or the move ends.
     pub(super) fn slot_step(&mut self, master: usize, number: u64) {
         let Some(moving) = self.moving(master).filter(|moving| moving.number == number) else { return };
-        let Move { source, target, pace, is_given_up, .. } = moving;
+        let Move { source, target, pace, has_moved, is_given_up, .. } = moving;
         let to = self.groups.named.get(target).copied().unwrap_or(target);
         if self.is_writing(source) && self.is_writing(to) {
             // Another server may be the primary there by now.
@@ -250,9 +254,12 @@ impl State {
             let Some(key) = keys.get(place) else {
                 return self.slot_has_moved(source, to);
             };
-            self.carry(source, to, key, KeyEnd::Relative);
-            if is_given_up && self.random.one_in(2) {
+            if is_given_up && has_moved && self.random.one_in(2) {
                 return self.give_move_up(master, source);
+            }
+            self.carry(source, to, key, KeyEnd::Relative);
+            if let Some(moving) = self.groups.slots.get_mut(master).and_then(|slot| slot.moving.as_mut()) {
+                moving.has_moved = true;
             }
         }
         self.plan_step(master, number, pace);
