@@ -21,14 +21,18 @@ use crate::wire::{self, Dialect, Reply, ServerError};
 /// Where a master is looked for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Search {
-    /// Who is asked: the places of the URL first, then those that were learned from them.
+    /// The places to ask: those of the URL first, then those that were learned from them, until they
+    /// fail.
     places: Vec<Address>,
+    /// How many of them are of the URL.
+    own: usize,
     /// Which of them is asked next, or now.
     place: usize,
     /// The server that was named, if the connection goes there.
     server: Option<Address>,
-    /// How many places have failed since a connection was ready, or since a pause.
-    in_vain: usize,
+    /// Which places of the URL have led nowhere since a connection was ready, or since a pause: a bit
+    /// for each.
+    in_vain: u64,
     /// The first cause since then that may pass by itself.
     transient: Option<Cause>,
     /// Since when requests wait for what is found.
@@ -55,23 +59,51 @@ impl Search {
     /// `None` for a master that is where its URL says.
     pub(super) fn new(endpoint: &Endpoint, now: Instant) -> Option<Box<Self>> {
         endpoint.discovery()?;
-        let places = endpoint.places().cloned().collect();
-        let owner = Owner::default();
+        let places: Vec<_> = endpoint.places().cloned().collect();
+        let (own, owner) = (places.len(), Owner::default());
         let (server, transient) = (None, None);
-        Some(Box::new(Self { places, place: 0, server, in_vain: 0, transient, began: now, owner }))
+        Some(Box::new(Self { places, own, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
-    /// Moves on to the next place. Returns whether there is one that has not failed yet.
+    /// Moves on to the next place: one of the URL, and one that was learned only when all of those
+    /// have led nowhere. Returns whether there is one that has not failed yet.
+    ///
+    /// A learned one that has failed is forgotten. If it comes back, others tell of it again.
     fn next_place(&mut self) -> bool {
         self.server = None;
         self.owner = Owner::default();
-        self.place = (self.place + 1) % self.places.len().max(1);
-        self.in_vain += 1;
-        self.in_vain < self.places.len()
+        if self.place < self.own {
+            self.leads_nowhere();
+        } else if self.place < self.places.len() {
+            self.places.remove(self.place);
+        }
+        let untried = self.following().find(|place| self.in_vain & 1 << place == 0);
+        let learned = Some(self.own).filter(|first| *first < self.places.len());
+        let next = untried.or(learned);
+        self.place = next.or_else(|| self.following().next()).unwrap_or(0);
+        next.is_some()
     }
 
-    /// Goes to a place that another one has named.
+    /// The places of the URL, from the one behind the present place on.
+    fn following(&self) -> impl Iterator<Item = usize> + use<> {
+        let (own, first) = (self.own, if self.place < self.own { self.place + 1 } else { 0 });
+        (0..own).map(move |place| (first + place) % own)
+    }
+
+    fn leads_nowhere(&mut self) {
+        if self.place < self.own {
+            self.in_vain |= 1 << self.place;
+        }
+    }
+
+    /// Whether every place that is known has failed.
+    fn is_exhausted(&self) -> bool {
+        self.places.len() == self.own && self.in_vain.count_ones() as usize >= self.own
+    }
+
+    /// Goes to a place that another one has named. If that fails, another one is asked.
     pub(super) fn go_to(&mut self, named: Address) {
+        self.leads_nowhere();
         self.learn(named.clone());
         match self.places.iter().position(|place| *place == named) {
             Some(place) => self.place = place,
@@ -123,7 +155,7 @@ impl Connection {
             search.owner = Owner::default();
             if self.alone && self.tag.is_some() {
                 // It may be one that does not know of its successor yet.
-                search.place = (search.place + 1) % search.places.len().max(1);
+                search.place = search.following().next().unwrap_or(0);
             }
         }
     }
@@ -136,7 +168,7 @@ impl Connection {
         let Some(search) = &self.search else { return limit };
         // The only place in a cluster that is known is the server itself.
         let another_follows = search.server.is_none() && (self.tag.is_none() || search.places.len() > 1);
-        if search.in_vain >= search.places.len() {
+        if search.is_exhausted() {
             4 * limit
         } else if another_follows && self.fault.is_none() {
             limit / 2
@@ -275,8 +307,13 @@ impl Connection {
     }
 }
 
-/// One sentinel in the list of another: fields and their values.
+/// One sentinel in the list of another: fields and their values. One that the other does not reach
+/// is none that could be asked.
 fn listed(sentinel: &Reply<'_>) -> Option<Address> {
+    let flags = sentinel.field("flags").and_then(|flags| flags.as_bytes()).unwrap_or_default();
+    if flags.split(|byte| *byte == b',').any(|flag| flag == b"s_down" || flag == b"disconnected") {
+        return None;
+    }
     address(sentinel.field("ip")?, sentinel.field("port")?)
 }
 

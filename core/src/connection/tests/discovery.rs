@@ -226,6 +226,29 @@ fn sentinels_that_one_knows_are_asked_too() {
 }
 
 #[test]
+fn a_sentinel_that_another_one_does_not_reach_is_not_learned() {
+    let fields = |port: &str, flags: &str| {
+        let texts = ["ip", "x", "port", port, "flags", flags];
+        texts.map(|text| format!("${}\r\n{text}\r\n", text.len())).concat()
+    };
+    let listed = [("4", "s_down,sentinel,disconnected"), ("5", "sentinel,disconnected"), ("6", "sentinel")];
+    let listed = listed.map(|(port, flags)| format!("*6\r\n{}", fields(port, flags))).concat();
+    let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(format!("*2\r\n$1\r\ns\r\n$1\r\n7\r\n*3\r\n{listed}").as_bytes());
+    guided.told();
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    assert_eq!(guided.told(), ["close 2", "open 3 x:6"]);
+    // One that is learned and fails is forgotten.
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.told();
+    guided.0.pass(ms(20));
+    assert_eq!(guided.told(), ["open 4 a:26379"]);
+}
+
+#[test]
 fn what_is_wrong_with_sentinels_is_told() {
     let one = "redis+sentinel://a/m?failover=durable&sentinel-user=u&sentinel-pass=w";
     for (replies, fault) in [
