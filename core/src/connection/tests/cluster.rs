@@ -79,6 +79,35 @@ fn nodes_that_are_not_the_owner_say_who_is() {
 }
 
 #[test]
+fn nodes_of_the_url_are_asked_before_others_which_are_forgotten_when_they_fail() {
+    let refused = || Cause::Connect(std::io::ErrorKind::ConnectionRefused);
+    let mut guided = Guided::new(URL);
+    guided.told();
+    for (owner, opened) in [("c:3", "open 2 c:3"), ("d:4", "open 3 d:4")] {
+        guided.node("master", &format!("-MOVED 3387 {owner}"));
+        assert_eq!(guided.told()[1], opened);
+    }
+    guided.owner();
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    guided.fails(Cause::Closed);
+    for opened in ["open 4 d:4", "open 5 a:1", "open 6 b:2", "open 7 c:3"] {
+        assert_eq!(guided.told()[1], opened);
+        assert_eq!(guided.fault(), None);
+        guided.fails(refused());
+    }
+    assert_eq!(guided.told(), ["close 7"]);
+    assert!(guided.fault().is_some());
+    for opened in ["open 8 a:1", "open 9 b:2"] {
+        guided.0.pass(ms(20));
+        assert_eq!(guided.told().last().unwrap(), opened);
+        guided.fails(refused());
+    }
+    assert_eq!(guided.told(), ["close 9"]);
+}
+
+#[test]
 fn nodes_that_name_each_other_are_not_followed_for_ever() {
     let mut guided = Guided::new(URL);
     guided.told();
@@ -89,9 +118,9 @@ fn nodes_that_name_each_other_are_not_followed_for_ever() {
         guided.told();
         assert!(opened < 20);
     }
-    // Five more nodes behind each place of the URL.
+    // Both places of the URL have been asked by then.
     assert_eq!(guided.fault(), Some(Cause::Cluster(ClusterFault::NoOwner)));
-    assert_eq!(opened, 13);
+    assert_eq!(opened, 7);
     assert!(!ClusterFault::NoOwner.is_configuration());
 }
 
@@ -219,6 +248,30 @@ fn the_releases_behind_a_silent_owner_name_the_tag() {
     let told = guided.told();
     assert!(told[0].contains(" 1 {q0}r "), "{told:?}");
     assert_eq!(told[1..], ["close 1", "open 2 a:1"]);
+}
+
+#[test]
+fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
+    let hello = |mode: &str| {
+        let mode = format!("$4\r\nmode\r\n${}\r\n{mode}\r\n", mode.len());
+        format!("%2\r\n{mode}$4\r\nrole\r\n$6\r\nmaster\r\n")
+    };
+    let greeted = |hello: &str| {
+        let mut guided = Guided::new("redis+cluster://a:1?tag=q0&failover=durable");
+        guided.told();
+        guided.stands();
+        guided.told();
+        guided.0.hear(hello.as_bytes());
+        guided.fault()
+    };
+    let fault = Cause::Cluster(ClusterFault::IsNoNode);
+    assert_eq!(greeted(&hello("standalone")), Some(fault));
+    assert!(fault.is_configuration());
+    assert_eq!(fault.to_string(), "is no node of a cluster: write redis://host:port without a tag");
+    assert_eq!(greeted(&hello("cluster")), None);
+    // It says nothing of it, or does not know HELLO.
+    assert_eq!(greeted("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"), None);
+    assert_eq!(greeted("-ERR unknown command 'HELLO'\r\n"), None);
 }
 
 #[test]
