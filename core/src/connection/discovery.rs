@@ -21,8 +21,7 @@ use crate::wire::{self, Dialect, Reply, ServerError};
 /// Where a master is looked for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Search {
-    /// The places to ask: those of the URL first, then those that were learned from them, until they
-    /// fail.
+    /// Who is asked: the places of the URL first, then those that were learned from them.
     places: Vec<Address>,
     /// How many of them are of the URL.
     own: usize,
@@ -30,8 +29,7 @@ pub(super) struct Search {
     place: usize,
     /// The server that was named, if the connection goes there.
     server: Option<Address>,
-    /// Which places of the URL have led nowhere since a connection was ready, or since a pause: a bit
-    /// for each.
+    /// Which places have led nowhere since a connection was ready, or since a pause: a bit for each.
     in_vain: u64,
     /// The first cause since then that may pass by itself.
     transient: Option<Cause>,
@@ -65,21 +63,14 @@ impl Search {
         Some(Box::new(Self { places, own, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
-    /// Moves on to the next place: one of the URL, and one that was learned only when all of those
-    /// have led nowhere. Returns whether there is one that has not failed yet.
-    ///
-    /// A learned one that has failed is forgotten. If it comes back, others tell of it again.
+    /// Moves on to the next place: to one that was learned only when all of the URL have led nowhere.
+    /// Returns whether there is one that has not.
     fn next_place(&mut self) -> bool {
         self.server = None;
         self.owner = Owner::default();
-        if self.place < self.own {
-            self.leads_nowhere();
-        } else if self.place < self.places.len() {
-            self.places.remove(self.place);
-        }
-        let untried = self.following().find(|place| self.in_vain & 1 << place == 0);
-        let learned = Some(self.own).filter(|first| *first < self.places.len());
-        let next = untried.or(learned);
+        self.leads_nowhere();
+        let learned = self.own..self.places.len();
+        let next = self.following().chain(learned).find(|place| !self.has_led_nowhere(*place));
         self.place = next.or_else(|| self.following().next()).unwrap_or(0);
         next.is_some()
     }
@@ -91,17 +82,18 @@ impl Search {
     }
 
     fn leads_nowhere(&mut self) {
-        if self.place < self.own {
-            self.in_vain |= 1 << self.place;
-        }
+        self.in_vain |= 1 << self.place;
     }
 
-    /// Whether every place that is known has failed.
+    fn has_led_nowhere(&self, place: usize) -> bool {
+        self.in_vain >> place & 1 == 1
+    }
+
     fn is_exhausted(&self) -> bool {
-        self.places.len() == self.own && self.in_vain.count_ones() as usize >= self.own
+        (0..self.places.len()).all(|place| self.has_led_nowhere(place))
     }
 
-    /// Goes to a place that another one has named. If that fails, another one is asked.
+    /// Goes to a place that another one has named. That one is not asked again if this leads nowhere.
     pub(super) fn go_to(&mut self, named: Address) {
         self.leads_nowhere();
         self.learn(named.clone());
@@ -111,9 +103,19 @@ impl Search {
         }
     }
 
+    /// Where no more are kept, one that has led nowhere makes room.
     fn learn(&mut self, place: Address) {
-        if self.places.len() < Endpoint::MAX_PLACES && !self.places.contains(&place) {
+        if self.places.contains(&place) {
+            return;
+        }
+        if self.places.len() < Endpoint::MAX_PLACES {
             self.places.push(place);
+            return;
+        }
+        let mut learned = (self.own..self.places.len()).filter(|other| *other != self.place);
+        if let Some(other) = learned.find(|other| self.has_led_nowhere(*other)) {
+            self.places.splice(other..=other, [place]);
+            self.in_vain &= !(1 << other);
         }
     }
 }
