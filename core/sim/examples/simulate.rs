@@ -26,9 +26,10 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
                     third of the worlds
   --clusters        the same, with masters that are tags of clusters, whose slots move among groups of servers, at once and
                     key by key
-  --undeclared      with --failovers or --clusters: take replicas= from --worlds worlds, and count those in which a promise is broken
-  --early           with --failovers or --clusters: quarantines begin before all replicas are there, so that nothing but the replicas'
-                    confirmation of each vote keeps a former primary from voting
+  --undeclared      with --failovers or --clusters: take replicas= from --worlds worlds, and count those in which a promise
+                    is broken
+  --early           with --failovers or --clusters: quarantines begin before all replicas are there, so that nothing but
+                    the replicas' confirmation of each vote keeps a former primary from voting
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it

@@ -29,7 +29,7 @@ pub(super) struct Search {
     place: usize,
     /// The server that was named, if the connection goes there.
     server: Option<Address>,
-    /// Which places have led nowhere since a connection was ready, or since a pause: a bit for each.
+    /// Which places have led nowhere since a connection was ready, or since a pause: one bit each.
     in_vain: u64,
     /// The first cause since then that may pass by itself.
     transient: Option<Cause>,
@@ -63,8 +63,8 @@ impl Search {
         Some(Box::new(Self { places, own, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
-    /// Moves on to the next place: to one that was learned only when all of the URL have led nowhere.
-    /// Returns whether there is one that has not.
+    /// Moves on to the next place: to one that was learned only when all of the URL have led
+    /// nowhere. Returns whether there is one that has not.
     fn next_place(&mut self) -> bool {
         self.server = None;
         self.owner = Owner::default();
@@ -93,7 +93,7 @@ impl Search {
         (0..self.places.len()).all(|place| self.has_led_nowhere(place))
     }
 
-    /// Goes to a place that another one has named. That one is not asked again if this leads nowhere.
+    /// Goes to a place that another one has named, which is not asked again if that leads nowhere.
     pub(super) fn go_to(&mut self, named: Address) {
         self.leads_nowhere();
         self.learn(named.clone());

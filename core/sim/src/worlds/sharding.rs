@@ -39,8 +39,8 @@ impl Plan {
         plan
     }
 
-    /// A client whose connection is cut would come back to the node that it knows, which may not know
-    /// of its successor. Half of them do not reach that one, and ask another.
+    /// A client whose connection is cut would come back to the node that it knows, which may not
+    /// know of its successor. Half of them do not reach that one, and ask another.
     fn lead_elsewhere(&mut self, random: &mut Random) {
         let cuts = self.faults.iter().filter_map(|(when, fault)| match fault {
             Fault::Cut { client, master } if random.one_in(2) => {

@@ -12,8 +12,8 @@ const fn ms(millis: u64) -> Duration {
 
 const TWO_HOLDERS: Violation = Violation::TwoHolders { first: 0, second: 1 };
 
-/// One master with two groups of one server each. The first client holds a lock for two seconds, and
-/// the second one wants it from then on.
+/// One master with two groups of one server each. The first client holds a lock for two seconds,
+/// and the second one wants it from then on.
 fn contest(seed: u64, from: Duration, faults: Vec<(When, Fault)>) -> Plan {
     let lock = |timeout| Step::Lock {
         resource: 0,
