@@ -14,7 +14,7 @@ also masters that lose their data), and looks for broken promises.
 
 Usage: simulate [--mixed] [--acquisitions N] [--seed S]
        simulate [--mixed] --unguarded [--seed S]
-       simulate --failovers --undeclared [--worlds N] [--seed S]
+       simulate --failovers|--clusters --undeclared [--worlds N] [--seed S]
        simulate [--mixed] --only S [--mermaid]
        simulate [--mixed] --digest [--worlds N] [--seed S]
 
@@ -24,9 +24,12 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
   --secured         over encrypted channels, with passwords that change; locks of every kind in half of the worlds
   --failovers       masters with replicas that fail over, with the restart guard and replicas=; locks of every kind in a
                     third of the worlds
-  --undeclared      with --failovers: take replicas= from --worlds worlds, and count those in which a promise is broken
-  --early           with --failovers: quarantines begin before all replicas are there, so that nothing but the replicas'
-                    confirmation of each vote keeps a former primary from voting
+  --clusters        the same, with masters that are tags of clusters, whose slots move among groups of servers, at once and
+                    key by key
+  --undeclared      with --failovers or --clusters: take replicas= from --worlds worlds, and count those in which a promise
+                    is broken
+  --early           with --failovers or --clusters: quarantines begin before all replicas are there, so that nothing but
+                    the replicas' confirmation of each vote keeps a former primary from voting
   --seed S          the first world's seed; the next ones follow; 1 unless given
   --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
   --only S          run this one world, and print all that happens in it
@@ -38,6 +41,7 @@ struct Options {
     mixed: bool,
     secured: bool,
     failovers: bool,
+    clusters: bool,
     undeclared: bool,
     early: bool,
     acquisitions: u64,
@@ -51,8 +55,9 @@ struct Options {
 
 impl Options {
     fn plan(&self, seed: u64) -> Plan {
-        if self.failovers {
-            let mut plan = Plan::random_failovers(seed);
+        if self.failovers || self.clusters {
+            let mut plan =
+                if self.clusters { Plan::random_clusters(seed) } else { Plan::random_failovers(seed) };
             (plan.early_quarantine, plan.secured) = (self.early, self.secured);
             return plan;
         }
@@ -69,6 +74,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
         mixed: false,
         secured: false,
         failovers: false,
+        clusters: false,
         undeclared: false,
         early: false,
         acquisitions: 100_000,
@@ -85,6 +91,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
             Long("mixed") => options.mixed = true,
             Long("secured") => options.secured = true,
             Long("failovers") => options.failovers = true,
+            Long("clusters") => options.clusters = true,
             Long("early") => options.early = true,
             Long("undeclared") => options.undeclared = true,
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
@@ -218,6 +225,7 @@ fn many(options: &Options) -> ExitCode {
                 }
                 let kinds = [
                     (options.failovers, "--failovers "),
+                    (options.clusters, "--clusters "),
                     (options.early, "--early "),
                     (options.secured, "--secured "),
                     (options.mixed, "--mixed "),

@@ -18,7 +18,8 @@
 //!   groups, downgrade, and meet plain locks of the same names. In those of
 //!   [`Plan::random_secured`] they reach the masters over encrypted channels, and log in with
 //!   passwords that change. In those of [`Plan::random_failovers`] each master has replicas that
-//!   follow it asynchronously and are promoted, while the former primary may go on.
+//!   follow it asynchronously and are promoted, while the former primary may go on. In those of
+//!   [`Plan::random_clusters`] it is a tag of a cluster, whose slot also moves among such groups.
 //! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
 //!   test compares it with real servers on random commands.
 //!

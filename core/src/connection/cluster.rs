@@ -99,7 +99,7 @@ impl Connection {
                     self.state = State::Draining;
                 }
             }
-            ClusterFault::IsNode | ClusterFault::NoOwner => {}
+            ClusterFault::IsNode | ClusterFault::IsNoNode | ClusterFault::NoOwner => {}
         }
     }
 

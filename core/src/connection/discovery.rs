@@ -21,12 +21,14 @@ use crate::wire::{self, Dialect, Reply, ServerError};
 pub(super) struct Search {
     /// Who is asked: the places of the URL first, then those that were learned from them.
     places: Vec<Address>,
+    /// How many of them are of the URL.
+    own: usize,
     /// Which of them is asked next, or now.
     place: usize,
     /// The server that was named, if the connection goes there.
     server: Option<Address>,
-    /// How many places have failed since a connection was ready, or since a pause.
-    in_vain: usize,
+    /// Which places have led nowhere since a connection was ready, or since a pause: one bit each.
+    in_vain: u64,
     /// The first cause since then that may pass by itself.
     transient: Option<Cause>,
     /// Since when requests wait for what is found.
@@ -53,23 +55,45 @@ impl Search {
     /// `None` for a master that is where its URL says.
     pub(super) fn new(endpoint: &Endpoint, now: Instant) -> Option<Box<Self>> {
         endpoint.discovery()?;
-        let places = endpoint.places().cloned().collect();
-        let owner = Owner::default();
+        let places: Vec<_> = endpoint.places().cloned().collect();
+        let (own, owner) = (places.len(), Owner::default());
         let (server, transient) = (None, None);
-        Some(Box::new(Self { places, place: 0, server, in_vain: 0, transient, began: now, owner }))
+        Some(Box::new(Self { places, own, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
-    /// Moves on to the next place. Returns whether there is one that has not failed yet.
+    /// Moves on to the next place: to one that was learned only when all of the URL have led
+    /// nowhere. Returns whether there is one that has not.
     fn next_place(&mut self) -> bool {
         self.server = None;
         self.owner = Owner::default();
-        self.place = (self.place + 1) % self.places.len().max(1);
-        self.in_vain += 1;
-        self.in_vain < self.places.len()
+        self.leads_nowhere();
+        let learned = self.own..self.places.len();
+        let next = self.following().chain(learned).find(|place| !self.has_led_nowhere(*place));
+        self.place = next.or_else(|| self.following().next()).unwrap_or(0);
+        next.is_some()
     }
 
-    /// Goes to a place that another one has named.
+    /// The places of the URL, from the one behind the present place on.
+    fn following(&self) -> impl Iterator<Item = usize> + use<> {
+        let (own, first) = (self.own, if self.place < self.own { self.place + 1 } else { 0 });
+        (0..own).map(move |place| (first + place) % own)
+    }
+
+    fn leads_nowhere(&mut self) {
+        self.in_vain |= 1 << self.place;
+    }
+
+    fn has_led_nowhere(&self, place: usize) -> bool {
+        self.in_vain >> place & 1 == 1
+    }
+
+    fn is_exhausted(&self) -> bool {
+        (0..self.places.len()).all(|place| self.has_led_nowhere(place))
+    }
+
+    /// Goes to a place that another one has named, which is not asked again if that leads nowhere.
     pub(super) fn go_to(&mut self, named: Address) {
+        self.leads_nowhere();
         self.learn(named.clone());
         match self.places.iter().position(|place| *place == named) {
             Some(place) => self.place = place,
@@ -77,9 +101,19 @@ impl Search {
         }
     }
 
+    /// Where no more are kept, one that has led nowhere makes room.
     fn learn(&mut self, place: Address) {
-        if self.places.len() < Endpoint::MAX_PLACES && !self.places.contains(&place) {
+        if self.places.contains(&place) {
+            return;
+        }
+        if self.places.len() < Endpoint::MAX_PLACES {
             self.places.push(place);
+            return;
+        }
+        let mut learned = (self.own..self.places.len()).filter(|other| *other != self.place);
+        if let Some(other) = learned.find(|other| self.has_led_nowhere(*other)) {
+            self.places.splice(other..=other, [place]);
+            self.in_vain &= !(1 << other);
         }
     }
 }
@@ -121,7 +155,7 @@ impl Connection {
             search.owner = Owner::default();
             if self.alone && self.tag.is_some() {
                 // It may be one that does not know of its successor yet.
-                search.place = (search.place + 1) % search.places.len().max(1);
+                search.place = search.following().next().unwrap_or(0);
             }
         }
     }
@@ -134,7 +168,7 @@ impl Connection {
         let Some(search) = &self.search else { return limit };
         // The only place in a cluster that is known is the server itself.
         let another_follows = search.server.is_none() && (self.tag.is_none() || search.places.len() > 1);
-        if search.in_vain >= search.places.len() {
+        if search.is_exhausted() {
             4 * limit
         } else if another_follows && self.fault.is_none() {
             limit / 2
@@ -287,8 +321,13 @@ impl Connection {
     }
 }
 
-/// One sentinel in the list of another: fields and their values.
+/// One sentinel in the list of another: fields and their values. One that the other does not reach
+/// is none that could be asked.
 fn listed(sentinel: &Reply<'_>) -> Option<Address> {
+    let flags = sentinel.field("flags").and_then(|flags| flags.as_bytes()).unwrap_or_default();
+    if flags.split(|byte| *byte == b',').any(|flag| flag == b"s_down" || flag == b"disconnected") {
+        return None;
+    }
     address(sentinel.field("ip")?, sentinel.field("port")?)
 }
 

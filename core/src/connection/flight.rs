@@ -44,6 +44,8 @@ pub(crate) struct Flight {
     /// Votes that the replicas have yet to confirm, oldest first: all those before the first
     /// confirmation that is awaited.
     held: Vec<(Sent, Answer)>,
+    /// How many `WAIT`s are in flight.
+    confirmations: usize,
     /// When the newest vote was sent that has no `WAIT` behind it yet.
     pub(super) unconfirmed: Option<Instant>,
 }
@@ -64,6 +66,7 @@ impl Flight {
         }
         self.bytes += bytes;
         self.unwritten += 1;
+        self.confirmations += usize::from(request.action == Action::Confirm);
         self.sent.push_back(Sent { request: request.clone(), at, form, bytes, is_overdue: false });
     }
 
@@ -94,6 +97,7 @@ impl Flight {
         let sent = self.sent.pop_front()?;
         self.bytes -= sent.bytes;
         self.overdue -= usize::from(sent.is_overdue);
+        self.confirmations -= usize::from(sent.request.action == Action::Confirm);
         if self.repeated.front() == Some(&self.answered) {
             self.repeated.pop_front();
         }
@@ -113,7 +117,7 @@ impl Flight {
     /// it is in flight.
     pub(super) fn hold(&mut self, sent: Sent, answer: Answer) -> bool {
         self.held.push((sent, answer));
-        self.sent.iter().any(|sent| sent.request.action == Action::Confirm)
+        self.confirmations > 0
     }
 
     /// Takes the votes that the next confirmation is about.

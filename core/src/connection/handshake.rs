@@ -315,6 +315,10 @@ impl Handshake {
         match hello.field("mode").and_then(|mode| mode.as_bytes()) {
             Some(b"sentinel") => return Err(Cause::Sentinel(SentinelFault::IsSentinel)),
             Some(b"cluster") if !has_tag => return Err(Cause::Cluster(ClusterFault::IsNode)),
+            // One that gives no mode, or knows no HELLO, is taken at the URL's word.
+            Some(mode) if has_tag && mode != b"cluster" => {
+                return Err(Cause::Cluster(ClusterFault::IsNoNode));
+            }
             _ => {}
         }
         let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;

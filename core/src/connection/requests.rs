@@ -4,7 +4,7 @@
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
 use super::{Answers, Connection, Debt, Queued, Wording};
-use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Ttl};
+use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Terms, Ttl};
 use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
@@ -321,20 +321,13 @@ impl Request {
         }
         let counts = self.claim.is_fenced() && !self.action.clears();
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
-        let replicated = fleet.filter(|fleet| fleet.replicas > 0);
-        let heals = replicated.is_some() && self.action == Action::Heal;
-        let guarded = fleet.filter(|_| is_about_marker || self.action == Action::Acquire || heals);
-        let replicated = replicated.filter(|_| self.action.rests_on_keys());
-        let marker = guarded.filter(|_| !is_about_marker).map(|_| Fleet::MARKER);
+        let terms = Terms::of(self.action, fleet);
+        let marker = (terms.are_of_marker() && !is_about_marker).then_some(Fleet::MARKER);
         let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal | Action::Keep);
         let raises =
             self.claim.is_fenced() && matches!(self.action, Action::Raise | Action::Extend | Action::Heal);
         let keys = 1 + u64::from(counts) + u64::from(marker.is_some());
-        let values = u64::from(!is_about_marker)
-            + u64::from(lives)
-            + u64::from(raises)
-            + 2 * u64::from(guarded.is_some())
-            + u64::from(replicated.is_some());
+        let values = u64::from(!is_about_marker) + u64::from(lives) + u64::from(raises) + terms.values();
         put_head(script, by_text, keys, values, out);
         self.claim.put(counts, marker, out);
         if lives {
@@ -343,13 +336,7 @@ impl Request {
         if raises {
             put_argument(out, Decimal::new(self.fence.map_or(0, FencingToken::get)).as_bytes());
         }
-        if let Some(fleet) = guarded {
-            put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
-            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
-        }
-        if let Some(fleet) = replicated {
-            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
-        }
+        terms.put(out);
     }
 }
 

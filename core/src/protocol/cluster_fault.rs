@@ -8,6 +8,8 @@ use std::fmt;
 pub enum ClusterFault {
     /// The URL is one of a server, and a node of a cluster answers there.
     IsNode,
+    /// The URL names a tag, and what answers there is no node of a cluster.
+    IsNoNode,
     /// Another node owns the slot now (`MOVED`). It is asked next.
     Moved,
     /// Its nodes name each other as the owner, and none of them is.
@@ -22,7 +24,7 @@ impl ClusterFault {
     /// Returns whether only a change of configuration can solve it, here or on the nodes.
     pub fn is_configuration(self) -> bool {
         match self {
-            Self::IsNode => true,
+            Self::IsNode | Self::IsNoNode => true,
             Self::Moved | Self::NoOwner | Self::SlotIsMoving | Self::Down => false,
         }
     }
@@ -32,6 +34,7 @@ impl fmt::Display for ClusterFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::IsNode => "is a node of a cluster: write redis+cluster://host:port/?tag=q0",
+            Self::IsNoNode => "is no node of a cluster: write redis://host:port without a tag",
             Self::Moved => "another node owns the slot of its tag now (MOVED)",
             Self::NoOwner => "its nodes do not agree on who owns the slot of its tag (MOVED)",
             Self::SlotIsMoving => "the slot of its tag is being moved to another node (ASK)",

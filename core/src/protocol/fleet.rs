@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use super::Ttl;
 use super::units::Span;
+use super::{Action, Ttl};
 #[cfg(doc)]
 use crate::endpoint::Endpoint;
+use crate::wire::{Decimal, put_argument};
 
 /// What all clients of a set of masters must agree on, and what each master keeps in its marker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +41,52 @@ impl Fleet {
     /// Returns what a marker says whose last two numbers these are.
     pub fn of_marker(longest_ttl: Ttl, marked: u32) -> Self {
         Self { longest_ttl, masters: marked % Self::PER_REPLICA, replicas: marked / Self::PER_REPLICA }
+    }
+}
+
+/// What a script is told of the fleet, as the last of its values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Terms {
+    Nothing,
+    /// The longest TTL and the marker's last number: it looks at the marker, and creates keys only
+    /// where the master votes.
+    Marker(Fleet),
+    /// The marker's last number alone: it rests on keys that are there, and only counts replicas.
+    Replicas(Fleet),
+}
+
+impl Terms {
+    pub(crate) fn of(action: Action, fleet: Option<Fleet>) -> Self {
+        let Some(fleet) = fleet else { return Self::Nothing };
+        let has_replicas = fleet.replicas > 0;
+        match action {
+            Action::Acquire | Action::Attend | Action::Open => Self::Marker(fleet),
+            Action::Heal if has_replicas => Self::Marker(fleet),
+            Action::Extend | Action::Raise if has_replicas => Self::Replicas(fleet),
+            _ => Self::Nothing,
+        }
+    }
+
+    /// Whether the script looks at the marker.
+    pub(crate) fn are_of_marker(self) -> bool {
+        matches!(self, Self::Marker(_))
+    }
+
+    /// The number of values.
+    pub(crate) fn values(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Marker(_) => 2,
+            Self::Replicas(_) => 1,
+        }
+    }
+
+    pub(crate) fn put(self, out: &mut Vec<u8>) {
+        let (Self::Marker(fleet) | Self::Replicas(fleet)) = self else { return };
+        if self.are_of_marker() {
+            put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
+        }
+        put_argument(out, Decimal::new(fleet.marked()).as_bytes());
     }
 }
 

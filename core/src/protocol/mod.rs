@@ -51,6 +51,7 @@ pub use event::Event;
 pub use eviction::EvictionPolicy;
 pub use fencing::FencingToken;
 pub use fleet::Fleet;
+pub(crate) use fleet::Terms;
 pub use force_release::{Deletion, ForceReleaseError, ForceReleased};
 pub use group::Group;
 pub use ids::{ExtensionId, LockId};

@@ -60,11 +60,6 @@ impl Action {
         matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
     }
 
-    /// Whether it rests on keys that are there, and sets none.
-    pub(crate) fn rests_on_keys(self) -> bool {
-        matches!(self, Self::Raise | Self::Extend)
-    }
-
     /// Whether it may set the key, so that a release must follow it.
     pub fn creates(self) -> bool {
         matches!(self, Self::Acquire | Self::Heal)

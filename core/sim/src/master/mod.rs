@@ -21,6 +21,8 @@ mod inline;
 mod keep;
 mod keys;
 mod keyspace;
+#[cfg(feature = "worlds")]
+mod migration;
 mod number;
 mod replicas;
 mod reply;
@@ -40,6 +42,8 @@ pub use command::{Command, CommandKind};
 pub use conditions::Held;
 pub use dialect::Dialect;
 pub use keep::Keep;
+#[cfg(feature = "worlds")]
+pub(crate) use migration::{KeyEnd, Migrant};
 pub use replicas::Changes;
 pub use session::{ProtocolError, Session};
 pub use tracking::Push;

@@ -295,8 +295,12 @@ impl Process {
         while let Some(demand) = port.next_demand() {
             was_idle = false;
             match demand {
-                Demand::Connect { master, generation, .. } => {
-                    if !lock(&self.state).connect(self.number, master.index(), generation) {
+                Demand::Connect { master, generation, address } => {
+                    let mut state = lock(&self.state);
+                    let server = state.server_for(self.number, master.index(), &address);
+                    let is_sent = server.is_some_and(|server| state.connect(self.number, server, generation));
+                    drop(state);
+                    if !is_sent {
                         port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
                     }
                 }

@@ -80,6 +80,17 @@ pub(super) enum Event {
         client: usize,
         server: usize,
     },
+    /// A server of a cluster hears who owns its master's slot since this epoch.
+    OwnerIsTold {
+        server: usize,
+        epoch: u64,
+        owner: usize,
+    },
+    /// The next key of a slot moves to another group.
+    SlotStep {
+        master: usize,
+        number: u64,
+    },
     /// A connection has waited for replicas for long enough.
     WaitEnds {
         link: LinkId,

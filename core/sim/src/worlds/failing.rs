@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::fault::{Fault, When};
+use super::fault::Fault;
 use super::plan::Plan;
 use super::program::Step;
 use super::random::Random;
+use super::when::When;
 use crate::master::Keep;
 
 const fn ms(millis: u64) -> Duration {

@@ -82,6 +82,30 @@ pub enum Fault {
         /// For how long.
         span: Duration,
     },
+    /// In a cluster, the slot of a master moves to another group of servers at once, with all keys
+    /// (Redis 8.4, Valkey 9). Outside of the assumptions, unless the restart guard is on and clients
+    /// declare all replicas. Nothing happens where masters have one group each, while the slot is
+    /// being moved already, or if one of the two primaries hangs or is away.
+    MoveSlot {
+        /// Any server of the master.
+        master: usize,
+        /// The group: this many places after the next one, wrapping around.
+        further: usize,
+    },
+    /// In a cluster, the slot of a master begins to move to another group of servers, key by key
+    /// (`CLUSTER SETSLOT`, `MIGRATE`). It is over with the last key, or with a failover of the
+    /// group that it comes from. The conditions are those of [`Fault::MoveSlot`].
+    Reshard {
+        /// Any server of the master.
+        master: usize,
+        /// The group: this many places after the next one, wrapping around.
+        further: usize,
+        /// The longest time between two keys.
+        pace: Duration,
+        /// Whether the move is given up halfway, which lies outside of all assumptions: the keys
+        /// that have moved are lost.
+        is_given_up: bool,
+    },
     /// The master answers with errors for a while.
     Refuse {
         /// The master.
@@ -223,45 +247,6 @@ pub enum Fault {
     },
 }
 
-/// When a fault is injected.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum When {
-    /// At this true time since the world began.
-    At(Duration),
-    /// After this number of events in the world.
-    ///
-    /// Most events happen while requests are under way, so random numbers hit the moments that
-    /// matter.
-    AfterEvents(u64),
-    /// After a master has executed a certain grant, counted from 0 over all masters.
-    ///
-    /// Without a delay the fault comes before the master's answer. The numbers of the fault's
-    /// client and master are added to those of the grant.
-    AtGrant {
-        /// The number of the grant.
-        number: u64,
-        /// The delay after it, in true time.
-        delay: Duration,
-    },
-}
-
-impl When {
-    /// When it comes about at the latest in a world in which something happens for so long.
-    pub(super) fn at_latest(self, busy_for: Duration) -> Duration {
-        match self {
-            Self::At(at) => at,
-            Self::AfterEvents(_) | Self::AtGrant { .. } => busy_for,
-        }
-    }
-}
-
-impl From<Duration> for When {
-    fn from(at: Duration) -> Self {
-        Self::At(at)
-    }
-}
-
 /// The errors with which a master refuses commands for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
@@ -303,7 +288,9 @@ impl Fault {
             | Self::Flush { .. }
             | Self::Resync { .. }
             | Self::Promote { .. }
-            | Self::Follow { .. } => false,
+            | Self::Follow { .. }
+            | Self::MoveSlot { .. }
+            | Self::Reshard { .. } => false,
             _ => true,
         }
     }
@@ -315,9 +302,15 @@ impl Fault {
     }
 
     /// Returns whether the fault is within the assumptions if, in addition, all clients declare all
-    /// replicas of each master (`replicas=`), which protects against failovers.
+    /// replicas of each master (`replicas=`), which protects against failovers, and against slots
+    /// that move.
     pub fn is_assumed_with_replicas(&self) -> bool {
-        self.is_assumed_with_guard() || matches!(self, Self::Promote { .. } | Self::Follow { .. })
+        let is_covered = match self {
+            Self::Promote { .. } | Self::Follow { .. } | Self::MoveSlot { .. } => true,
+            Self::Reshard { is_given_up, .. } => !is_given_up,
+            _ => false,
+        };
+        is_covered || self.is_assumed_with_guard()
     }
 
     /// With its numbers counted from these.
@@ -343,6 +336,8 @@ impl Fault {
             | Self::Follow { master, .. }
             | Self::Isolate { master, .. }
             | Self::SlowReplication { master, .. }
+            | Self::MoveSlot { master, .. }
+            | Self::Reshard { master, .. }
             | Self::Refuse { master, .. }
             | Self::Pushes { master, .. }
             | Self::ForgetScripts { master }

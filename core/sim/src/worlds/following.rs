@@ -1,12 +1,10 @@
 //! Masters with replicas: servers that follow another one, what travels between them, and
 //! promotions.
 //!
-//! A group is a master of the clients' configuration with its replicas. Each of its servers is a
-//! model of its own, with a clock of its own and what replication has brought it. The servers of
-//! all groups are numbered through, those of one group side by side.
+//! Each server of a group is a model of its own, with a clock of its own and what replication has
+//! brought it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::Duration;
 
 use super::clock::TrueTime;
@@ -22,22 +20,6 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// How long a copy of all keys takes, beside its way.
 const COPYING: std::ops::RangeInclusive<Duration> = Duration::from_micros(200)..=Duration::from_millis(60);
-
-/// How the groups of a world are made. Without replicas each group is one server.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    /// How many replicas each master has,
-    pub(super) replicas: usize,
-    /// and how many all clients say that it has.
-    pub(super) declared: usize,
-    /// Whether scripts look at the marker before they look at the replicas.
-    pub(super) early_quarantine: bool,
-    /// The server of each group that was promoted last, or its first.
-    named: Vec<usize>,
-    /// When the last parcel arrives that is on its way from one server to another: later ones do
-    /// not overtake it.
-    last: BTreeMap<(usize, usize), TrueTime>,
-}
 
 /// One server's part in its group.
 #[derive(Debug, Default)]
@@ -57,6 +39,8 @@ pub(super) struct Part {
     pub(super) slow_until: TrueTime,
     /// How much longer everything between it and other servers takes until then, in nanoseconds.
     pub(super) slowness: u64,
+    /// In a cluster, the epoch of the latest owner of the slot that it has heard of.
+    pub(super) epoch: u64,
 }
 
 /// What one server sends another.
@@ -82,42 +66,13 @@ enum Content {
     End,
 }
 
-impl Groups {
-    pub(super) fn new(masters: usize, replicas: usize, declared: usize) -> Self {
-        let named = (0..masters).map(|master| master * (1 + replicas)).collect();
-        Self { replicas, declared, early_quarantine: false, named, last: BTreeMap::new() }
-    }
-
-    /// The number of masters in the clients' configuration.
-    pub(super) fn masters(&self) -> usize {
-        self.named.len()
-    }
-
-    /// The master of the clients' configuration to which a server belongs.
-    pub(super) fn master_of(&self, server: usize) -> usize {
-        server / (1 + self.replicas)
-    }
-
-    /// The servers that belong to it.
-    pub(super) fn servers_of(&self, master: usize) -> Range<usize> {
-        let first = master * (1 + self.replicas);
-        first..first + 1 + self.replicas
-    }
-
-    /// What new clients are told at first.
-    pub(super) fn named(&self) -> Vec<usize> {
-        self.named.clone()
-    }
-
-    /// Whether clients declare all replicas that there are.
-    pub(super) fn are_declared(&self) -> bool {
-        self.declared == self.replicas
-    }
-}
-
 impl Part {
     pub(super) fn is_replica(&self) -> bool {
         self.follows.is_some()
+    }
+
+    pub(super) fn follows(&self) -> Option<usize> {
+        self.follows
     }
 }
 
@@ -142,7 +97,7 @@ impl State {
         for server in 0..self.masters.len() {
             let at = nanos(self.random.within(Duration::ZERO..=BEAT));
             self.schedule(at, Event::Beat { server });
-            let master = self.groups.servers_of(self.groups.master_of(server)).start;
+            let master = self.groups.members(self.groups.group_of(server)).start;
             if server == master {
                 continue;
             }
@@ -312,9 +267,13 @@ impl State {
         self.leave_group(server);
         self.promote(server);
         self.tokens_come_along(server);
-        let master = self.groups.master_of(server);
-        if let Some(named) = self.groups.named.get_mut(master) {
+        let group = self.groups.group_of(server);
+        if let Some(named) = self.groups.named.get_mut(group) {
             *named = server;
+        }
+        if self.groups.is_cluster() {
+            // Clients find it themselves.
+            return self.takes_over(server, learned_within);
         }
         for client in 0..self.clients.len() {
             let at = now + nanos(self.random.within(Duration::ZERO..=learned_within));
@@ -337,7 +296,7 @@ impl State {
     /// A server begins to follow the one that was promoted last, unless it is that one.
     pub(super) fn follow_named(&mut self, server: usize, closes: bool) {
         let now = self.now;
-        let named = self.groups.named.get(self.groups.master_of(server)).copied();
+        let named = self.groups.named.get(self.groups.group_of(server)).copied();
         let is_up =
             self.masters.get(server).is_some_and(|node| now >= node.away_until && now >= node.hangs_until);
         if let Some(named) = named.filter(|named| *named != server && is_up) {
@@ -374,7 +333,7 @@ impl State {
         }
         self.groups.last.clear();
         for server in 0..self.masters.len() {
-            let named = self.groups.named.get(self.groups.master_of(server)).copied();
+            let named = self.groups.named.get(self.groups.group_of(server)).copied();
             if let Some(named) = named.filter(|named| *named != server) {
                 self.follow(server, named, true);
             }

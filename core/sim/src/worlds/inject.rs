@@ -51,6 +51,10 @@ impl State {
             Fault::Resync { master, further, span } => self.resync(master, further, span),
             Fault::Promote { master, learned_within } => self.promote_in_group(master, learned_within),
             Fault::Follow { master, closes } => self.follow_named(master, closes),
+            Fault::MoveSlot { master, further } => self.move_slot(master, further),
+            Fault::Reshard { master, further, pace, is_given_up } => {
+                self.begin_reshard(master, further, pace, is_given_up);
+            }
             Fault::Isolate { master, span } => {
                 if let Some(node) = self.masters.get_mut(master) {
                     node.part.isolated_until = node.part.isolated_until.max(now + nanos(span));
@@ -236,6 +240,7 @@ impl State {
             self.heal_pushes(master);
         }
         self.heal_groups();
+        self.heal_slots();
         for client in 0..self.clients.len() {
             let Some(node) = self.clients.get_mut(client) else { continue };
             for path in &mut node.paths {

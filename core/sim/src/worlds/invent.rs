@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
+use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal};
 use super::plan::{ClientPlan, Plan};
 use super::program::Step;
 use super::random::Random;
+use super::when::When;
 use crate::master::Keep;
 
 const fn ms(millis: u64) -> Duration {

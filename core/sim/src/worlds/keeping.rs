@@ -6,39 +6,46 @@ use quorlock_core::internals::{Sentinel, seats_of};
 use quorlock_core::{Mode, Resource};
 
 use super::clock::TrueTime;
+use super::groups::Groups;
 use super::observer::Held;
 use super::random::nanos;
 use super::state::{MasterNode, State};
 
 impl Held {
-    /// Whether a master keeps all of the lock until the guard's end, unless it is released.
-    fn is_kept_by(&self, node: &MasterNode, now: TrueTime) -> bool {
+    /// Whether a server keeps all of the lock until the guard's end, unless it is released. One whose
+    /// slot is being moved refuses all that needs a key which it does not have.
+    fn is_kept_by(&self, node: &MasterNode, groups: &Groups, moves: bool, now: TrueTime) -> bool {
         let server_now = Duration::from_nanos(node.clock.read(now));
         let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
         let seats = seats_of(&self.targets);
         let keys = |resource: &Resource| -> Vec<Vec<u8>> {
             if seats.is_empty() {
-                return vec![resource.key().to_vec()];
+                return vec![groups.key(resource.key())];
             }
-            seats.iter().map(|seat| resource.seat_key((*seat).into())).collect()
+            seats.iter().map(|seat| groups.key(&resource.seat_key((*seat).into()))).collect()
         };
         let mut each = self
             .targets
             .iter()
             .flat_map(|(resource, mode)| keys(resource).into_iter().map(move |key| (resource, mode, key)));
+        let is_gone = |key: &[u8]| moves && !node.model.has(key, server_now);
         each.all(|(resource, mode, key)| {
+            if is_gone(&key) {
+                return true;
+            }
             let value = node.model.value(0, &key, server_now);
             let is_ours = match mode {
                 // The lock was exclusive before, and the master has not been told yet.
                 Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
                 Mode::Shared(group) => {
                     let mut held = node.model.keys(server_now);
-                    let shared = resource.shared_key();
+                    let shared = groups.key(&resource.shared_key());
+                    let is_gone = is_gone(&shared);
                     let entry = held.find(|held| held.key == shared).and_then(|held| {
                         held.scores?.get(self.token.as_slice()).map(|end| end.unsigned_abs())
                     });
                     value == Some(Sentinel::of(group.name()).as_slice())
-                        && entry.is_some_and(|end| lasts(Some(Duration::from_millis(end))))
+                        && (is_gone || entry.is_some_and(|end| lasts(Some(Duration::from_millis(end)))))
                 }
                 _ => value == Some(self.token.as_slice()),
             };
@@ -51,10 +58,12 @@ impl State {
     /// Whether a master votes for nobody else until a guard's end: one of its servers keeps the
     /// lock, or has lost it and is silent. A replica that has lost it does not vote anyway.
     pub(super) fn is_kept(&self, held: &Held, master: usize) -> bool {
-        self.groups.servers_of(master).any(|server| {
+        let owner = self.groups.owner_of(master);
+        self.groups.members(owner).any(|server| {
             let Some(node) = self.masters.get(server) else { return false };
             let is_silent = self.observer.outages.is_silent_until(server, held.ends);
-            is_silent && !node.part.is_replica() || held.is_kept_by(node, self.now)
+            let moves = self.groups.moves_from(master) == Some(server);
+            is_silent && !node.part.is_replica() || held.is_kept_by(node, &self.groups, moves, self.now)
         })
     }
 }

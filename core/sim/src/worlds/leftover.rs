@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::Resource;
 
+use super::groups::untagged;
 use super::reading::{entries, is_sentinel};
 use super::state::State;
 use super::violation::Violation;
@@ -16,8 +17,10 @@ impl State {
     /// Looks for keys that no client holds. All masters must have answered for some time.
     pub(super) fn look_for_left_keys(&mut self) {
         let mut found = None;
-        // Replicas have what their primary has.
+        // Replicas have what their primary has, and nothing in a cluster reads what those have that do
+        // not own the slot.
         let primaries = self.masters.iter().enumerate().filter(|(_, node)| !node.part.is_replica());
+        let primaries = primaries.filter(|(server, _)| self.serves(*server));
         for (master, node) in primaries {
             let server_now = Duration::from_nanos(node.clock.read(self.now));
             let mut shared = Vec::new();
@@ -36,7 +39,7 @@ impl State {
                 let lasts = held.expires_at.is_none_or(|end| end > server_now + ROUNDING);
                 lasts && held.value.is_some_and(is_sentinel) && !self.observer.outages.has_lost(master)
             });
-            let mut without = sentinels.filter_map(|held| Resource::new(held.key).ok());
+            let mut without = sentinels.filter_map(|held| Resource::new(untagged(held.key)).ok());
             if let Some(resource) = without.find(|resource| !shared.contains(resource)) {
                 found = Some(Violation::KeyLeft { master, resource });
             }

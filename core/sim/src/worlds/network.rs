@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::Cause;
+use quorlock_core::{Address, Cause};
 
 use super::event::Event;
 use super::link::{Link, LinkId, Unread};
@@ -44,6 +44,8 @@ impl State {
             Event::Parcel(parcel) => self.parcel_comes(parcel),
             Event::Beat { server } => self.beat(server),
             Event::Learns { client, server } => self.learns(client, server),
+            Event::OwnerIsTold { server, epoch, owner } => self.owner_is_told(server, epoch, owner),
+            Event::SlotStep { master, number } => self.slot_step(master, number),
             Event::WaitEnds { link, wait } => self.wait_ends(link, wait),
             // These are for whoever has the clients' code.
             Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
@@ -76,11 +78,17 @@ impl State {
 
     // From the client to the master.
 
-    /// Sends a connection request to the server that the client takes for this master. Returns
-    /// false where the client's system refuses that by itself.
+    /// The server that a client takes for this master, or to which this address leads it.
+    pub(super) fn server_for(&self, client: usize, master: usize, address: &Address) -> Option<usize> {
+        if self.groups.is_cluster() {
+            return self.groups.server_at(address);
+        }
+        self.clients.get(client)?.named.get(master).copied()
+    }
+
+    /// Sends a connection request to a server. Returns false where the client's system refuses that
+    /// by itself.
     pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
-        let Some(node) = self.clients.get(client) else { return false };
-        let master = node.named.get(master).copied().unwrap_or(master);
         if self.now < self.path(client, master).unreachable_until {
             return false;
         }
@@ -211,7 +219,8 @@ impl State {
         let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
         let (client, master) = (link.client, link.master);
         // Discovery looks at the role, so that clients do not stay with a replica for ever.
-        let is_refused = |node: &MasterNode| self.is_calm && node.part.is_replica();
+        let finds_replicas = self.is_calm && !self.groups.is_cluster();
+        let is_refused = |node: &MasterNode| finds_replicas && node.part.is_replica();
         let is_away =
             self.masters.get(master).is_none_or(|node| self.now < node.away_until || is_refused(node));
         link.master_end_open = !is_away;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::access::{Access, RESOURCES, one};
 use super::ending::must_get;
-use super::fault::{Fault, When};
-use super::following::Groups;
+use super::fault::Fault;
+use super::groups::Groups;
 use super::locked::Letterbox;
 use super::program::{self, RESUMED_WITHIN, Step};
 use super::violation::Violation;
+use super::when::When;
 use super::world::{Failure, LARGEST_SKEW, Report, World};
 
 /// What one client of a [`Plan`] does.
@@ -87,6 +88,16 @@ pub struct Plan {
     /// [`Master::set_early_quarantine`](crate::Master::set_early_quarantine). Then only the
     /// confirmation of each vote by all replicas is left against a former primary that goes on.
     pub early_quarantine: bool,
+    /// The number of groups of servers among which the slot of each master moves, as in a cluster;
+    /// without one, 1.
+    ///
+    /// All groups are made as [`Plan::replicas`] says. The servers of a master's groups are numbered
+    /// side by side, and the first group has the slot at the beginning. Servers learn of a new owner
+    /// at different times. Clients have URLs of a cluster, and find the owner themselves.
+    pub shards: u8,
+    /// Whether slots also move back to the server that they have come from before anything has asked
+    /// for a lock at the other one. Outside of all assumptions: what was lost there is not noticed.
+    pub returns_unasked: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -116,6 +127,8 @@ impl Plan {
             replicas: 0,
             declared: 0,
             early_quarantine: false,
+            shards: 1,
+            returns_unasked: false,
         }
     }
 
@@ -197,8 +210,13 @@ impl Plan {
     fn world(&self, keeps_timeline: bool) -> World {
         let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
         let [replicas, declared] = [self.replicas, self.declared].map(usize::from);
-        let mut groups = Groups::new(self.masters.len().clamp(1, 64), replicas, declared);
+        let groups = Groups::new(1, replicas, declared);
+        let mut groups = groups.of(self.masters.len().clamp(1, 64), self.shards.into());
         groups.early_quarantine = self.early_quarantine;
+        groups.returns_unasked = self.returns_unasked;
+        let drifting = self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0);
+        let servers = |(number, gain): (usize, &i32)| (groups.servers_of(number), *gain);
+        let drifting: Vec<_> = drifting.map(servers).collect();
         let mut world = World::build(self.seed, groups, skew, keeps_timeline);
         if let Some(longest) = self.restart_guard.filter(|_| self.bootstrapped) {
             world.bootstrap(longest);
@@ -206,10 +224,9 @@ impl Plan {
         if self.secured {
             world.secure();
         }
-        for (number, gain_ppm) in self.masters.iter().enumerate().filter(|(_, gain)| **gain != 0) {
-            for master in number * (1 + replicas)..(number + 1) * (1 + replicas) {
-                world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm: *gain_ppm });
-            }
+        for (master, gain_ppm) in drifting.into_iter().flat_map(|(all, gain)| all.map(move |one| (one, gain)))
+        {
+            world.inject(Duration::ZERO, Fault::MasterDrift { master, gain_ppm });
         }
         for (client, plan) in self.clients.iter().enumerate().filter(|(_, plan)| plan.gain_ppm != 0) {
             world.inject(Duration::ZERO, Fault::ClientDrift { client, gain_ppm: plan.gain_ppm });
@@ -260,8 +277,9 @@ impl Plan {
         world.heal();
         // What a master has from another one ends by the other's clock.
         let quarantine = self.restart_guard.map_or(Duration::ZERO, |longest| longest + longest / 50);
-        let has_copies =
-            self.replicas > 0 || self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
+        let has_copies = self.replicas > 0
+            || self.shards > 1
+            || self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Resync { .. }));
         let skew = if has_copies { quarantine.min(LARGEST_SKEW) } else { Duration::ZERO };
         let crowd = Duration::from_secs(2) * (1 + crowd(&clients));
         let timeout = self.longest_ttl() + LONGEST_RECONNECT + crowd + quarantine + skew;

@@ -214,7 +214,7 @@ impl State {
     /// A master that is there becomes a replica of another one.
     pub(super) fn resync(&mut self, master: usize, further: usize, span: Duration) {
         let (masters, now) = (self.masters.len(), self.now);
-        let Some(others) = masters.checked_sub(1).filter(|_| self.groups.replicas == 0) else { return };
+        let Some(others) = masters.checked_sub(1).filter(|_| !self.groups.have_peers()) else { return };
         if others == 0 {
             return;
         }

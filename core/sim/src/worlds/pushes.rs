@@ -153,7 +153,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::super::fault::Fault;
-    use super::super::following::Groups;
+    use super::super::groups::Groups;
     use super::super::state::Inbound;
     use super::*;
     use crate::master::Keep;

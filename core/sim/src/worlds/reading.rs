@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorlock_core::Resource;
 use quorlock_core::internals::Sentinel;
 
+use super::groups::untagged;
 use super::observer::Observer;
 use super::random::nanos;
 use super::state::State;
@@ -39,9 +40,10 @@ pub(super) fn entries(
     held: Held<'_>,
     now: Duration,
 ) -> impl Iterator<Item = (Resource, &[u8], Option<Duration>)> {
-    let resource = || Resource::new(held.key).ok().or_else(|| semaphore(held.key));
+    let key = untagged(held.key);
+    let resource = || Resource::new(key).ok().or_else(|| semaphore(key));
     let value = held.value.and_then(|value| Some((resource()?, value, held.expires_at)));
-    let shared = held.scores.and_then(|scores| Some((shared_resource(held.key)?, scores)));
+    let shared = held.scores.and_then(|scores| Some((shared_resource(key)?, scores)));
     let shared = shared.into_iter().flat_map(move |(resource, scores)| {
         let ends = scores.iter().map(|(token, end)| (token, Duration::from_millis(end.unsigned_abs())));
         let present = ends.filter(move |(_, end)| *end > now);
@@ -159,7 +161,8 @@ impl Observer {
             _ => ttl_millis(command).unwrap_or_default().to_string(),
         };
         let token = command.token().and_then(|token| self.known.get(token)).map(|known| known.number);
-        let key = text(Some(&lock_keys(command).join(&b' ')));
+        let keys: Vec<&[u8]> = lock_keys(command).into_iter().map(untagged).collect();
+        let key = text(Some(&keys.join(&b' ')));
         Named { kind, name: text(Some(command.name())), key, token, value }
     }
 }

@@ -10,7 +10,8 @@ use quorlock_core::{Cause, Fleet};
 use super::clock::{Clock, TrueTime};
 use super::event::{Event, Scheduled};
 use super::fault::Fault;
-use super::following::{Groups, Part};
+use super::following::Part;
+use super::groups::Groups;
 use super::link::{Link, LinkId, Path};
 use super::observer::Observer;
 use super::pushes::Pushing;
@@ -107,7 +108,7 @@ impl State {
     /// The masters' clocks differ by up to `skew`.
     pub(super) fn new(seed: u64, groups: Groups, skew: Duration, keeps_timeline: bool) -> Self {
         let mut random = Random::new(seed);
-        let masters = (0..groups.masters() * (1 + groups.replicas))
+        let masters = (0..groups.servers())
             .map(|place| MasterNode {
                 model: Master::new(identity(place, 0)),
                 clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=skew), 0),
@@ -139,6 +140,7 @@ impl State {
             grants: 0,
         };
         state.begin_following();
+        state.begin_slots();
         state
     }
 
@@ -176,9 +178,12 @@ impl State {
         let (masters, replicas) = (self.groups.masters(), self.groups.declared);
         let longest_ttl = longest.as_millis().to_string();
         // As in every marker: a thousand for each replica.
-        let [longest, masters] = [longest_ttl, (masters + 1000 * replicas).to_string()];
+        let [longest, masters] =
+            [longest_ttl, (masters + 1000 * replicas).to_string()].map(String::into_bytes);
+        let marker = self.groups.key(Fleet::MARKER.as_bytes());
+        // In a cluster only the owner takes it.
         for node in self.masters.iter_mut().filter(|node| !node.model.is_replica()) {
-            let command = Command::new(["EVAL", OPEN.text, "1", Fleet::MARKER, &longest, &masters]);
+            let command = Command::new([b"EVAL", OPEN.text.as_bytes(), b"1", &marker, &longest, &masters]);
             let server_now = Duration::from_nanos(node.clock.read(self.now));
             let _ = node.model.execute(&mut Session::new(), &command, server_now, &mut Vec::new());
         }
@@ -260,6 +265,8 @@ impl State {
                     | Event::Parcel(_)
                     | Event::Beat { .. }
                     | Event::Learns { .. }
+                    | Event::OwnerIsTold { .. }
+                    | Event::SlotStep { .. }
                     | Event::WaitEnds { .. }
             )
         });

@@ -26,9 +26,10 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::access::{Access, RESOURCES};
-use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal, When};
+use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal};
 use super::plan::{ClientPlan, Plan};
 use super::program::Step;
+use super::when::When;
 use crate::master::Keep;
 
 /// No TTL is longer, in milliseconds.

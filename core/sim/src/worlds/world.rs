@@ -10,13 +10,14 @@ use quorlock_core::{Config, ConfigBuilder, ConfigError, Endpoint};
 use super::access::Kinds;
 use super::client::{Client, Process, SharedState, lock};
 use super::event::Event;
-use super::fault::{Fault, When};
-use super::following::Groups;
+use super::fault::Fault;
+use super::groups::Groups;
 use super::random::nanos;
 use super::securing::Channels;
 use super::state::State;
 use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
+use super::when::When;
 
 /// How long after the last fault keys that nobody holds may still be there: long enough for every connection to be opened again, and for
 /// what the masters put off to be asked again.
@@ -162,16 +163,10 @@ impl World {
         change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
     ) -> Result<Client, ConfigError> {
         let state = lock(&self.state);
-        let (masters, client) = (state.groups.masters(), state.clients.len());
-        let replicas = match state.groups.declared {
-            0 => String::new(),
-            declared => format!("?replicas={declared}"),
-        };
-        let scheme = if state.passwords.is_some() { "rediss" } else { "redis" };
+        let (client, is_secured) = (state.clients.len(), state.passwords.is_some());
+        let mut settings = Config::builder(state.groups.urls(is_secured));
         drop(state);
-        let urls = (0..masters).map(|number| format!("{scheme}://master{number}{replicas}"));
-        let mut settings = Config::builder(urls);
-        if scheme == "rediss" {
+        if is_secured {
             let state = SharedState::clone(&self.state);
             settings = settings.tls(Channels { client, state: SharedState::clone(&state) });
             settings = settings.credentials(move |_: &Endpoint| lock(&state).login());

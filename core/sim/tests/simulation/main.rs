@@ -3,6 +3,7 @@
 
 mod assumed;
 mod broken;
+mod clusters;
 mod failovers;
 mod front;
 mod kept;

@@ -78,6 +78,52 @@ fn nodes_that_are_not_the_owner_say_who_is() {
     assert_eq!(guided.told(), ["close 4", "open 5 a:1"]);
 }
 
+fn refused() -> Cause {
+    Cause::Connect(std::io::ErrorKind::ConnectionRefused)
+}
+
+/// The owner is lost, c, and two other nodes are of the URL and one was learned.
+fn lost() -> Guided {
+    let mut guided = Guided::new(URL);
+    guided.told();
+    for (owner, opened) in [("c:3", "open 2 c:3"), ("d:4", "open 3 d:4"), ("c:3", "open 4 c:3")] {
+        guided.node("master", &format!("-MOVED 3387 {owner}"));
+        assert_eq!(guided.told()[1], opened);
+    }
+    guided.owner();
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    guided.fails(Cause::Closed);
+    guided
+}
+
+#[test]
+fn a_node_that_was_learned_and_names_one_that_is_gone_is_asked_once_before_a_pause() {
+    let mut guided = lost();
+    assert_eq!(guided.told()[1], "open 5 c:3");
+    guided.node("master", "-MOVED 3387 d:4");
+    for opened in ["open 6 d:4", "open 7 a:1", "open 8 b:2"] {
+        assert_eq!(guided.told()[1], opened);
+        guided.fails(refused());
+    }
+    assert_eq!(guided.told(), ["close 8"]);
+}
+
+#[test]
+fn nodes_of_the_url_are_asked_before_those_that_were_learned() {
+    let mut guided = lost();
+    for opened in ["open 5 c:3", "open 6 a:1", "open 7 b:2", "open 8 d:4"] {
+        assert_eq!(guided.told()[1], opened);
+        assert_eq!(guided.fault(), None);
+        guided.fails(refused());
+    }
+    assert_eq!(guided.told(), ["close 8"]);
+    assert!(guided.fault().is_some());
+    guided.0.pass(ms(20));
+    assert_eq!(guided.told(), ["open 9 a:1"]);
+}
+
 #[test]
 fn nodes_that_name_each_other_are_not_followed_for_ever() {
     let mut guided = Guided::new(URL);
@@ -89,9 +135,9 @@ fn nodes_that_name_each_other_are_not_followed_for_ever() {
         guided.told();
         assert!(opened < 20);
     }
-    // Five more nodes behind each place of the URL.
+    // Both places of the URL have been asked by then.
     assert_eq!(guided.fault(), Some(Cause::Cluster(ClusterFault::NoOwner)));
-    assert_eq!(opened, 13);
+    assert_eq!(opened, 7);
     assert!(!ClusterFault::NoOwner.is_configuration());
 }
 
@@ -219,6 +265,30 @@ fn the_releases_behind_a_silent_owner_name_the_tag() {
     let told = guided.told();
     assert!(told[0].contains(" 1 {q0}r "), "{told:?}");
     assert_eq!(told[1..], ["close 1", "open 2 a:1"]);
+}
+
+#[test]
+fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
+    let hello = |mode: &str| {
+        let mode = format!("$4\r\nmode\r\n${}\r\n{mode}\r\n", mode.len());
+        format!("%2\r\n{mode}$4\r\nrole\r\n$6\r\nmaster\r\n")
+    };
+    let greeted = |hello: &str| {
+        let mut guided = Guided::new("redis+cluster://a:1?tag=q0&failover=durable");
+        guided.told();
+        guided.stands();
+        guided.told();
+        guided.0.hear(hello.as_bytes());
+        guided.fault()
+    };
+    let fault = Cause::Cluster(ClusterFault::IsNoNode);
+    assert_eq!(greeted(&hello("standalone")), Some(fault));
+    assert!(fault.is_configuration());
+    assert_eq!(fault.to_string(), "is no node of a cluster: write redis://host:port without a tag");
+    assert_eq!(greeted(&hello("cluster")), None);
+    // It says nothing of it, or does not know HELLO.
+    assert_eq!(greeted("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"), None);
+    assert_eq!(greeted("-ERR unknown command 'HELLO'\r\n"), None);
 }
 
 #[test]

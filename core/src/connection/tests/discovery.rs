@@ -226,6 +226,58 @@ fn sentinels_that_one_knows_are_asked_too() {
 }
 
 #[test]
+fn a_sentinel_that_another_one_does_not_reach_is_not_learned() {
+    let fields = |port: &str, flags: &str| {
+        let texts = ["ip", "x", "port", port, "flags", flags];
+        texts.map(|text| format!("${}\r\n{text}\r\n", text.len())).concat()
+    };
+    let listed = [("4", "s_down,sentinel,disconnected"), ("5", "sentinel,disconnected"), ("6", "sentinel")];
+    let listed = listed.map(|(port, flags)| format!("*6\r\n{}", fields(port, flags))).concat();
+    let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(format!("*2\r\n$1\r\ns\r\n$1\r\n7\r\n*3\r\n{listed}").as_bytes());
+    guided.told();
+    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    assert_eq!(guided.told(), ["close 2", "open 3 x:6"]);
+}
+
+/// The fields of a sentinel in the list of another.
+fn listed(port: usize) -> String {
+    let port = port.to_string();
+    let texts = ["ip", "x", "port", &port].map(|text| format!("${}\r\n{text}\r\n", text.len()));
+    format!("*4\r\n{}", texts.concat())
+}
+
+#[test]
+fn sentinels_that_have_led_nowhere_make_room_for_others() {
+    let refused = || Cause::Connect(std::io::ErrorKind::ConnectionRefused);
+    let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
+    guided.told();
+    let tells = |guided: &mut Guided, ports: std::ops::Range<usize>| {
+        guided.stands();
+        guided.told();
+        let many = ports.len();
+        let all: String = ports.map(listed).collect();
+        guided.0.hear(format!("*2\r\n$1\r\ns\r\n$1\r\n7\r\n*{many}\r\n{all}").as_bytes());
+        assert!(guided.told()[1].ends_with(" s:7"));
+        guided.fails(refused());
+        guided.told()
+    };
+    // More than are kept.
+    assert_eq!(tells(&mut guided, 1..41), ["close 2", "open 3 x:1"]);
+    guided.fails(refused());
+    assert_eq!(guided.told(), ["close 3", "open 4 x:2"]);
+    // The first one is not there, and is forgotten for another one.
+    let told = tells(&mut guided, 101..102);
+    assert!(told[1].ends_with(" x:101"), "{told:?}");
+    guided.fails(refused());
+    let told = guided.told();
+    assert!(told[1].ends_with(" x:3"), "{told:?}");
+}
+
+#[test]
 fn what_is_wrong_with_sentinels_is_told() {
     let one = "redis+sentinel://a/m?failover=durable&sentinel-user=u&sentinel-pass=w";
     for (replies, fault) in [

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::{Action, Fleet, Mode, Request, Resource, Sentinel, Targets, Token};
+use crate::protocol::{Action, Fleet, Mode, Request, Resource, Sentinel, Targets, Terms, Token};
 use crate::wire::{Decimal, put_argument};
 
 /// The name of one wait to write what is shared: it stands in the marks that keep new readers out.
@@ -167,8 +167,7 @@ impl AllClaim {
             wish: self.wish.filter(|_| may_wish),
             waited: waited.unwrap_or_default(),
             counts: self.is_fenced() && !action.clears(),
-            fleet: fleet.filter(|fleet| acquires || fleet.replicas > 0 && action == Action::Heal),
-            replicas: fleet.filter(|fleet| fleet.replicas > 0 && action.rests_on_keys()),
+            terms: Terms::of(action, fleet),
             insists: insists && acquires,
             tells: action == Action::Undo,
             takes: if acquires { self.takes } else { 0 },
@@ -182,9 +181,7 @@ pub(crate) struct Arguments<'a> {
     wish: Option<Wish>,
     waited: Duration,
     counts: bool,
-    fleet: Option<Fleet>,
-    /// For a master with replicas, where the script asks for no marker.
-    replicas: Option<Fleet>,
+    terms: Terms,
     insists: bool,
     tells: bool,
     /// How many the script takes that takes seats, and reads none.
@@ -197,15 +194,14 @@ impl Arguments<'_> {
         let read = resources.len() - written;
         let marks = if self.takes > 0 { 1 } else { self.wish.map_or(0, |_| *written) };
         let counters = if self.counts { resources.len() } else { 0 };
-        (written + 3 * read + marks + counters + usize::from(self.fleet.is_some())) as u64
+        (written + 3 * read + marks + counters + usize::from(self.terms.are_of_marker())) as u64
     }
 
     pub(crate) fn values(&self) -> u64 {
         let read = self.claim.resources.len() - self.claim.written;
-        let fleet = if self.fleet.is_some() { 2 } else { usize::from(self.replicas.is_some()) };
         let shape = if self.takes > 0 { 1 } else { 2 + read };
         let wish = if self.takes > 0 { 2 } else { 1 };
-        (4 + shape + self.wish.map_or(0, |_| wish) + fleet) as u64
+        (4 + shape + self.wish.map_or(0, |_| wish)) as u64 + self.terms.values()
     }
 
     /// Appends all keys, then all values.
@@ -221,7 +217,7 @@ impl Arguments<'_> {
         if self.takes > 0 {
             out.extend_from_slice(&claim.marks);
         }
-        if self.fleet.is_some() {
+        if self.terms.are_of_marker() {
             put_argument(out, Fleet::MARKER.as_bytes());
         }
         out.extend_from_slice(&claim.token);
@@ -241,19 +237,13 @@ impl Arguments<'_> {
                 put_argument(out, Decimal::new(waited).as_bytes());
             }
         }
-        if let Some(fleet) = self.fleet {
-            put_argument(out, Decimal::new(fleet.longest_ttl.as_millis()).as_bytes());
-            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
-        }
-        if let Some(fleet) = self.replicas {
-            put_argument(out, Decimal::new(fleet.marked()).as_bytes());
-        }
+        self.terms.put(out);
     }
 
     fn flags(&self) -> String {
         let all = [
             ('f', self.counts),
-            ('g', self.fleet.is_some()),
+            ('g', self.terms.are_of_marker()),
             ('m', self.wish.is_some()),
             ('i', self.insists),
             ('t', self.tells),

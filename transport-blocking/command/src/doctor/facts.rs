@@ -38,7 +38,7 @@ pub(super) struct Info {
     pub(super) kind: Option<String>,
     pub(super) version: Option<String>,
     pub(super) role: Option<String>,
-    pub(super) is_cluster: bool,
+    pub(super) is_cluster: Option<bool>,
     /// New at every start of the server.
     pub(super) run_id: Option<String>,
     /// New at every start of the server and at every promotion.
@@ -181,7 +181,7 @@ impl Info {
             kind: version.is_some().then_some(kind),
             version,
             role: field("role"),
-            is_cluster: number("cluster_enabled").is_some_and(|enabled| enabled != 0),
+            is_cluster: number("cluster_enabled").map(|enabled| enabled != 0),
             run_id: field("run_id"),
             replication_id: field("master_replid"),
             replicas: number("connected_slaves"),
@@ -247,6 +247,6 @@ mod tests {
             assert_eq!((info.kind.as_deref(), info.version.as_deref()), (Some(kind), Some(version)));
         }
         let info = Info::read("");
-        assert_eq!((info.kind, info.version, info.is_cluster), (None, None, false));
+        assert_eq!((info.kind, info.version, info.is_cluster), (None, None, None));
     }
 }

@@ -138,8 +138,13 @@ impl Survey {
         }
         let has_tag = |master: &Endpoint| matches!(master.discovery(), Some(Discovery::Cluster { .. }));
         let master = self.masters.get(place)?;
-        if info.is_cluster && !has_tag(master) {
-            return Some(Cause::Cluster(ClusterFault::IsNode).to_string());
+        let fault = match (info.is_cluster, has_tag(master)) {
+            (Some(true), false) => Some(ClusterFault::IsNode),
+            (Some(false), true) => Some(ClusterFault::IsNoNode),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            return Some(Cause::Cluster(fault).to_string());
         }
         let run_id = info.run_id.as_ref()?;
         let earlier = self.masters.iter().zip(&self.answers).take(place);

@@ -230,6 +230,8 @@ impl Drawing {
             | Happening::Copies { .. }
             | Happening::Follows { .. }
             | Happening::Learns { .. }
+            | Happening::OwnsSlot { .. }
+            | Happening::SlotMoves { .. }
             | Happening::Promoted { .. } => {}
         }
     }

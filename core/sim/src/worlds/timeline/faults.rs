@@ -18,6 +18,8 @@ pub(super) fn shown(fault: Fault) -> (Actor, String) {
         Fault::Follow { master, .. } => (Master(master), "is demoted"),
         Fault::Isolate { master, .. } => (Master(master), "replication is cut"),
         Fault::SlowReplication { master, .. } => (Master(master), "replication is slow"),
+        Fault::MoveSlot { master, .. } => (Master(master), "slot moves"),
+        Fault::Reshard { master, .. } => (Master(master), "slot moves by keys"),
         Fault::Refuse { master, reason, .. } => (
             Master(master),
             match reason {

@@ -100,6 +100,15 @@ pub(in crate::worlds) enum Happening {
         client: usize,
         master: usize,
     },
+    /// A server owns its master's slot from now on.
+    OwnsSlot {
+        master: usize,
+    },
+    /// Its slot begins to move to another server.
+    SlotMoves {
+        master: usize,
+        other: usize,
+    },
     /// A promise does not hold that was given up.
     GivenUp(Violation),
     Broken(Violation),
@@ -121,6 +130,8 @@ impl Happening {
             | Self::Back { master, .. }
             | Self::Copies { master, .. }
             | Self::Follows { master, .. }
+            | Self::OwnsSlot { master }
+            | Self::SlotMoves { master, .. }
             | Self::Promoted { master } => (Actor::Master(*master), None),
             Self::Fault(_) | Self::Healed | Self::GivenUp(_) | Self::Broken(_) => (Actor::World, None),
         }
@@ -159,6 +170,8 @@ impl fmt::Display for Happening {
             Self::Copies { other, .. } => write!(f, "is a replica of master{other}"),
             Self::Promoted { .. } => f.write_str("is promoted"),
             Self::Follows { other, .. } => write!(f, "is to follow master{other}"),
+            Self::OwnsSlot { .. } => f.write_str("owns the slot"),
+            Self::SlotMoves { other, .. } => write!(f, "begins to move the slot to master{other}"),
             Self::Learns { master, .. } => write!(f, "opens connections to master{master} from now on"),
             Self::GivenUp(violation) => write!(f, "{violation}, as was to be expected"),
             Self::Broken(violation) => write!(f, "a promise is broken: {violation}"),

@@ -1,0 +1,156 @@
+//! How the servers of a world belong together: groups of a primary and its replicas, and groups
+//! among which the slot of a master moves.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use quorlock_core::Address;
+
+use super::clock::TrueTime;
+use super::slots::Holding;
+
+/// The tag of all masters in clusters.
+pub(super) const TAG: &str = "q0";
+
+/// What stands before all names of keys there.
+const PREFIX: &str = "{q0}";
+
+/// How the groups of a world are made. Without replicas each group is one server.
+///
+/// A group is a primary with its replicas. A master of the clients' configuration is one group, or
+/// in a cluster several, one of which owns its slot. The servers are numbered through, those of one
+/// group side by side, and the groups of one master.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// How many replicas each primary has,
+    pub(super) replicas: usize,
+    /// and how many all clients say that it has.
+    pub(super) declared: usize,
+    /// How many groups each master has: more than one in a cluster.
+    shards: usize,
+    /// Whether scripts look at the marker before they look at the replicas.
+    pub(super) early_quarantine: bool,
+    /// Whether slots also move back before anything has asked for a lock where they were.
+    pub(super) returns_unasked: bool,
+    /// The server of each group that was promoted last, or its first.
+    pub(super) named: Vec<usize>,
+    /// For each master in a cluster, which group has its slot.
+    pub(super) slots: Vec<Holding>,
+    /// When the last parcel arrives that is on its way from one server to another: later ones do
+    /// not overtake it.
+    pub(super) last: BTreeMap<(usize, usize), TrueTime>,
+}
+
+impl Groups {
+    pub(super) fn new(masters: usize, replicas: usize, declared: usize) -> Self {
+        Self { replicas, declared, ..Self::default() }.of(masters, 1)
+    }
+
+    /// With this number of masters in the clients' configuration, and of groups for each.
+    pub(super) fn of(mut self, masters: usize, shards: usize) -> Self {
+        self.shards = shards.max(1);
+        self.named = (0..masters * self.shards).map(|group| group * (1 + self.replicas)).collect();
+        let slots = if self.is_cluster() { masters } else { 0 };
+        self.slots = (0..slots).map(|master| Holding::new(master * self.shards)).collect();
+        self
+    }
+
+    /// The number of masters in the clients' configuration.
+    pub(super) fn masters(&self) -> usize {
+        self.named.len() / self.shards
+    }
+
+    pub(super) fn servers(&self) -> usize {
+        self.named.len() * (1 + self.replicas)
+    }
+
+    /// Whether a master is more than one server.
+    pub(super) fn have_peers(&self) -> bool {
+        self.replicas > 0 || self.is_cluster()
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        self.shards > 1
+    }
+
+    pub(super) fn group_of(&self, server: usize) -> usize {
+        server / (1 + self.replicas)
+    }
+
+    /// The servers of a group.
+    pub(super) fn members(&self, group: usize) -> Range<usize> {
+        let first = group * (1 + self.replicas);
+        first..first + 1 + self.replicas
+    }
+
+    /// The groups of a master.
+    pub(super) fn groups_of(&self, master: usize) -> Range<usize> {
+        master * self.shards..(master + 1) * self.shards
+    }
+
+    /// The master of the clients' configuration to which a server belongs.
+    pub(super) fn master_of(&self, server: usize) -> usize {
+        self.group_of(server) / self.shards
+    }
+
+    /// The servers that belong to it.
+    pub(super) fn servers_of(&self, master: usize) -> Range<usize> {
+        let groups = self.groups_of(master);
+        self.members(groups.start).start..self.members(groups.end).start
+    }
+
+    /// What new clients are told at first. In a cluster they find the server themselves.
+    pub(super) fn named(&self) -> Vec<usize> {
+        self.named.clone()
+    }
+
+    /// Whether clients declare all replicas that there are.
+    pub(super) fn are_declared(&self) -> bool {
+        self.declared == self.replicas
+    }
+
+    /// The URLs of all masters.
+    pub(super) fn urls(&self, is_secured: bool) -> Vec<String> {
+        let scheme = if is_secured { "rediss" } else { "redis" };
+        let masters = 0..self.masters();
+        if self.is_cluster() {
+            let promise = match self.declared {
+                0 => "failover=durable".to_owned(),
+                declared => format!("replicas={declared}"),
+            };
+            let hosts = |master| {
+                let firsts = self.groups_of(master).map(|group| host(self.members(group).start));
+                firsts.collect::<Vec<_>>().join(",")
+            };
+            let url = |master| format!("{scheme}+cluster://{}/?tag={TAG}&{promise}", hosts(master));
+            return masters.map(url).collect();
+        }
+        let replicas = match self.declared {
+            0 => String::new(),
+            declared => format!("?replicas={declared}"),
+        };
+        masters.map(|number| format!("{scheme}://{}{replicas}", host(number))).collect()
+    }
+
+    /// The server to which a connection is opened that goes to this address of a cluster.
+    pub(super) fn server_at(&self, address: &Address) -> Option<usize> {
+        let Address::Tcp { host, .. } = address else { return None };
+        host.strip_prefix("master")?.parse().ok().filter(|server| *server < self.servers())
+    }
+
+    /// The name that servers know a key by.
+    pub(super) fn key(&self, name: &[u8]) -> Vec<u8> {
+        let prefix = if self.is_cluster() { PREFIX } else { "" };
+        [prefix.as_bytes(), name].concat()
+    }
+}
+
+/// A key's name without the tag. No resource of a world has a name that begins like one.
+pub(super) fn untagged(key: &[u8]) -> &[u8] {
+    key.strip_prefix(PREFIX.as_bytes()).unwrap_or(key)
+}
+
+/// By which a server is known, in URLs and in timelines.
+pub(super) fn host(server: usize) -> String {
+    format!("master{server}")
+}
