@@ -61,7 +61,7 @@ impl Connection {
                 self.alone = true;
                 false
             }
-            Answer::Failed { .. } | Answer::No | Answer::Holder { .. } => false,
+            Answer::Failed { .. } | Answer::No | Answer::Holder { .. } | Answer::Queued { .. } => false,
         }
     }
 

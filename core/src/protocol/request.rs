@@ -9,6 +9,8 @@ use super::{Cause, Claim, FencingToken, LockId, Ttl, Vote};
 pub enum Action {
     /// `SET key token NX PX ttl`; with a number and a look at the marker where that is wanted.
     Acquire,
+    /// Keep the place in the queue, or put it there; nothing is locked.
+    Stay,
     /// Compare the token and raise the counter.
     Raise,
     /// Compare the token and move the end of the key's life, never towards now.
@@ -66,9 +68,9 @@ impl Action {
         matches!(self, Self::Raise | Self::Extend)
     }
 
-    /// Whether it may set the key, so that a release must follow it.
+    /// Whether it may set the key, or a place in the queue, so that a release must follow it.
     pub fn creates(self) -> bool {
-        matches!(self, Self::Acquire | Self::Heal)
+        matches!(self, Self::Acquire | Self::Heal | Self::Stay)
     }
 }
 
@@ -92,7 +94,8 @@ pub struct Request {
     pub claim: Claim,
     /// The life that it gives to a key, where it gives one.
     pub ttl: Ttl,
-    /// What the counter is to be raised to, for requests that raise it.
+    /// What the counter is to be raised to, for requests that raise it; the least number of a place
+    /// in the queue, for those that enter it.
     pub fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub watch: bool,
@@ -101,6 +104,13 @@ pub struct Request {
     /// For how long the lock has been waited for, where an acquisition is to mark that: what it
     /// waits to write and is shared, or the next seat of a semaphore.
     pub waited: Option<Duration>,
+}
+
+impl Request {
+    /// The same about the lock alone, without its place in a queue.
+    pub(crate) fn without_place(self) -> Self {
+        Self { claim: self.claim.without_place(), ..self }
+    }
 }
 
 /// What a master said to a request.
@@ -128,6 +138,18 @@ pub enum Answer {
         /// Whether the master tells when that changes.
         watched: bool,
     },
+    /// It has a place in the queue, which is all that it asked for, or another one is before it
+    /// (stay, acquire). The master tells when its turn comes, if it is watched.
+    Queued {
+        /// The number of the place.
+        number: FencingToken,
+        /// What is ahead; `None` if nobody is, and nobody holds the key.
+        ahead: Option<Ahead>,
+        /// Whether it is at the head of the queue, and waits for the key alone.
+        is_first: bool,
+        /// Whether the master tells when that changes.
+        watched: bool,
+    },
     /// No usable answer.
     Failed {
         /// Why.
@@ -137,6 +159,15 @@ pub enum Answer {
         /// Whether the connection had been quiet for long, so that its silence says little of the master.
         stale: bool,
     },
+}
+
+/// What a place in the queue waits for: the next place before it, or the key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ahead {
+    /// The fingerprint of the place, or of the holder's token.
+    pub holder: u64,
+    /// How long it still lives, if it has an end.
+    pub remaining: Option<Duration>,
 }
 
 impl Answer {
@@ -154,6 +185,10 @@ impl Answer {
             Self::Yes | Self::Counted(_) | Self::Seats { .. } => Vote::Granted,
             Self::No => Vote::HeldByAnother { remaining: None, holder: None },
             Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
+            Self::Queued { ahead, .. } => Vote::HeldByAnother {
+                remaining: ahead.and_then(|ahead| ahead.remaining),
+                holder: ahead.map(|ahead| ahead.holder),
+            },
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }
@@ -162,9 +197,12 @@ impl Answer {
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
-            Self::Yes | Self::Counted(_) | Self::Seats { .. } | Self::No | Self::Holder { .. } => {
-                Vote::NotHeld
-            }
+            Self::Yes
+            | Self::Counted(_)
+            | Self::Seats { .. }
+            | Self::No
+            | Self::Holder { .. }
+            | Self::Queued { .. } => Vote::NotHeld,
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{ConfigError, Fleet};
+use super::{ConfigError, Fleet, QueuePlace};
 
 /// What is locked: the key under which every master keeps the holder's token.
 ///
@@ -157,6 +157,34 @@ impl Resource {
         key.starts_with(SEAT.as_bytes())
     }
 
+    /// Returns the key under which every master keeps the queue of those that wait fairly for this
+    /// resource: a sorted set of places by their numbers. It ends when nobody has waited for ten
+    /// leases of a place. Its name has the resource's hash tag.
+    pub fn queue_key(&self) -> Vec<u8> {
+        self.key_of(QUEUE)
+    }
+
+    /// Returns the key of the largest number that a place in the queue has had. It ends with the
+    /// queue, and its name has the resource's hash tag.
+    pub fn ticket_key(&self) -> Vec<u8> {
+        self.key_of(TICKET)
+    }
+
+    /// Returns the key of one place in the queue, which ends unless its waiter renews it. Its name
+    /// has the resource's hash tag.
+    pub fn place_key(&self, place: QueuePlace) -> Vec<u8> {
+        [self.key_of(PLACE).as_slice(), b":", &place.to_hex()].concat()
+    }
+
+    /// Returns the resource's key and the digits of the place, if this is the key of a place.
+    pub(crate) fn of_place_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
+        let rest = key.strip_prefix(PLACE)?;
+        let (rest, place) = rest.split_at_checked(rest.len().checked_sub(2 * QueuePlace::BYTES)?)?;
+        let rest = rest.strip_suffix(b":")?;
+        let resource = rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?;
+        Some((resource, place))
+    }
+
     /// A key of ours beside that of the resource, with its hash tag.
     fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
@@ -178,17 +206,9 @@ impl Resource {
 /// The bytes of a prefix's length.
 const HEADER: usize = size_of::<u16>();
 
-/// What no key of a lock begins with. The last three are kept for queues.
-const RESERVED: [&[u8]; 8] = [
-    COUNTER,
-    Fleet::MARKER.as_bytes(),
-    SHARED,
-    WANT,
-    SEAT.as_bytes(),
-    b"quorlock:ticket",
-    b"quorlock:queue",
-    b"quorlock:place",
-];
+/// What no key of a lock begins with.
+const RESERVED: [&[u8]; 8] =
+    [COUNTER, Fleet::MARKER.as_bytes(), SHARED, WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
 
 /// What the names of counters begin with.
 const COUNTER: &[u8] = b"quorlock:fence";
@@ -198,6 +218,12 @@ const SHARED: &[u8] = b"quorlock:shared";
 const WANT: &[u8] = b"quorlock:want";
 /// What the names of seats begin with.
 const SEAT: &str = "quorlock:seat";
+/// What the names of the largest numbers of queues begin with.
+const TICKET: &[u8] = b"quorlock:ticket";
+/// What the names of queues begin with.
+const QUEUE: &[u8] = b"quorlock:queue";
+/// What the names of places in a queue begin with.
+const PLACE: &[u8] = b"quorlock:place";
 
 /// Whether only a part of the key decides where it is kept: what stands between its first opening
 /// brace and the next closing one, if that is anything (Redis cluster specification, "Hash tags").
@@ -271,12 +297,13 @@ mod tests {
     #[test]
     fn names_of_keys_that_are_needed_here_are_refused() {
         let job = Resource::new("job").unwrap();
-        for name in [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)] {
+        let place = job.place_key(QueuePlace::from_bytes([7; QueuePlace::BYTES]));
+        let queue = [job.ticket_key(), job.queue_key(), place];
+        let others = [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)];
+        for name in others.into_iter().chain(queue) {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
         }
-        for name in
-            ["fence:a", "restart-guard", "restart-guard:2", "ticket/{job}", "queue/{job}", "place/{job}:1"]
-        {
+        for name in ["fence:a", "restart-guard", "restart-guard:2"] {
             let name = format!("quorlock:{name}");
             assert_eq!(Resource::new(&name), Err(ConfigError::ReservedResource), "{name}");
         }
@@ -301,6 +328,22 @@ mod tests {
             assert_eq!(keys.each_ref().map(Vec::as_slice), ours.map(str::as_bytes));
             assert!(keys.iter().all(|key| tag(key) == tag(name.as_bytes())), "{name}");
         }
+    }
+
+    #[test]
+    fn the_key_of_a_place_tells_whose_queue_it_is_in() {
+        let place = QueuePlace::from_bytes([7; QueuePlace::BYTES]);
+        for (name, key) in [("doc", "quorlock:place/{doc}:"), ("{a}:b", "quorlock:place:{a}:b:")] {
+            let resource = Resource::new(name).unwrap();
+            let own = resource.place_key(place);
+            assert_eq!(own, [key.as_bytes(), &place.to_hex()].concat());
+            assert_eq!(tag(&own), tag(name.as_bytes()));
+            assert_eq!(Resource::of_place_key(&own), Some((name.as_bytes(), &place.to_hex()[..])));
+            for other in [resource.queue_key(), resource.ticket_key(), resource.want_key()] {
+                assert_eq!((tag(&other), Resource::of_place_key(&other)), (tag(name.as_bytes()), None));
+            }
+        }
+        assert_eq!(Resource::of_place_key(b"quorlock:place:short"), None);
     }
 
     #[test]

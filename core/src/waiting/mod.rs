@@ -18,6 +18,7 @@
 
 mod bid;
 mod contenders;
+mod fair;
 mod front;
 mod listening;
 mod lost;
@@ -30,3 +31,4 @@ mod settling;
 pub(crate) use bid::Bid;
 pub(crate) use contenders::{Begin, Contenders, Entry, LetGo, Next, Places};
 pub(crate) use front::Front;
+pub(crate) use pace::Start;
