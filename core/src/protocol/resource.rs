@@ -6,7 +6,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{ConfigError, Fleet, QueuePlace};
+use super::queue_place::{PLACE, QUEUE, TICKET};
+use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
 ///
@@ -157,36 +158,8 @@ impl Resource {
         key.starts_with(SEAT.as_bytes())
     }
 
-    /// Returns the key under which every master keeps the queue of those that wait fairly for this
-    /// resource: a sorted set of places by their numbers. It ends when nobody has waited for ten
-    /// leases of a place. Its name has the resource's hash tag.
-    pub fn queue_key(&self) -> Vec<u8> {
-        self.key_of(QUEUE)
-    }
-
-    /// Returns the key of the largest number that a place in the queue has had. It ends with the
-    /// queue, and its name has the resource's hash tag.
-    pub fn ticket_key(&self) -> Vec<u8> {
-        self.key_of(TICKET)
-    }
-
-    /// Returns the key of one place in the queue, which ends unless its waiter renews it. Its name
-    /// has the resource's hash tag.
-    pub fn place_key(&self, place: QueuePlace) -> Vec<u8> {
-        [self.key_of(PLACE).as_slice(), b":", &place.to_hex()].concat()
-    }
-
-    /// Returns the resource's key and the digits of the place, if this is the key of a place.
-    pub(crate) fn of_place_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
-        let rest = key.strip_prefix(PLACE)?;
-        let (rest, place) = rest.split_at_checked(rest.len().checked_sub(2 * QueuePlace::BYTES)?)?;
-        let rest = rest.strip_suffix(b":")?;
-        let resource = rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?;
-        Some((resource, place))
-    }
-
     /// A key of ours beside that of the resource, with its hash tag.
-    fn key_of(&self, kind: &[u8]) -> Vec<u8> {
+    pub(super) fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
         [kind, open, self.key(), close].concat()
     }
@@ -218,12 +191,6 @@ const SHARED: &[u8] = b"quorlock:shared";
 const WANT: &[u8] = b"quorlock:want";
 /// What the names of seats begin with.
 const SEAT: &str = "quorlock:seat";
-/// What the names of the largest numbers of queues begin with.
-const TICKET: &[u8] = b"quorlock:ticket";
-/// What the names of queues begin with.
-const QUEUE: &[u8] = b"quorlock:queue";
-/// What the names of places in a queue begin with.
-const PLACE: &[u8] = b"quorlock:place";
 
 /// Whether only a part of the key decides where it is kept: what stands between its first opening
 /// brace and the next closing one, if that is anything (Redis cluster specification, "Hash tags").
@@ -284,6 +251,7 @@ impl fmt::Debug for Resource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::QueuePlace;
 
     #[test]
     fn empty_and_oversized_names_are_refused() {
