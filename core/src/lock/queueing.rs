@@ -23,8 +23,12 @@ pub(super) struct Queueing {
     is_out: bool,
     /// The largest number that a master has given the place: those with a smaller one are raised to it.
     number: Option<FencingToken>,
-    /// Masters that have the place with that number.
+    /// Masters that have the place with that number, or a larger one.
     agreed: MasterSet,
+    /// Whether a quorum has had that number. From then on it stays: those that came meanwhile have met it.
+    is_settled: bool,
+    /// Masters that are asked to raise the place to that number.
+    raised: MasterSet,
     /// Masters that may have the place.
     placed: MasterSet,
     /// Masters that have answered since all were asked last.
@@ -47,10 +51,11 @@ impl Queueing {
         match answer {
             Answer::Queued { number, is_first, .. } => {
                 self.answered.insert(master);
-                if Some(number) > self.number {
-                    (self.number, self.agreed) = (Some(number), MasterSet::EMPTY);
+                if Some(number) > self.number && !self.is_settled {
+                    (self.number, self.agreed, self.raised) =
+                        (Some(number), MasterSet::EMPTY, MasterSet::EMPTY);
                 }
-                if Some(number) == self.number {
+                if Some(number) >= self.number {
                     self.agreed.insert(master);
                 }
                 if is_first {
@@ -90,10 +95,14 @@ impl Lock {
         answered.is_some_and(|answered| answered.iter().count() >= quorum.needed())
     }
 
-    /// Behind a lost round: masters that have the place with another number than the one that counts, or say nothing of it, are given that.
+    /// Behind a lost round: masters that have the place with a smaller number than the one that counts, or have not said with which, are given
+    /// that one.
     pub(crate) fn agree_on_number(&mut self, effects: &mut Effects<'_>) {
-        let Some(queueing) = &self.base.queueing else { return };
-        let behind = queueing.answered.without(queueing.agreed);
+        let quorum = effects.config.quorum;
+        let Some(queueing) = &mut self.base.queueing else { return };
+        queueing.is_settled |= queueing.agreed.iter().count() >= quorum.needed();
+        let behind = queueing.answered.without(queueing.agreed).without(queueing.raised);
+        behind.iter().for_each(|master| queueing.raised.insert(master));
         self.order_stay(behind, effects);
     }
 

@@ -235,6 +235,7 @@ impl Bid {
             self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
         }
         if goes_on {
+            lock.agree_on_number(effects);
             self.plan_next_attempt(lock, effects);
         }
         self.conclude(lock, effects);
