@@ -89,6 +89,11 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.first.contains(master))
     }
 
+    /// Whether a quorum of masters has its place with the number that counts.
+    pub(crate) fn has_its_number(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
+    }
+
     /// Whether a quorum of masters has answered since all were asked to keep its place.
     pub(crate) fn keeps_its_place(&self, quorum: Quorum) -> bool {
         let answered = self.base.queueing.as_ref().map(|queueing| queueing.answered);

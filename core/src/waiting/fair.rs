@@ -7,7 +7,7 @@
 //! is not fair, and enters anew when a quorum answers.
 
 use super::bid::{Bid, Plan};
-use super::masters::Masters;
+use super::masters::{Key, Masters};
 use crate::lock::{Effects, Lock, State};
 use crate::protocol::{Cause, MasterId, QueuePlace, Vote};
 
@@ -30,6 +30,7 @@ impl Bid {
             if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
                 self.renews_at = Some(effects.now + QueuePlace::LEASE / RENEWALS_IN_LEASE);
+                self.ask_if_free(lock, effects);
             } else {
                 self.leave_queue(lock, effects);
             }
@@ -37,6 +38,23 @@ impl Bid {
             && !self.meets_sharers(lock)
         {
             lock.enter_anew();
+            self.ask(lock, effects);
+        }
+    }
+
+    /// An answer has come to one that waits: all masters are to agree on its number, and enough of them may be free by now.
+    pub(super) fn heard_in_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        if self.renews_at.is_some() && lock.state() == State::Sought {
+            lock.agree_on_number(effects);
+            self.ask_if_free(lock, effects);
+        }
+    }
+
+    /// Nobody else is to be left time: the order is agreed, so that no two take each other's votes.
+    fn ask_if_free(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let needed = effects.config.quorum.needed();
+        let may_ask = self.waiting().is_some_and(|waiting| waiting.retry_at.is_some());
+        if may_ask && lock.has_its_number() && self.masters.count(Key::Free) >= needed {
             self.ask(lock, effects);
         }
     }

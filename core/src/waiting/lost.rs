@@ -235,8 +235,8 @@ impl Bid {
             self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
         }
         if goes_on {
-            lock.agree_on_number(effects);
             self.plan_next_attempt(lock, effects);
+            self.heard_in_queue(lock, effects);
         }
         self.conclude(lock, effects);
     }

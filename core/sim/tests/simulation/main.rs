@@ -4,6 +4,7 @@
 mod assumed;
 mod broken;
 mod failovers;
+mod fair;
 mod front;
 mod kept;
 mod kinds;

@@ -49,7 +49,8 @@ end
 /// is free is answered as `free`.
 ///
 /// A new place gets the number ARGV\[5\], or one more than any other has had here. One that is there
-/// keeps its number, or is raised to ARGV\[5\]. A grant leaves the place in the queue: if it is taken
+/// keeps its number, or is raised to ARGV\[5\]; if it is not the first one any more, that one is
+/// told. A grant leaves the place in the queue: if it is taken
 /// back, nobody has come before.
 ///
 /// Each write is tried before anything is stored that has no end by itself: the queue is given its
@@ -73,8 +74,10 @@ if bad(last) then return last end
 last = tonumber(last or 0)
 if not last or not (last > 0 and last < 9007199254740992) then last = 0 end
 last = math.floor(last)
+local was
 if number then
-  number = math.max(tonumber(number), given)
+  number = tonumber(number)
+  if number < given then was, number = head(), given end
 elseif given > 0 then
   number = given
 else
@@ -105,6 +108,7 @@ end
 local first, wrong, left = head()
 if wrong then return wrong end
 if first ~= place then
+  if was == place and left > 0 then call('PEXPIRE', prefix .. first, left) end
   local rank = call('ZRANK', queue, place)
   if bad(rank) then return rank end
   for before = rank - 1, 1, -1 do
@@ -144,7 +148,7 @@ end
 done = call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 return bad(done) or fence"
     ),
-    sha1_hex: "6b7e18957987ea186c88460632fcb57629a9455e",
+    sha1_hex: "cafd285a63667edc09c9841ae4766739e7d8e2ff",
 };
 
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and takes the place ARGV\[2\] out of the queue; if

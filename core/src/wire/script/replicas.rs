@@ -213,7 +213,7 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
 );
 
 pub(crate) const ENTER_REPLICATED: Script =
-    behind!([CHECK], ENTER.text, 39, "enter replicated", "ec08e31179f06fad9b2e36a4353c54a0672d1c3b");
+    behind!([CHECK], ENTER.text, 39, "enter replicated", "ca523b196df401a071eb1375addbfa75c862434c");
 
 /// Each script that carries votes, with the one in its place on a master with replicas. What is put
 /// back without a number needs none elsewhere.

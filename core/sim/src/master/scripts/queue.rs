@@ -1,6 +1,6 @@
 //! The scripts of the queue of those that wait fairly.
 
-use super::claim::rounded;
+use super::claim::{rounded, written};
 use super::fleet::Standing;
 use super::plain::{digest, no_wrong_type};
 use super::{Body, LAST_FENCE, NO_ARGUMENT, NO_COUNTER, USED_UP};
@@ -57,8 +57,12 @@ impl Body<'_, '_> {
         let last = self.get(self.key(4))?;
         let last = last.map_or(Some(0.0), |last| lua_number(&last));
         let last = last.filter(|last| *last > 0.0 && *last <= LAST_FENCE).map_or(0.0, f64::floor);
-        let number = match number {
-            Some(number) => lua_max(number as f64, given),
+        let (mut was_first, was) = (false, number.map(|number| number as f64));
+        if was.is_some_and(|was| was < given) {
+            was_first = self.head().ok().flatten().is_some_and(|head| head.place == place);
+        }
+        let number = match was {
+            Some(number) => lua_max(number, given),
             None if given > 0.0 => given,
             None => lua_max(last, self.longest(queue)?.unwrap_or_default() as f64) + 1.0,
         };
@@ -82,6 +86,9 @@ impl Body<'_, '_> {
         }
         if let Some(Head { place: mut ahead, left }) = self.head()?.filter(|head| head.place != place) {
             let mut left = left.unwrap_or_default();
+            if was_first && left > 0 {
+                let _ = self.pexpire(&self.key_of_place(&ahead)?, written(left as f64).as_bytes());
+            }
             let all = self.in_order(queue)?;
             let before = all.iter().take_while(|other| *other != place).skip(1);
             for other in before.collect::<Vec<_>>().into_iter().rev() {
@@ -137,7 +144,7 @@ impl Body<'_, '_> {
         if was_first {
             if let Ok(Some(Head { place, left: Some(left) })) = self.head() {
                 if left > 0 {
-                    let _ = self.pexpire(&self.key_of_place(&place)?, left.to_string().as_bytes());
+                    let _ = self.pexpire(&self.key_of_place(&place)?, written(left as f64).as_bytes());
                 }
             }
         }
