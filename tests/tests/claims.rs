@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use quorlock_sim::CommandKind::{self, AcquireAll, ExtendAll, HealAll, KeepAll, RaiseAll, ReleaseAll, Take};
+use quorlock_sim::CommandKind::{
+    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, Leave, RaiseAll, ReleaseAll, Take,
+};
 use quorlock_tests::{RawClient, RedisServer, Value};
 
 #[macro_use]
@@ -16,7 +18,7 @@ use quorlock_tests::{RawClient, RedisServer, Value};
 mod claims_tests;
 #[path = "../shared/claims.rs"]
 mod claims;
-use claims::{Claim, Desk, key, sentinel, take, take_behind};
+use claims::{Claim, Desk, Waiter, key, sentinel, take, take_behind};
 
 struct Real {
     _server: RedisServer,
@@ -60,7 +62,7 @@ test_claims! {
 }
 
 /// What a script may find: commands that bring it about.
-const FOUND: [(&str, &[&[&str]]); 8] = [
+const FOUND: [(&str, &[&[&str]]); 10] = [
     ("nothing", &[]),
     (
         "a set without its key",
@@ -88,13 +90,25 @@ const FOUND: [(&str, &[&[&str]]); 8] = [
         ],
     ),
     ("a mark of ours for the next seat", &[&["SET", "quorlock:seat:next/{s}", "1 1 a1", "PX", "5000"]]),
+    ("a place before ours that has ended", &[&["ZADD", "QUEUE", "1", "dead"], &["PEXPIRE", "QUEUE", "5000"]]),
+    (
+        "our place, and one behind it that lives",
+        &[
+            &["ZADD", "QUEUE", "1", "p"],
+            &["ZADD", "QUEUE", "2", "q"],
+            &["PEXPIRE", "QUEUE", "5000"],
+            &["SET", "NEXT", "2", "PX", "900"],
+            &["SET", "x", "t", "PX", "5000"],
+        ],
+    ),
     ("readers that were forgotten", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
 /// Ends far enough ahead, whatever the time is.
 const ANOTHER: &[&str] = &["ZADD", "SHARED", "99999999999998", "r"];
 const OURS: &[&str] = &["ZADD", "SHARED", "99999999999997", "t"];
 
-const KINDS: [CommandKind; 7] = [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take];
+const KINDS: [CommandKind; 9] =
+    [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave];
 
 /// Brings about a part of what is to be found.
 fn make(desk: &mut Real, words: &[&str]) {
@@ -102,6 +116,8 @@ fn make(desk: &mut Real, words: &[&str]) {
     let meant = |word: &&str| match *word {
         "SHARED" => shared.clone(),
         "SENTINEL" => sentinel.clone(),
+        "QUEUE" => key("queue", "x"),
+        "NEXT" => format!("{}:q", key("place", "x")),
         word => word.to_owned(),
     };
     let words: Vec<_> = words.iter().map(meant).collect();
@@ -123,6 +139,8 @@ fn asked(kind: CommandKind) -> Vec<String> {
         AcquireAll => claim.with("fgmi").words(kind),
         ReleaseAll => claim.with("mt").words(kind),
         KeepAll => claim.words(kind),
+        Enter => Waiter { flags: "fg", number: 3, ..Waiter::new("p", "t") }.words(kind),
+        Leave => Waiter::new("p", "t").words(kind),
         Take => take_behind("t", 1, &["x", "y"], "fg", Some(("a1", 9))),
         _ => claim.with("f").words(kind),
     }
@@ -169,10 +187,11 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
 /// What the page for operators says that any lock needs in scripts, and what each kind needs
 /// besides.
 const ANY: &str = "+set +get +del +pttl +pexpire +eval";
-const BESIDES: [&str; 3] = [
+const BESIDES: [&str; 4] = [
     "+exists +mget",
     "~quorlock:shared* ~quorlock:want* +exists +mget +time +zadd +zrem +zscore +zrevrange +zremrangebyscore",
     "~quorlock:seat* +exists +mget",
+    "~quorlock:place* ~quorlock:queue* ~quorlock:ticket* +zadd +zrange +zrank +zrem +zrevrange +zscore",
 ];
 
 /// Everything that a kind of lock asks for.
@@ -188,6 +207,11 @@ fn calls(kind: usize) -> Vec<Vec<String>> {
             let waiting = Claim::write("t", &["x"]);
             let waits = [waiting.with("m").words(AcquireAll), waiting.with("mt").words(ReleaseAll)];
             [all(Claim::read("t", &["x"])), waits.into(), all(Claim::read("t", &["x"]))].concat()
+        }
+        3 => {
+            let (own, next) = (Waiter::new("p", "t"), Waiter::new("q", "u"));
+            let entered = [own, next, Waiter { flags: "s", ..next }].map(|waiter| waiter.words(Enter));
+            [entered.as_slice(), &[own, next].map(|waiter| waiter.words(Leave))].concat()
         }
         _ => {
             let seats = [0, 1].map(|index| key(&format!("seat:{index}"), "gpu"));
