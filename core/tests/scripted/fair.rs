@@ -222,6 +222,35 @@ fn a_lost_attempt_keeps_the_place() {
 }
 
 #[test]
+fn what_takes_a_lost_attempt_back_keeps_the_place() {
+    let mut world = World::of(3);
+    // The first master is free, and what it grants is taken back.
+    world.masters[1].hold_by_another(KEY, None);
+    world.masters[2].hold_by_another(KEY, None);
+    world.acquire(&fair());
+    world.pump();
+    assert_eq!((world.masters[0].count("UNDO"), world.masters[0].count("LEAVE")), (1, 0));
+    assert_eq!(world.masters[0].value(KEY, world.now), None);
+    assert!((0..3).all(|master| places(&world, master) == 1));
+}
+
+#[test]
+fn a_release_leaves_the_queue_also_where_the_lock_was_refused() {
+    let mut world = World::of(3);
+    world.masters[2].hold_by_another(KEY, None);
+    let lock = world.hold(&fair());
+    assert!((0..3).all(|master| places(&world, master) == 1));
+    world.release(lock);
+    world.pump();
+    assert!((0..3).all(|master| places(&world, master) == 0));
+    world.nodes[0].events.clear();
+    let lock = world.hold(&fair());
+    world.cancel(lock);
+    world.pump();
+    assert!((0..3).all(|master| places(&world, master) == 0));
+}
+
+#[test]
 fn others_are_refused_before_anything_is_sent() {
     let mut world = World::of(3);
     let config = settings(3).build().unwrap();
