@@ -46,7 +46,7 @@ fn take_turns(seed: u64, masters: usize, clients: usize) -> usize {
     let mut world = World::with_masters(seed, masters).without_timeline();
     let log = Rc::new(RefCell::new(Vec::new()));
     for _ in 0..clients {
-        let client = world.client_with(|config| config).unwrap();
+        let client = world.client_with(|config| config).expect("a configuration");
         let log = Rc::clone(&log);
         world.spawn(&client.clone(), async move {
             for _ in 0..TURNS {
@@ -59,7 +59,7 @@ fn take_turns(seed: u64, masters: usize, clients: usize) -> usize {
             }
         });
     }
-    world.run(Duration::from_secs(600)).unwrap_or_else(|failure| panic!("{failure}"));
+    world.run(Duration::from_secs(600)).expect("no promise is broken");
     let log = log.take();
     assert_eq!(log.len(), clients * TURNS);
     let passed_over =
