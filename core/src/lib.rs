@@ -120,9 +120,9 @@ pub use protocol::{
     Config, ConfigBuilder, ConfigError, Credentials, Decision, Deletion, Entropy, EntropyFailed, Event,
     EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, ForceReleaseError, ForceReleased, Group,
     Holder, Holding, InspectError, Inspection, KeyState, LockId, LockState, LossCause, MasterAnswer,
-    MasterId, Missing, Mode, PermitsAnswer, Quorum, ReleaseOutcome, Resource, Resumption, Security,
-    SemaphoreInspection, SentinelFault, ServerFacts, Sharing, Standing, Target, Targets, TlsFault, Token,
-    TooManyLocks, Ttl, Unavailable, Vote,
+    MasterId, Missing, Mode, PermitsAnswer, QueuePlace, Quorum, ReleaseOutcome, Resource, Resumption,
+    Security, SemaphoreInspection, SentinelFault, ServerFacts, Sharing, Standing, Target, Targets, TlsFault,
+    Token, TooManyLocks, Ttl, Unavailable, Vote,
 };
 pub use time::Instant;
 pub use wire::{Code, RELEASE_SCRIPT, ServerError, WireFault};

@@ -8,6 +8,9 @@ use quorlock_sim::CommandKind;
 #[path = "claims_let_go.rs"]
 mod let_go;
 pub(crate) use let_go::*;
+#[path = "queues.rs"]
+mod queues;
+pub(crate) use queues::*;
 
 /// A server, and a clock.
 pub(crate) trait Desk {

@@ -38,6 +38,14 @@ macro_rules! test_claims {
             the_one_that_has_waited_for_longest_comes_next,
             a_claim_that_is_kept_loses_its_token_and_stays,
             the_largest_claim_is_taken_extended_and_released,
+            a_grant_and_what_takes_it_back_keep_the_place,
+            a_place_keeps_its_number_and_is_raised_but_not_lowered,
+            numbers_go_on_where_the_largest_one_was_forgotten,
+            a_place_that_was_not_renewed_keeps_nobody_waiting,
+            the_next_place_before_it_is_told_to_each,
+            one_that_stays_is_granted_nothing,
+            who_leaves_takes_its_own_and_nothing_else,
+            a_quarantined_master_keeps_places_and_grants_nothing,
         }
     };
 }

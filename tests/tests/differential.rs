@@ -13,6 +13,8 @@ mod frames;
 mod kinds;
 #[path = "differential/model.rs"]
 mod model;
+#[path = "differential/queue.rs"]
+mod queue;
 #[path = "differential/real.rs"]
 mod real;
 #[path = "differential/run.rs"]

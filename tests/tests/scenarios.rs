@@ -17,6 +17,8 @@ mod blocking_calls;
 mod drivers;
 #[path = "scenarios/ending.rs"]
 mod ending;
+#[path = "scenarios/fair.rs"]
+mod fair;
 #[path = "scenarios/garbage.rs"]
 mod garbage;
 #[path = "scenarios/granting.rs"]
@@ -171,6 +173,13 @@ macro_rules! all_scenarios_on {
                 several_permits_are_held_together_or_not_at_all,
                 threads_that_want_several_permits_do_not_wait_for_each_other,
                 threads_that_come_back_never_hold_more_permits_than_there_are,
+            }
+            fair {
+                fair_waiters_are_served_in_the_order_of_their_coming,
+                fair_waiters_that_died_cost_no_more_than_a_lease,
+                a_fair_waiter_that_reaches_one_master_stops_nobody,
+                fair_and_other_waiters_exclude_each_other,
+                fair_requests_of_anything_else_are_errors_and_send_nothing,
             }
             owners {
                 ten_thousand_nested_locks_cost_each_master_one_request_and_one_release,

@@ -26,20 +26,27 @@ const HOLD: Duration = Duration::from_millis(1);
 struct Way {
     name: &'static str,
     settings: fn(ConfigBuilder) -> ConfigBuilder,
+    is_fair: bool,
 }
 
-const WAYS: [Way; 5] = [
-    Way { name: "random delay", settings: |config| ask_one_first(config.wake_ups(false), false) },
+const WAYS: [Way; 6] = [
+    Way {
+        name: "random delay",
+        settings: |config| ask_one_first(config.wake_ups(false), false),
+        is_fair: false,
+    },
     Way {
         name: "random short delay",
         settings: |config| {
             let (shortest, longest) = (Duration::from_millis(1), Duration::from_millis(5));
             ask_one_first(config.wake_ups(false), false).retry_delay(shortest..=longest)
         },
+        is_fair: false,
     },
-    Way { name: "random delay, one first", settings: |config| config.wake_ups(false) },
-    Way { name: "woken", settings: |config| ask_one_first(config, false) },
-    Way { name: "woken, one first", settings: |config| config },
+    Way { name: "random delay, one first", settings: |config| config.wake_ups(false), is_fair: false },
+    Way { name: "woken", settings: |config| ask_one_first(config, false), is_fair: false },
+    Way { name: "woken, one first", settings: |config| config, is_fair: false },
+    Way { name: "fair", settings: |config| config, is_fair: true },
 ];
 
 /// One client's turn with the lock, in true time.
@@ -67,12 +74,13 @@ fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) 
     let log = Rc::new(RefCell::new(Vec::new()));
     for number in 0..clients {
         let client = world.client_with(way.settings).expect("a configuration");
-        let log = Rc::clone(&log);
+        let (log, is_fair) = (Rc::clone(&log), way.is_fair);
         world.spawn(&client.clone(), async move {
             for _ in 0..turns {
                 let asked = client.true_time();
-                let guard = client.locker().lock("wanted").timeout(Duration::from_secs(600)).await;
-                let guard = guard.expect("all masters are well");
+                let request = client.locker().lock("wanted").timeout(Duration::from_secs(600));
+                let request = if is_fair { request.fair() } else { request };
+                let guard = request.await.expect("all masters are well");
                 let granted = client.true_time();
                 client.sleep(HOLD).await;
                 log.borrow_mut().push(Turn { client: number, asked, granted, released: client.true_time() });

@@ -12,15 +12,16 @@ const HELP: &str = "\
 Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions (with the restart guard on
 also masters that lose their data), and looks for broken promises.
 
-Usage: simulate [--mixed] [--acquisitions N] [--seed S]
+Usage: simulate [--mixed | --fair] [--acquisitions N] [--seed S]
        simulate [--mixed] --unguarded [--seed S]
        simulate --failovers|--clusters --undeclared [--worlds N] [--seed S]
-       simulate [--mixed] --only S [--mermaid]
+       simulate [--mixed | --fair] --only S [--mermaid]
        simulate [--mixed] --digest [--worlds N] [--seed S]
 
   --acquisitions N  go on until so many locks have been acquired, with --mixed of each kind; 100000 unless given
   --mixed           worlds with locks of every kind on the same names: exclusive, of several resources, shared by readers
                     and by groups, of several resources of which some are shared, downgraded ones, and permits
+  --fair            worlds in which most clients wait fairly for one resource
   --secured         over encrypted channels, with passwords that change; locks of every kind in half of the worlds
   --failovers       masters with replicas that fail over, with the restart guard and replicas=; locks of every kind in a
                     third of the worlds
@@ -39,6 +40,7 @@ Usage: simulate [--mixed] [--acquisitions N] [--seed S]
 
 struct Options {
     mixed: bool,
+    fair: bool,
     secured: bool,
     failovers: bool,
     clusters: bool,
@@ -61,6 +63,9 @@ impl Options {
             (plan.early_quarantine, plan.secured) = (self.early, self.secured);
             return plan;
         }
+        if self.fair {
+            return Plan::random_fair(seed);
+        }
         match (self.secured, self.mixed) {
             (true, _) => Plan::random_secured(seed),
             (false, true) => Plan::random_mixed(seed),
@@ -72,6 +77,7 @@ impl Options {
 fn options() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         mixed: false,
+        fair: false,
         secured: false,
         failovers: false,
         clusters: false,
@@ -89,6 +95,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("mixed") => options.mixed = true,
+            Long("fair") => options.fair = true,
             Long("secured") => options.secured = true,
             Long("failovers") => options.failovers = true,
             Long("clusters") => options.clusters = true,
@@ -229,6 +236,7 @@ fn many(options: &Options) -> ExitCode {
                     (options.early, "--early "),
                     (options.secured, "--secured "),
                     (options.mixed, "--mixed "),
+                    (options.fair, "--fair "),
                 ];
                 let kind: String = kinds.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
                 println!("the same run again: simulate {kind}--only {seed}");

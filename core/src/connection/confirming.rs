@@ -67,7 +67,7 @@ impl Connection {
                 self.alone = true;
                 false
             }
-            Answer::Failed { .. } | Answer::No | Answer::Holder { .. } => false,
+            Answer::Failed { .. } | Answer::No | Answer::Holder { .. } | Answer::Queued { .. } => false,
         }
     }
 

@@ -12,7 +12,7 @@ use super::requests::Form;
 use super::tracking::News;
 use super::{Connection, Queued, State, Wording};
 use crate::protocol::{
-    Action, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
+    Action, Ahead, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
     Ticket, Ttl,
 };
 use crate::time::Instant;
@@ -279,9 +279,10 @@ impl Connection {
         match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
             (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
             (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
-                let seats = read_seats(fields);
+                let seats = read_seats(fields).or_else(|| read_queued(fields, self.is_tracked()));
                 seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
             }
+            (Action::Stay, None) => read_queued(fields, self.is_tracked()).ok_or(Cause::UnexpectedReply),
             _ => Err(Cause::UnexpectedReply),
         }
     }
@@ -318,6 +319,23 @@ fn read_seats(fields: &[Reply<'_>]) -> Option<Answer> {
     }
     let number = u64::try_from(*number).ok()?;
     Some(Answer::Seats { places, number: FencingToken::new(number) })
+}
+
+/// `[SHA-1 of what is ahead or free, PTTL, number of the place, whether it is the first]`.
+fn read_queued(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
+    let [what, pttl, Reply::Integer(number), Reply::Integer(first)] = fields else { return None };
+    let ahead = match what {
+        Reply::Bulk(b"free") => None,
+        Reply::Bulk(sha) => {
+            let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
+            let Reply::Integer(pttl) = pttl else { return None };
+            let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
+            Some(Ahead { holder: u64::from_str_radix(digits, 16).ok()?, remaining })
+        }
+        _ => return None,
+    };
+    let number = FencingToken::new(u64::try_from(*number).ok()?)?;
+    Some(Answer::Queued { number, ahead, is_first: *first == 1, watched })
 }
 
 /// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where somebody waits to write.

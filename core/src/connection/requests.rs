@@ -8,8 +8,9 @@ use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request,
 use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
-    Decimal, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
-    KEEP_ALL, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO, put_argument,
+    Decimal, ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
+    KEEP_ALL, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
+    put_argument,
 };
 
 impl Connection {
@@ -238,10 +239,14 @@ impl Request {
                 | Action::Ping
                 | Action::Login
                 | Action::Confirm
+                | Action::Stay
                 | Action::Forget => None,
             };
         }
         match (self.action, self.claim.is_fenced(), fleet) {
+            (Action::Stay, ..) => Some(&ENTER),
+            (Action::Acquire, ..) if self.claim.as_queued().is_some() => Some(&ENTER),
+            (Action::Release, ..) if self.claim.as_queued().is_some() => Some(&LEAVE),
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
             (Action::Track | Action::Untrack | Action::Ping | Action::Login, ..) => None,
@@ -318,6 +323,10 @@ impl Request {
         if let Some(literal) = self.claim.as_literal() {
             put_head(script, by_text, literal.keys(), literal.values(), out);
             return literal.put(out);
+        }
+        if let Some(arguments) = self.claim.as_queued().and_then(|claim| claim.arguments(self, fleet)) {
+            put_head(script, by_text, arguments.keys(), arguments.values(), out);
+            return arguments.put(out);
         }
         let counts = self.claim.is_fenced() && !self.action.clears();
         let is_about_marker = matches!(self.action, Action::Attend | Action::Open);

@@ -38,6 +38,7 @@ pub struct Request<G = Guard> {
     longest_hold: Duration,
     fenced: bool,
     healing: bool,
+    fair: bool,
     resumption: Option<Resumption>,
     set: Set,
     /// What the owner of this request holds, if it has one.
@@ -62,6 +63,7 @@ impl<G> Request<G> {
             longest_hold: config.longest_hold,
             fenced: false,
             healing: false,
+            fair: false,
             resumption,
             set: Set::default(),
             joint: None,
@@ -72,7 +74,7 @@ impl<G> Request<G> {
     /// The same request, for a guard of the plain type.
     pub(super) fn plain(self) -> Request {
         let Self { handle, targets, ttl, timeout, attempts, renew_for, longest_hold, .. } = self;
-        let Self { fenced, healing, resumption, set, joint, .. } = self;
+        let Self { fenced, healing, fair, resumption, set, joint, .. } = self;
         let granted = PhantomData;
         Request {
             handle,
@@ -84,6 +86,7 @@ impl<G> Request<G> {
             longest_hold,
             fenced,
             healing,
+            fair,
             resumption,
             set,
             joint,
@@ -170,6 +173,23 @@ impl<G> Request<G> {
         self
     }
 
+    /// Waits in one queue with all processes that do so: first come, first served.
+    ///
+    /// For an exclusive lock of one resource. With readers, several resources or permits the request
+    /// ends with [`ConfigError::FairOfSeveral`], and nothing is sent.
+    ///
+    /// A waiter whose place is on a majority of the masters is passed over by nobody that comes
+    /// later and asks to be served fairly, as long as the place is renewed, which it is each third
+    /// of a second. A release wakes one waiter. One that dies while it waits keeps the others waiting
+    /// for one second at most.
+    ///
+    /// Exclusion never rests on the queue. Clients that do not ask for a fair lock barge in, and so do
+    /// other libraries. The [page on waiting](crate::guide::waiting) has more.
+    pub fn fair(mut self) -> Self {
+        self.fair = true;
+        self
+    }
+
     /// Goes on with a lock that was handed over, instead of acquiring a new one: as
     /// [`Locker::resume`](super::Locker::resume) does for a lock of one resource.
     ///
@@ -209,11 +229,11 @@ impl<G: Granted> IntoFuture for Request<G> {
 
     fn into_future(self) -> Acquiring<G> {
         let Self { handle, targets, ttl, timeout, attempts, renew_for, .. } = self;
-        let Self { fenced, healing, resumption, set, joint, .. } = self;
+        let Self { fenced, healing, fair, resumption, set, joint, .. } = self;
         let state = match (targets, ttl) {
             (Ok(targets), Ok(ttl)) => {
                 let wanted =
-                    Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, resumption };
+                    Acquire { targets, ttl, timeout, attempts, renew_for, fenced, healing, fair, resumption };
                 match joint {
                     Some(joint) => State::Joining(Box::new(Joining::new(joint, wanted, set))),
                     None => State::Start(Ok(wanted)),
@@ -235,6 +255,7 @@ impl<G> fmt::Debug for Request<G> {
             .field("renew_for", &self.renew_for)
             .field("fenced", &self.fenced)
             .field("healing", &self.healing)
+            .field("fair", &self.fair)
             .finish_non_exhaustive()
     }
 }

@@ -14,13 +14,13 @@ mod sought;
 pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::lock::Order;
-pub use crate::protocol::{Action, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
+pub use crate::protocol::{Action, Ahead, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
 use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets, Token};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
-    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
-    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
+    ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL,
+    LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
 };
 
 /// Shows every lock that its holder's guard may call valid, with the end of that.

@@ -47,6 +47,9 @@ pub(super) struct Trying {
     numbers: Numbers,
     /// When the others are asked too, while only one master has been.
     pub(super) rest_at: Option<Instant>,
+    /// Of a lock that waits fairly: until when a round that is lost waits for the answers that are still to come. What was granted in part is
+    /// taken back then.
+    closes_at: Option<Instant>,
     /// Whether a refusal by the one master that was asked ends the round.
     yields: bool,
     /// Whether a refusal is to say who holds the key.
@@ -68,8 +71,9 @@ impl Trying {
             stale: MasterSet::EMPTY,
             numbers: Numbers::new(cx.base.is_fenced, masters),
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
+            closes_at: None,
             yields: attempt.settles || cx.base.may_try_again(),
-            watches: attempt.is_wary && cx.base.may_try_again(),
+            watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
             insists: attempt.insists,
             waited: attempt.waited,
         };
@@ -89,8 +93,13 @@ impl Trying {
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
         let Self { watches: watch, insists, waited, .. } = *self;
-        let request = Request { watch, insists, waited, ..request };
+        let request = Request { watch, insists, waited, fence: cx.queue_number(), ..request };
         cx.effects.order(masters, request);
+    }
+
+    /// When there is something to do if no answer comes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        Instant::first_of(self.rest_at, self.closes_at)
     }
 
     fn ask_the_rest(&mut self, cx: &mut Context<'_, '_>) {
@@ -168,9 +177,15 @@ impl Trying {
                 if is_fenced && tally.granted() >= quorum.needed() {
                     self.raise_numbers(cx);
                 }
-                if matches!(answer, Answer::Holder { .. }) { Next::Named(master, answer) } else { Next::Stay }
+                named(master, answer)
             }
             Decision::Won => self.won(cx),
+            Decision::Lost if tally.outstanding() > 0 && cx.base.queueing.is_some() => {
+                // A master that has yet to say where the place is would have to be asked once more.
+                let half = self.since + cx.effects.config.request_timeout / 2;
+                self.closes_at.get_or_insert(half.max(cx.effects.now));
+                named(master, answer)
+            }
             Decision::Lost => Next::RoundLost(self.lost(Some((master, answer)), cx)),
         }
     }
@@ -223,10 +238,22 @@ impl Trying {
     /// The caller's time is over in the middle of a round, or one master has been waited for long enough.
     pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
         let now = cx.effects.now;
+        if self.closes_at.is_some_and(|at| at <= now) {
+            return Next::RoundLost(self.lost(None, cx));
+        }
         if cx.base.give_up_at.is_none_or(|limit| now < limit) {
             self.ask_the_rest(cx);
             return Next::Stay;
         }
         Next::RoundLost(LostRound { is_last: true, ..self.lost(None, cx) })
+    }
+}
+
+/// In a round that goes on, a master has said what is ahead.
+fn named(master: MasterId, answer: Answer) -> Next {
+    if matches!(answer, Answer::Holder { .. } | Answer::Queued { .. }) {
+        Next::Named(master, answer)
+    } else {
+        Next::Stay
     }
 }

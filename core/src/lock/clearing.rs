@@ -18,6 +18,11 @@ impl Clearing {
         Self { lost_round, read_round: base.next_round() }
     }
 
+    /// Whether answers of this round are still listened to.
+    pub(super) fn is_asked_in(&self, round: u32) -> bool {
+        [self.lost_round, self.read_round].contains(&round)
+    }
+
     pub(super) fn answer(&self, master: MasterId, round: u32, answer: Answer) -> Next {
         if round == self.read_round {
             Next::Read(master, answer)

@@ -106,6 +106,9 @@ impl Lock {
             Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
                 Context { base: &mut self.base, keys, effects }.clear_all();
             }
+            Stage::Asked(keys, Phase::Clearing(_)) => {
+                Context { base: &mut self.base, keys, effects }.leave_places();
+            }
             Stage::Queued | Stage::Asked(..) | Stage::Over => {}
         }
         self.stage = Stage::Over;

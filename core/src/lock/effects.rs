@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::jitter::Jitter;
 use crate::protocol::{
-    Config, Entropy, EntropyFailed, Event, MasterId, MasterSet, Request, Resource, Targets, Token, Wish,
+    Config, Entropy, EntropyFailed, Event, MasterId, MasterSet, QueuePlace, Request, Resource, Targets,
+    Token, Wish,
 };
 use crate::time::Instant;
 
@@ -60,6 +61,12 @@ impl Effects<'_> {
         let mut bytes = [0; Wish::BYTES];
         self.entropy.fill(&mut bytes)?;
         Ok(Wish::from_bytes(bytes))
+    }
+
+    pub(super) fn fresh_place(&mut self) -> Result<QueuePlace, EntropyFailed> {
+        let mut bytes = [0; QueuePlace::BYTES];
+        self.entropy.fill(&mut bytes)?;
+        Ok(QueuePlace::from_bytes(bytes))
     }
 
     pub(super) fn fresh_token(&mut self) -> Result<Token, EntropyFailed> {

@@ -107,7 +107,7 @@ impl Held {
             self.unsettled.remove(master);
         }
         cx.keys.note_fate(master, answer);
-        if matches!(answer, Answer::No | Answer::Holder { .. }) {
+        if matches!(answer, Answer::No | Answer::Holder { .. } | Answer::Queued { .. }) {
             cx.keys.reached.remove(master);
         }
     }

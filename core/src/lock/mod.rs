@@ -29,6 +29,7 @@ mod fencing;
 mod healing;
 mod holding;
 mod keeping;
+mod queueing;
 mod releasing;
 mod resuming;
 mod seating;
@@ -288,7 +289,7 @@ impl Lock {
         match &self.stage {
             Stage::Queued => give_up_at,
             Stage::Asked(_, phase) => match phase {
-                Phase::Trying(trying) => Instant::first_of(trying.rest_at, give_up_at),
+                Phase::Trying(trying) => Instant::first_of(trying.deadline(), give_up_at),
                 Phase::Resuming(_) | Phase::Clearing(_) => give_up_at,
                 Phase::Held(held) => Some(held.deadline()),
                 Phase::Gone | Phase::Releasing(_) => None,
@@ -309,6 +310,17 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) -> Report {
         let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Unchanged };
+        let is_queued = self.base.queueing.is_some();
+        if let Some(queueing) = &mut self.base.queueing {
+            let is_asked = match phase {
+                Phase::Trying(trying) => trying.round == round,
+                Phase::Clearing(clearing) => clearing.is_asked_in(round),
+                _ => false,
+            };
+            if is_asked {
+                queueing.note(master, answer);
+            }
+        }
         let cx = &mut Context { base: &mut self.base, keys, effects };
         let next = match phase {
             Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, cx),
@@ -319,7 +331,7 @@ impl Lock {
             Phase::Trying(_) | Phase::Resuming(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
         // Most answers lead to nothing, and then that must cost nothing.
-        if matches!(next, Next::Stay) { Report::Unchanged } else { self.go_on(next, effects) }
+        if matches!(next, Next::Stay) && !is_queued { Report::Unchanged } else { self.go_on(next, effects) }
     }
 
     /// Time has passed.

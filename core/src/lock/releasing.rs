@@ -31,6 +31,7 @@ impl Releasing {
                 cx.order_back(reached.without(MasterSet::only(first)), request);
             }
         }
+        cx.leave_other_places();
         Self { round, votes }
     }
 

@@ -239,6 +239,6 @@ fn leaves_open(answer: Answer) -> bool {
     match answer {
         Answer::Failed { fate, .. } => fate != Fate::NotSent,
         Answer::Yes | Answer::Counted(_) => true,
-        Answer::Seats { .. } | Answer::Holder { .. } | Answer::No => false,
+        Answer::Seats { .. } | Answer::Holder { .. } | Answer::Queued { .. } | Answer::No => false,
     }
 }

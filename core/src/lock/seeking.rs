@@ -19,6 +19,11 @@ impl Lock {
     ) -> Result<(), EntropyFailed> {
         debug_assert!(self.state() <= State::Sought, "an attempt of a lock that is not sought");
         let token = effects.fresh_token()?;
+        let all = MasterSet::all(effects.config.masters.len());
+        if self.is_fair() {
+            let place = if self.needs_place() { Some(effects.fresh_place()?) } else { None };
+            self.enters(place, all);
+        }
         let base = &mut self.base;
         if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {
             base.wish = Some(Box::new(effects.fresh_wish()?));
@@ -27,7 +32,6 @@ impl Lock {
         if !attempt.is_repeated {
             base.attempts = base.attempts.saturating_add(1);
         }
-        let all = MasterSet::all(effects.config.masters.len());
         let attempt = if base.targets.is_permit() { assigned(attempt, base, effects) } else { attempt };
         let mut keys = Keys::new(base, token, attempt.first.map_or(all, |(first, _)| MasterSet::only(first)));
         let trying = Trying::begin(attempt, &mut Context { base, keys: &mut keys, effects });
@@ -49,7 +53,7 @@ impl Lock {
     /// Behind a lost round that is made again at once: the token is taken back, and nobody waits for what the masters say.
     pub(crate) fn give_back(&mut self, effects: &mut Effects<'_>) {
         if let Some((_, mut cx)) = self.clearing(effects) {
-            cx.clear_all();
+            cx.give_back();
         }
     }
 
@@ -119,6 +123,9 @@ impl Lock {
 
     /// Ends without the lock.
     pub(crate) fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
+        if self.is_fair() {
+            self.leave_queue(effects);
+        }
         self.stage = Stage::Told;
         effects.events.push_back(Event::NotAcquired { lock: self.base.id, error });
     }
@@ -139,6 +146,6 @@ impl Context<'_, '_> {
     /// Has these masters delete the token, or say who holds the key.
     fn undo(&mut self, masters: MasterSet, round: u32, watch: bool) {
         let request = self.request(Some(round), Action::Undo, self.base.longest_ttl);
-        self.order_back(masters, Request { watch, ..request });
+        self.order_back(masters, Request { watch, ..request.without_place() });
     }
 }

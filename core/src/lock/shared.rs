@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Effects;
+use super::queueing::Queueing;
 use super::seating::Seating;
 use crate::protocol::{
     Acquire, Action, Answer, Ballot, Claim, Fate, FencingToken, LockId, MasterId, MasterSet, Quorum, Request,
@@ -35,6 +36,8 @@ pub(super) struct Base {
     pub(super) heals: bool,
     /// Whether others were expected to want it when it was asked for.
     pub(super) is_contended: bool,
+    /// Of one that is waited for fairly.
+    pub(super) queueing: Option<Box<Queueing>>,
 }
 
 /// When the round began that granted a lock, and when it was granted.
@@ -55,6 +58,7 @@ impl Base {
             renew_for: wanted.renew_for,
             is_fenced,
             heals: wanted.healing,
+            queueing: wanted.fair.then(Box::default),
             ..Self::of_token(id, &wanted.targets, wanted.ttl)
         }
     }
@@ -77,6 +81,7 @@ impl Base {
             grant: None,
             is_fenced: false,
             heals: false,
+            queueing: None,
         }
     }
 
@@ -124,6 +129,7 @@ impl Keys {
             Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
             // None of its seats is chosen yet.
             Some(None) => Claim::none(),
+            None if base.queueing.is_some() => claim_in_queue(base, token),
             None => Claim::new(&base.targets, token, base.is_fenced, base.wish.as_deref().copied()),
         };
         Self {
@@ -167,6 +173,15 @@ impl Keys {
             Answer::Failed { fate: Fate::Undone, .. } => self.forsaken.insert(master),
             _ => {}
         }
+    }
+}
+
+/// With a place in the queue, if it has one.
+fn claim_in_queue(base: &Base, token: Token) -> Claim {
+    let place = base.queueing.as_ref().and_then(|queueing| queueing.place());
+    match (base.targets.as_one(), place) {
+        (Some(resource), Some(place)) => Claim::queued(resource, token, base.is_fenced, place),
+        _ => Claim::new(&base.targets, token, base.is_fenced, base.wish.as_deref().copied()),
     }
 }
 
@@ -214,6 +229,13 @@ impl Context<'_, '_> {
     pub(super) fn clear_all(&mut self) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.order_back(self.keys.reached, request);
+        self.leave_other_places();
+    }
+
+    /// Releases the token everywhere, as [`Self::clear_all`] does, and keeps the place in the queue.
+    pub(super) fn give_back(&mut self) {
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        self.order_back(self.keys.reached, request.without_place());
     }
 
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {

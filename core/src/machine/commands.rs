@@ -9,7 +9,7 @@ use crate::protocol::{
     LockId, LossCause, Resumption, Targets, Token, TooManyLocks, Ttl,
 };
 use crate::time::Instant;
-use crate::waiting::{Bid, Entry};
+use crate::waiting::{Bid, Entry, Start};
 
 impl<E: Entropy> Machine<E> {
     /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired).
@@ -24,6 +24,9 @@ impl<E: Entropy> Machine<E> {
         self.config.check_ttl(wanted.ttl)?;
         if wanted.fenced {
             self.config.check_fenced()?;
+        }
+        if wanted.fair && wanted.targets.as_one().is_none() {
+            return Err(ConfigError::FairOfSeveral.into());
         }
         let permits = wanted.targets.as_permit().map_or(0, |(_, _, take)| take.into());
         let is_as_handed = |resumption: Resumption| {
@@ -59,6 +62,8 @@ impl<E: Entropy> Machine<E> {
                 lock.attempt(Attempt::default(), effects)
             }
             Entry::Front(start) => {
+                // One that waits fairly takes its turn in the masters' queues.
+                let start = if lock.is_fair() { Start::default() } else { start };
                 let mut bid = Bid::for_start(start, || self.contenders.lets_pass(&wanted.targets), now);
                 let begun = match &mut bid {
                     Some(bid) => bid.begin(start, lock, effects),

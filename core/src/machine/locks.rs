@@ -11,7 +11,7 @@ use crate::protocol::{
     Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Mode, Resource, Tally, Targets, Vote,
 };
 use crate::time::Instant;
-use crate::waiting::{Begin, Bid, Contenders, Front, LetGo, Next};
+use crate::waiting::{Begin, Bid, Contenders, Front, LetGo, Next, Start};
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
@@ -206,6 +206,8 @@ impl<E: Entropy> Machine<E> {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let targets = lock.targets();
         let start = match begin {
+            // It takes its turn in the masters' queues.
+            _ if lock.is_fair() => Start::default(),
             Begin::GoOn(bid) => {
                 *place = Place::Front(Some(bid));
                 return self.contend(id, now, |bid, lock, effects| bid.plan_next_attempt(lock, effects));
@@ -263,6 +265,16 @@ impl<E: Entropy> Machine<E> {
                 let change = |bid: &mut Bid, lock: &mut Lock, effects: &mut Effects<'_>| {
                     bid.changed(master, by_us, lock, effects);
                 };
+                if let Some((key, place)) = Resource::of_place_key(key) {
+                    if let Some(&Front::One(id)) = self.contenders.front(key) {
+                        if self.has_bid(id) {
+                            self.contend(id, now, |bid, lock, effects| {
+                                bid.turn_has_come(master, place, lock, effects);
+                            });
+                        }
+                    }
+                    return;
+                }
                 match self.contenders.front(key) {
                     Some(&Front::One(id)) if self.has_bid(id) => self.contend(id, now, change),
                     Some(front @ Front::Sharers(_)) => {

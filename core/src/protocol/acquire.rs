@@ -24,6 +24,9 @@ pub struct Acquire {
     pub fenced: bool,
     /// Whether extensions put the key back on masters that do not have it.
     pub healing: bool,
+    /// Whether it waits in one queue with all processes that do so. For an exclusive lock of one
+    /// resource.
+    pub fair: bool,
     /// The lock to resume, instead of a new one.
     pub resumption: Option<Resumption>,
 }
@@ -40,6 +43,7 @@ impl Acquire {
             renew_for: None,
             fenced: false,
             healing: false,
+            fair: false,
             resumption: None,
         }
     }

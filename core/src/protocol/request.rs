@@ -9,6 +9,8 @@ use super::{Cause, Claim, FencingToken, LockId, Ttl, Vote};
 pub enum Action {
     /// `SET key token NX PX ttl`; with a number and a look at the marker where that is wanted.
     Acquire,
+    /// Keep the place in the queue, or put it there; nothing is locked.
+    Stay,
     /// Compare the token and raise the counter.
     Raise,
     /// Compare the token and move the end of the key's life, never towards now.
@@ -60,9 +62,9 @@ impl Action {
         matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
     }
 
-    /// Whether it may set the key, so that a release must follow it.
+    /// Whether it may set the key, or a place in the queue, so that a release must follow it.
     pub fn creates(self) -> bool {
-        matches!(self, Self::Acquire | Self::Heal)
+        matches!(self, Self::Acquire | Self::Heal | Self::Stay)
     }
 }
 
@@ -86,7 +88,8 @@ pub struct Request {
     pub claim: Claim,
     /// The life that it gives to a key, where it gives one.
     pub ttl: Ttl,
-    /// What the counter is to be raised to, for requests that raise it.
+    /// What the counter is to be raised to, for requests that raise it; the least number of a place
+    /// in the queue, for those that enter it.
     pub fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub watch: bool,
@@ -101,6 +104,11 @@ impl Request {
     /// Whether it is answered with the counter's number.
     pub(crate) fn is_counted(&self) -> bool {
         self.action == Action::Raise || self.action == Action::Acquire && self.claim.is_fenced()
+    }
+
+    /// The same about the lock alone, without its place in a queue.
+    pub(crate) fn without_place(self) -> Self {
+        Self { claim: self.claim.without_place(), ..self }
     }
 }
 
@@ -129,6 +137,18 @@ pub enum Answer {
         /// Whether the master tells when that changes.
         watched: bool,
     },
+    /// It has a place in the queue, which is all that it asked for, or another one is before it
+    /// (stay, acquire). The master tells when its turn comes, if it is watched.
+    Queued {
+        /// The number of the place.
+        number: FencingToken,
+        /// What is ahead; `None` if nobody is, and nobody holds the key.
+        ahead: Option<Ahead>,
+        /// Whether it is at the head of the queue, and waits for the key alone.
+        is_first: bool,
+        /// Whether the master tells when that changes.
+        watched: bool,
+    },
     /// No usable answer.
     Failed {
         /// Why.
@@ -140,6 +160,15 @@ pub enum Answer {
     },
 }
 
+/// What a place in the queue waits for: the next place before it, or the key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ahead {
+    /// The fingerprint of the place, or of the holder's token.
+    pub holder: u64,
+    /// How long it still lives, if it has an end.
+    pub remaining: Option<Duration>,
+}
+
 impl Answer {
     /// The vote that it is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
@@ -147,6 +176,10 @@ impl Answer {
             Self::Yes | Self::Counted(_) | Self::Seats { .. } => Vote::Granted,
             Self::No => Vote::HeldByAnother { remaining: None, holder: None },
             Self::Holder { holder, remaining, .. } => Vote::HeldByAnother { remaining, holder: Some(holder) },
+            Self::Queued { ahead, .. } => Vote::HeldByAnother {
+                remaining: ahead.and_then(|ahead| ahead.remaining),
+                holder: ahead.map(|ahead| ahead.holder),
+            },
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }
@@ -155,9 +188,12 @@ impl Answer {
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
-            Self::Yes | Self::Counted(_) | Self::Seats { .. } | Self::No | Self::Holder { .. } => {
-                Vote::NotHeld
-            }
+            Self::Yes
+            | Self::Counted(_)
+            | Self::Seats { .. }
+            | Self::No
+            | Self::Holder { .. }
+            | Self::Queued { .. } => Vote::NotHeld,
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }

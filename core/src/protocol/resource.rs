@@ -6,6 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::queue_place::{PLACE, QUEUE, TICKET};
 use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
@@ -158,7 +159,7 @@ impl Resource {
     }
 
     /// A key of ours beside that of the resource, with its hash tag.
-    fn key_of(&self, kind: &[u8]) -> Vec<u8> {
+    pub(super) fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
         [kind, open, self.key(), close].concat()
     }
@@ -178,17 +179,9 @@ impl Resource {
 /// The bytes of a prefix's length.
 const HEADER: usize = size_of::<u16>();
 
-/// What no key of a lock begins with. The last three are kept for queues.
-const RESERVED: [&[u8]; 8] = [
-    COUNTER,
-    Fleet::MARKER.as_bytes(),
-    SHARED,
-    WANT,
-    SEAT.as_bytes(),
-    b"quorlock:ticket",
-    b"quorlock:queue",
-    b"quorlock:place",
-];
+/// What no key of a lock begins with.
+const RESERVED: [&[u8]; 8] =
+    [COUNTER, Fleet::MARKER.as_bytes(), SHARED, WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
 
 /// What the names of counters begin with.
 const COUNTER: &[u8] = b"quorlock:fence";
@@ -258,6 +251,7 @@ impl fmt::Debug for Resource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::QueuePlace;
 
     #[test]
     fn empty_and_oversized_names_are_refused() {
@@ -271,12 +265,13 @@ mod tests {
     #[test]
     fn names_of_keys_that_are_needed_here_are_refused() {
         let job = Resource::new("job").unwrap();
-        for name in [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)] {
+        let place = job.place_key(QueuePlace::from_bytes([7; QueuePlace::BYTES]));
+        let queue = [job.ticket_key(), job.queue_key(), place];
+        let others = [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)];
+        for name in others.into_iter().chain(queue) {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
         }
-        for name in
-            ["fence:a", "restart-guard", "restart-guard:2", "ticket/{job}", "queue/{job}", "place/{job}:1"]
-        {
+        for name in ["fence:a", "restart-guard", "restart-guard:2"] {
             let name = format!("quorlock:{name}");
             assert_eq!(Resource::new(&name), Err(ConfigError::ReservedResource), "{name}");
         }
@@ -301,6 +296,22 @@ mod tests {
             assert_eq!(keys.each_ref().map(Vec::as_slice), ours.map(str::as_bytes));
             assert!(keys.iter().all(|key| tag(key) == tag(name.as_bytes())), "{name}");
         }
+    }
+
+    #[test]
+    fn the_key_of_a_place_tells_whose_queue_it_is_in() {
+        let place = QueuePlace::from_bytes([7; QueuePlace::BYTES]);
+        for (name, key) in [("doc", "quorlock:place/{doc}:"), ("{a}:b", "quorlock:place:{a}:b:")] {
+            let resource = Resource::new(name).unwrap();
+            let own = resource.place_key(place);
+            assert_eq!(own, [key.as_bytes(), &place.to_hex()].concat());
+            assert_eq!(tag(&own), tag(name.as_bytes()));
+            assert_eq!(Resource::of_place_key(&own), Some((name.as_bytes(), &place.to_hex()[..])));
+            for other in [resource.queue_key(), resource.ticket_key(), resource.want_key()] {
+                assert_eq!((tag(&other), Resource::of_place_key(&other)), (tag(name.as_bytes()), None));
+            }
+        }
+        assert_eq!(Resource::of_place_key(b"quorlock:place:short"), None);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(crate) struct Bid {
     pub(super) kept_out_since: Option<Instant>,
     /// When it last asked masters for the lock.
     pub(super) asked_at: Instant,
+    /// When its place in the masters' queues is to be renewed, if it has one.
+    pub(super) renews_at: Option<Instant>,
     /// When all masters are to be asked, whatever the first one says.
     pub(super) all_at: Option<Instant>,
     /// While a split of the votes of its last attempt is being settled.
@@ -101,6 +103,7 @@ impl Default for Bid {
             wished_at: None,
             kept_out_since: None,
             asked_at: Instant::ORIGIN,
+            renews_at: None,
             all_at: None,
             settling: None,
             repeated: MasterSet::EMPTY,
@@ -143,6 +146,7 @@ impl Bid {
     /// Whether the next lock goes on waiting where this one has left.
     pub(super) fn is_worth_keeping(&self) -> bool {
         self.met_others.is_some()
+            && self.renews_at.is_none()
             && matches!(&self.plan, Plan::Waiting(waiting) if waiting.retry_at.is_some())
     }
 
@@ -170,12 +174,15 @@ impl Bid {
         self.came_at.map_or(Duration::ZERO, |at| might_have_asked_at.since(at))
     }
 
-    /// When the next attempt is to be made, unless there is news before.
+    /// When the next attempt is to be made or the place in the queue renewed, unless there is news before.
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
         match &self.plan {
             Plan::Asking { .. } => None,
             Plan::Pause { until } => Some(*until),
-            Plan::Waiting(waiting) => waiting.retry_at,
+            Plan::Waiting(waiting) => {
+                let retry_at = waiting.retry_at?;
+                Some(self.renews_at.map_or(retry_at, |at| at.min(retry_at)))
+            }
         }
     }
 
@@ -270,7 +277,10 @@ impl Bid {
 
     fn time_passed(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
-        let is_due = self.next_attempt().is_some_and(|at| at <= now);
+        let is_due = match &self.plan {
+            Plan::Waiting(waiting) => waiting.retry_at.is_some_and(|at| at <= now),
+            Plan::Asking { .. } | Plan::Pause { .. } => self.next_attempt().is_some_and(|at| at <= now),
+        };
         let is_over = lock.give_up_at().is_some_and(|limit| limit <= now);
         match &self.plan {
             Plan::Pause { until } if is_due => {
@@ -279,6 +289,7 @@ impl Bid {
             }
             Plan::Waiting(_) if is_due && !is_over => self.ask(lock, effects),
             Plan::Waiting(_) if is_due || is_over => self.finish(lock, effects),
+            Plan::Waiting(_) if self.renews_at.is_some() => self.renew_place(lock, effects),
             Plan::Asking { .. } | Plan::Pause { .. } | Plan::Waiting(_) => {}
         }
     }
@@ -286,7 +297,7 @@ impl Bid {
     /// What an answer says about the key on a master.
     pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, effects: &Effects<'_>) {
         let now = effects.now;
-        if is_read || matches!(answer, Answer::Holder { .. }) {
+        if is_read || matches!(answer, Answer::Holder { .. } | Answer::Queued { .. }) {
             self.masters.note(master, answer, is_read, effects.config.masters.len(), now);
         }
     }

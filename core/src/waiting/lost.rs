@@ -8,7 +8,7 @@ use super::masters::Masters;
 use super::plan::BEHIND_THE_END;
 use super::settling;
 use crate::lock::{Effects, Lock, LostRound, Refused, State};
-use crate::protocol::{Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
+use crate::protocol::{Ahead, Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
 
@@ -73,6 +73,9 @@ impl Bid {
             listens: false,
         });
         self.plan_next_attempt(lock, effects);
+        if goes_on && lock.is_fair() {
+            self.lost_in_queue(lost.was_granted, lock, effects);
+        }
         self.conclude(lock, effects);
         if lost.is_last && lock.state() == State::Sought {
             self.finish(lock, effects);
@@ -194,7 +197,10 @@ impl Bid {
         waiting.awaited.remove(master);
         let refused = waiting.votes.get(master.index()).is_some_and(|vote| vote.is_refusal());
         match answer {
-            Answer::Holder { holder, remaining, .. } if refused => {
+            Answer::Holder { holder, remaining, .. }
+            | Answer::Queued { ahead: Some(Ahead { holder, remaining }), .. }
+                if refused =>
+            {
                 record(&mut waiting.votes, master, Vote::HeldByAnother { remaining, holder: Some(holder) });
                 if holder == Sentinel::HOLDER {
                     self.holder = Some(holder);
@@ -230,6 +236,7 @@ impl Bid {
         }
         if goes_on {
             self.plan_next_attempt(lock, effects);
+            self.heard_in_queue(lock, effects);
         }
         self.conclude(lock, effects);
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::{Answer, MasterId, Quorum, Vote};
+use crate::protocol::{Ahead, Answer, MasterId, Quorum, Vote};
 use crate::time::Instant;
 
 /// Masters tell lives in whole milliseconds, rounded down: a life counts as this at least. Smaller would ask before the key has ended,
@@ -61,6 +61,11 @@ impl Masters {
                 let until = remaining.map(|left| now + left.max(WHOLE));
                 Key::Held { by: holder, until, watched }
             }
+            Answer::Queued { ahead: Some(Ahead { holder, remaining }), watched, .. } => {
+                let until = remaining.map(|left| now + left.max(WHOLE));
+                Key::Held { by: holder, until, watched }
+            }
+            Answer::Queued { ahead: None, .. } => Key::Free,
             Answer::Yes | Answer::Counted(_) | Answer::No if is_read => Key::Free,
             _ => Key::Unknown,
         };

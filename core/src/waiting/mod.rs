@@ -19,6 +19,7 @@
 mod bid;
 mod by_name;
 mod contenders;
+mod fair;
 mod front;
 mod listening;
 mod lost;
@@ -31,3 +32,4 @@ mod settling;
 pub(crate) use bid::Bid;
 pub(crate) use contenders::{Begin, Contenders, Entry, LetGo, Next, Places};
 pub(crate) use front::Front;
+pub(crate) use pace::Start;

@@ -61,7 +61,7 @@ impl Bid {
         let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
         let is_alone = !config.first_alone || config.masters.len() == 1;
         // Those that share take no vote from one another, and a mark keeps new ones out only where it stands on a majority.
-        let asks_all = lock.targets().is_shared() || self.meets_sharers(lock);
+        let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
@@ -106,11 +106,16 @@ impl Bid {
         lock: &mut Lock,
         effects: &mut Effects<'_>,
     ) {
-        let now = effects.now;
         let is_our_past = by_us && self.is_past_own_changes();
-        if is_our_past || self.is_to_hear_from(master) {
+        if is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
             return;
         }
+        self.become_free(master, lock, effects);
+    }
+
+    /// What kept it waiting on a master may be gone.
+    pub(super) fn become_free(&mut self, master: MasterId, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
         self.masters.changed(master);
         let free = self.masters.count(Key::Free);
         let unknown = self.masters.count(Key::Unknown);

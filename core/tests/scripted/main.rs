@@ -8,6 +8,7 @@ mod clusters;
 mod connections;
 mod determinism;
 mod extension;
+mod fair;
 mod fencing;
 mod garbage;
 mod handing_over;

@@ -89,7 +89,7 @@ impl Item {
             | Action::Forget => {
                 unreachable!("connections ask for it, and there are none here")
             }
-            Action::Keep | Action::Inspect | Action::ForceRelease => {
+            Action::Keep | Action::Stay | Action::Inspect | Action::ForceRelease => {
                 unreachable!("no client of a search asks for it")
             }
         };

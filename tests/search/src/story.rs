@@ -287,7 +287,9 @@ fn describe(client: usize, aims: &[Aim], item: Item) -> String {
         Does::Raise => format!("RAISE {names} {token} to {}", item.number()),
         Does::Heal => format!("HEAL {names} {token}"),
         // No client of a search asks for these.
-        Does::Attend | Does::Open | Does::Keep | Does::Inspect | Does::ForceRelease => String::new(),
+        Does::Attend | Does::Open | Does::Keep | Does::Stay | Does::Inspect | Does::ForceRelease => {
+            String::new()
+        }
         Does::Release => format!("RELEASE {names} {token}"),
         Does::Undo => format!("UNDO {names} {token}"),
         Does::Track | Does::Untrack => "CLIENT TRACKING".to_owned(),

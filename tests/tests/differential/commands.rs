@@ -3,12 +3,13 @@
 use quorlock_tests::Random;
 
 use crate::kinds::{beside, claim, is_claim, take};
+use crate::queue::{beside_queue, queue};
 use crate::scripts::{count, script, script_cache};
 
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub(crate) const KEYS: [&[u8]; 18] = [
+pub(crate) const KEYS: [&[u8]; 24] = [
     b"a",
     b"invoice:42",
     b"c",
@@ -27,6 +28,12 @@ pub(crate) const KEYS: [&[u8]; 18] = [
     b"count c",
     b"count d",
     b"next",
+    b"queue",
+    b"ticket",
+    b"place 1",
+    b"place 2",
+    b"place 10",
+    b"place 3",
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
@@ -89,6 +96,8 @@ const MAKERS: &[(usize, Make)] = &[
     (30, claim),
     (4, take),
     (9, beside),
+    (16, queue),
+    (2, beside_queue),
     (5, count),
     (4, script_cache),
     (3, hello),

@@ -1,14 +1,16 @@
 //! Random calls of the scripts of several targets and of seats, and what others do to their keys.
 
 use quorlock_sim::Command;
-use quorlock_sim::CommandKind::{self, AcquireAll, ExtendAll, HealAll, KeepAll, RaiseAll, ReleaseAll, Take};
+use quorlock_sim::CommandKind::{
+    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, Leave, RaiseAll, ReleaseAll, Take,
+};
 use quorlock_tests::Random;
 
 use crate::commands::{Arguments, arguments, key, token};
 use crate::scripts::{Site, fleet, number, span};
 
-pub(crate) const KINDS: [CommandKind; 7] =
-    [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take];
+pub(crate) const KINDS: [CommandKind; 9] =
+    [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave];
 
 /// How often each script is called.
 const SCRIPTS: [(CommandKind, usize); 6] =
@@ -36,7 +38,7 @@ fn sentinel(random: &mut Random) -> Vec<u8> {
     format!("quorlock:shared:{dots}{}", random.of(&GROUPS)).into_bytes()
 }
 
-fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
+pub(crate) fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
     let replicated = kind.replicated_script().filter(|_| random.one_in(6));
     let (text, sha1) = replicated.or(kind.script()).expect("it is a script");
     let head = if random.one_in(3) { ["EVAL", text] } else { ["EVALSHA", sha1] };
@@ -54,7 +56,7 @@ pub(crate) fn is_claim(arguments: &Arguments) -> bool {
     KINDS.contains(&Command::new(arguments.iter().cloned()).kind())
 }
 
-fn life(random: &mut Random) -> Vec<u8> {
+pub(crate) fn life(random: &mut Random) -> Vec<u8> {
     let end = if random.one_in(20) { LIVES.len() } else { LIVES.len() - 1 };
     LIVES[random.below(end)].into()
 }

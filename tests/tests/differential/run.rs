@@ -14,6 +14,7 @@ use crate::compare::fits;
 use crate::frames;
 use crate::kinds::{KINDS, members, story};
 use crate::model::{Reply, States, differs};
+use crate::queue::queue_story;
 use crate::real::{Control, Line};
 use crate::scripts::{Site, marker};
 use crate::versions::Version;
@@ -40,7 +41,7 @@ pub(crate) struct Report {
     spread: u64,
     most_outcomes: usize,
     lost: u64,
-    /// How often each script of several targets and of seats did what it was asked for.
+    /// How often each script of several targets, of seats and of queues did what it was asked for.
     done: [u64; KINDS.len()],
     took: Duration,
 }
@@ -235,6 +236,7 @@ impl Run {
                 0 => vec![marker(random, &site)],
                 1 => vec![members(random, &site)],
                 2 => story(random),
+                3 => queue_story(random),
                 _ => vec![command(random)],
             };
             for arguments in commands.iter().filter(|arguments| !version.leaves_out(arguments)) {

@@ -15,6 +15,7 @@ use crate::commands::{Arguments, arguments, command, encode};
 use crate::compare::fits;
 use crate::kinds::{members, story};
 use crate::model::{each_pace, looked_at_again};
+use crate::queue::queue_story;
 use crate::real::{Control, Line};
 use crate::run::shown;
 use crate::scripts::{Site, marker};
@@ -112,7 +113,8 @@ impl Run {
         }
         let line = self.random.below(LINES);
         if self.random.one_in(30) {
-            self.story = story(&mut self.random);
+            let make = if self.random.one_in(3) { queue_story } else { story };
+            self.story = make(&mut self.random);
         }
         let arguments = self.story.pop().unwrap_or_else(|| self.arguments());
         let version = self.report.version;

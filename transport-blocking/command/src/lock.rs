@@ -115,6 +115,9 @@ fn sought<G: Granted + 'static>(
     if seek.fenced {
         request = request.fenced();
     }
+    if seek.fair {
+        request = request.fair();
+    }
     if let Some(Renewal { longest, heal }) = renewal {
         request = request.renew_for(longest);
         if heal {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
-    EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, OPEN,
-    RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
+    ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL,
+    LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
 };
 
 use super::scripts::behind_check;
@@ -73,6 +73,10 @@ pub enum CommandKind {
     ForceRelease,
     /// The script that releases a token of which nothing else is known.
     ReleaseAny,
+    /// The script that enters the queue of a lock, stays there and requests the lock.
+    Enter,
+    /// The script that leaves the queue of a lock and releases the lock.
+    Leave,
     /// The script that restores the key of a lock on a master with replicas.
     Heal,
     /// `HELLO`
@@ -230,6 +234,8 @@ impl CommandKind {
             Self::Inspect => "INSPECT",
             Self::ForceRelease => "FORCE RELEASE",
             Self::ReleaseAny => "RELEASE ANY",
+            Self::Enter => "ENTER",
+            Self::Leave => "LEAVE",
             Self::Heal => "HEAL",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
@@ -271,7 +277,7 @@ impl fmt::Debug for Command {
 /// Behind `EVAL script keys`.
 pub(super) const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 23] = [
+const SCRIPTS: [(&Script, CommandKind); 25] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -295,6 +301,8 @@ const SCRIPTS: [(&Script, CommandKind); 23] = [
     (&FORCE_RELEASE, CommandKind::ForceRelease),
     (&KEEP_ALL, CommandKind::KeepAll),
     (&RELEASE_ANY, CommandKind::ReleaseAny),
+    (&ENTER, CommandKind::Enter),
+    (&LEAVE, CommandKind::Leave),
 ];
 
 /// The kinds that are commands of the server.

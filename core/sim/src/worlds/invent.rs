@@ -15,6 +15,7 @@ const fn ms(millis: u64) -> Duration {
 
 /// Its choices must not be those of the plan that is changed.
 const SECURED: u64 = 0x0073_6563_7572_6564;
+const FAIR: u64 = 0x6661_6972;
 
 /// About so much happens in a world for each step of one of its clients' programs.
 const EVENTS_A_STEP: u64 = 50;
@@ -39,6 +40,7 @@ impl Plan {
                     Vec::new()
                 },
                 gain_ppm: random_gain(&mut random),
+                is_fair: false,
             })
             .collect();
         let mut plan = Self::new(random.next(), masters, clients);
@@ -99,6 +101,26 @@ impl Plan {
                 if *step == Step::Release && random.one_in(3) {
                     *step = Step::ReleaseAfter(random.spread(ms(1)..=longest));
                 }
+            }
+        }
+        plan
+    }
+
+    /// Creates a run in which most clients wait fairly: [`Plan::random`] with this seed, with more
+    /// clients on one resource.
+    pub fn random_fair(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ FAIR);
+        let mut plan = Self::random(seed);
+        for _ in 0..random.below(4) {
+            let another = plan.clients.get(random.below(plan.clients.len())).cloned();
+            plan.clients.extend(another);
+        }
+        for client in &mut plan.clients {
+            client.is_fair = !random.one_in(5);
+        }
+        for step in plan.steps_mut().flatten() {
+            if let Step::Lock { resource, .. } = step {
+                *resource = 0;
             }
         }
         plan

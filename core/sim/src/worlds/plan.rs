@@ -23,12 +23,14 @@ pub struct ClientPlan {
     pub beside: Vec<Step>,
     /// How fast its clock gains, in parts per million.
     pub gain_ppm: i32,
+    /// Whether it waits fairly for the locks of one resource.
+    pub is_fair: bool,
 }
 
 impl ClientPlan {
     /// Creates a client with an exact clock and one task.
     pub fn new(steps: Vec<Step>) -> Self {
-        Self { steps, beside: Vec::new(), gain_ppm: 0 }
+        Self { steps, beside: Vec::new(), gain_ppm: 0, is_fair: false }
     }
 
     fn all_steps(&self) -> impl Iterator<Item = &Step> {
@@ -262,7 +264,13 @@ impl Plan {
             for steps in [&plan.steps, &plan.beside] {
                 world.spawn(
                     &client,
-                    program::run(client.clone(), steps.clone(), answer_limit, Rc::clone(&letterbox)),
+                    program::run(
+                        client.clone(),
+                        steps.clone(),
+                        plan.is_fair,
+                        answer_limit,
+                        Rc::clone(&letterbox),
+                    ),
                 );
             }
             clients.push(client);

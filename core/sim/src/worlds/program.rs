@@ -134,7 +134,13 @@ const fn ms(millis: u64) -> Duration {
 }
 
 /// Carries out these steps, one after the other, and reports commands that end late.
-pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration, letterbox: Letterbox) {
+pub(super) async fn run(
+    client: Client,
+    steps: Vec<Step>,
+    is_fair: bool,
+    answer_limit: Duration,
+    letterbox: Letterbox,
+) {
     let mut guard: Option<Locked> = None;
     // Whether the end of its validity may move without being asked.
     let mut is_renewed = false;
@@ -145,6 +151,7 @@ pub(super) async fn run(client: Client, steps: Vec<Step>, answer_limit: Duration
                 is_renewed = renewed;
                 let settings = Settings { ttl, timeout, once: false, renewed, fenced, healing };
                 let request = settings.of(client.locker().lock(resource(number)));
+                let request = if is_fair { request.fair() } else { request };
                 let granted = granted(&client, "lock", request, timeout, dropped_after).await;
                 guard = granted.map(|held| Locked::new(one(number), held));
             }

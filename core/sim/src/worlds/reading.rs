@@ -98,6 +98,9 @@ pub(super) fn counters(command: &Command) -> Vec<&[u8]> {
             | CommandKind::HealFenced,
             None,
         ) => command.script_key(1).into_iter().collect(),
+        (CommandKind::Enter, None) if command.script_value(6).is_some_and(|flags| flags.contains(&b'f')) => {
+            command.script_key(4).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -186,7 +189,7 @@ impl fmt::Display for Named {
             CommandKind::Release => write!(f, "RELEASE {key} {token}"),
             CommandKind::Undo => write!(f, "UNDO {key} {token}"),
             CommandKind::Keep => write!(f, "KEEP {key} {token} PX {value}"),
-            CommandKind::ReleaseAll => write!(f, "{kind} {key} {token}"),
+            CommandKind::ReleaseAll | CommandKind::Leave => write!(f, "{kind} {key} {token}"),
             _ => f.write_str(name),
         }
     }
@@ -217,6 +220,7 @@ pub(super) fn is_request(kind: CommandKind) -> bool {
             | CommandKind::AcquireReading
             | CommandKind::AcquireAll
             | CommandKind::Take
+            | CommandKind::Enter
     )
 }
 
@@ -235,7 +239,7 @@ pub(super) fn is_heal(kind: CommandKind) -> bool {
 
 /// Whether it removes keys.
 pub(super) fn is_parting(kind: CommandKind) -> bool {
-    matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll)
+    matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll | CommandKind::Leave)
 }
 
 /// Whether it asked for a lock, and this answer grants it.
@@ -245,10 +249,12 @@ pub(super) fn is_grant(command: &Command, answer: &[u8]) -> bool {
     is_request(command.kind()) && (answer.starts_with(b"+") || is_number || has_seats)
 }
 
-/// The life that a command asks for its key: the argument behind `PX`, or behind the token.
+/// The life that a command asks for its key: the argument behind `PX`, or behind the token and the
+/// place in a queue.
 pub(super) fn ttl_millis(command: &Command) -> Option<u64> {
     let set = || command.arguments().get(5).map(Vec::as_slice);
-    std::str::from_utf8(command.script_value(2).or_else(set)?).ok()?.parse().ok()
+    let place = if command.kind() == CommandKind::Enter { 3 } else { 2 };
+    std::str::from_utf8(command.script_value(place).or_else(set)?).ok()?.parse().ok()
 }
 
 /// A reply in a few words.

@@ -5,6 +5,7 @@ mod assumed;
 mod broken;
 mod clusters;
 mod failovers;
+mod fair;
 mod front;
 mod kept;
 mod kinds;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 pub(crate) use self::all::AllClaim;
 pub use self::all::Wish;
 pub(crate) use self::literal::LiteralClaim;
-use super::{Fleet, Resource, Targets, Token};
+pub(crate) use self::queued::QueuedClaim;
+use super::{Fleet, QueuePlace, Resource, Targets, Token};
 use crate::wire::{MAX_OVERHEAD_BYTES, put_argument};
 
 mod all;
 mod literal;
+mod queued;
 
 /// What one attempt wants and its token, encoded once and shared by every request of that attempt to every master.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -30,6 +32,8 @@ enum Form {
     All(Arc<AllClaim>),
     /// Of keys of which it is not known what they hold.
     Literal(Arc<LiteralClaim>),
+    /// Of one resource, exclusively, with a place in its queue.
+    Queued(Arc<QueuedClaim>),
 }
 
 impl Claim {
@@ -39,6 +43,16 @@ impl Claim {
             Some(resource) if wish.is_none() => Self::one(resource, token, fenced),
             _ => Self(Form::All(Arc::new(AllClaim::new(targets, token, fenced, wish)))),
         }
+    }
+
+    /// Of one resource that is waited for fairly.
+    pub(crate) fn queued(resource: &Resource, token: Token, fenced: bool, place: QueuePlace) -> Self {
+        Self(Form::Queued(Arc::new(QueuedClaim::new(resource, token, fenced, place))))
+    }
+
+    /// The same lock without its place in the queue.
+    pub(crate) fn without_place(&self) -> Self {
+        self.as_queued().map_or(self, QueuedClaim::lock).clone()
     }
 
     /// Of a window of a semaphore's seats, of which a master is to set so many.
@@ -111,7 +125,7 @@ impl Claim {
     pub(crate) fn as_all(&self) -> Option<&AllClaim> {
         match &self.0 {
             Form::All(all) => Some(all),
-            Form::One { .. } | Form::Literal(_) => None,
+            Form::One { .. } | Form::Literal(_) | Form::Queued(_) => None,
         }
     }
 
@@ -119,7 +133,24 @@ impl Claim {
     pub(crate) fn as_literal(&self) -> Option<&LiteralClaim> {
         match &self.0 {
             Form::Literal(literal) => Some(literal),
-            Form::One { .. } | Form::All(_) => None,
+            Form::One { .. } | Form::All(_) | Form::Queued(_) => None,
+        }
+    }
+
+    /// The keys and values of the scripts of the queue, where it has a place there.
+    pub(crate) fn as_queued(&self) -> Option<&QueuedClaim> {
+        match &self.0 {
+            Form::Queued(queued) => Some(queued),
+            Form::One { .. } | Form::All(_) | Form::Literal(_) => None,
+        }
+    }
+
+    /// The bytes of one resource that is locked exclusively, where its key ends, and where all keys do.
+    fn one_resource(&self) -> Option<(&[u8], usize, usize)> {
+        match &self.0 {
+            Form::One { bytes, key, keys } => Some((bytes, usize::from(*key), usize::from(*keys))),
+            Form::Queued(queued) => queued.lock().one_resource(),
+            Form::All(_) | Form::Literal(_) => None,
         }
     }
 
@@ -139,6 +170,7 @@ impl Claim {
             Form::One { bytes, key, .. } => (bytes.get(..usize::from(*key)), None),
             Form::All(all) => (None, Some(all.resources())),
             Form::Literal(literal) => (None, Some(literal.resources())),
+            Form::Queued(_) => (self.one_resource().and_then(|(bytes, key, _)| bytes.get(..key)), None),
         };
         one.map(argument).into_iter().chain(more.into_iter().flatten().map(Resource::key))
     }
@@ -150,10 +182,10 @@ impl Claim {
 
     /// Whether other locks of this process may ask for its keys at the same time.
     pub(crate) fn has_neighbours(&self) -> bool {
-        !self.is_one() || self.resources().any(Resource::is_seat)
+        self.one_resource().is_none() || self.resources().any(Resource::is_seat)
     }
 
-    /// Whether both are about the same keys and token.
+    /// Whether both are about the same keys and token, or the same place in a queue.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (
@@ -165,6 +197,11 @@ impl Claim {
             }
             (Form::All(ours), Form::All(theirs)) => Arc::ptr_eq(ours, theirs) || ours == theirs,
             (Form::Literal(ours), Form::Literal(theirs)) => ours == theirs,
+            (Form::Queued(ours), Form::Queued(theirs)) => {
+                ours.place() == theirs.place() || ours.lock().is_of(theirs.lock())
+            }
+            (Form::Queued(queued), Form::One { .. }) => queued.lock().is_of(other),
+            (Form::One { .. }, Form::Queued(queued)) => self.is_of(queued.lock()),
             _ => false,
         }
     }
@@ -175,6 +212,7 @@ impl Claim {
             Form::One { bytes, keys, .. } => bytes.get(usize::from(*keys)..),
             Form::All(all) => Some(all.token()),
             Form::Literal(_) => None,
+            Form::Queued(queued) => queued.lock().token(),
         }
     }
 
@@ -183,14 +221,15 @@ impl Claim {
             Form::One { key, keys, .. } => keys > key,
             Form::All(all) => all.is_fenced(),
             Form::Literal(_) => false,
+            Form::Queued(queued) => queued.lock().is_fenced(),
         }
     }
 
     /// Appends the key, the counter's if it is wanted, `marker` as the last one, and the token: of one resource.
     pub(crate) fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut Vec<u8>) {
-        if let Form::One { bytes, keys, .. } = &self.0 {
+        if let Some((bytes, _, keys)) = self.one_resource() {
             if with_counter {
-                out.extend_from_slice(bytes.get(..usize::from(*keys)).unwrap_or_default());
+                out.extend_from_slice(bytes.get(..keys).unwrap_or_default());
             } else {
                 self.put_key(out);
             }
@@ -202,14 +241,14 @@ impl Claim {
     }
 
     pub(crate) fn put_key(&self, out: &mut Vec<u8>) {
-        if let Form::One { bytes, key, .. } = &self.0 {
-            out.extend_from_slice(bytes.get(..usize::from(*key)).unwrap_or_default());
+        if let Some((bytes, key, _)) = self.one_resource() {
+            out.extend_from_slice(bytes.get(..key).unwrap_or_default());
         }
     }
 
     pub(crate) fn put_token(&self, out: &mut Vec<u8>) {
-        if let Form::One { bytes, keys, .. } = &self.0 {
-            out.extend_from_slice(bytes.get(usize::from(*keys)..).unwrap_or_default());
+        if let Some((bytes, _, keys)) = self.one_resource() {
+            out.extend_from_slice(bytes.get(keys..).unwrap_or_default());
         }
     }
 }

@@ -53,6 +53,9 @@ pub enum ConfigError {
     /// A lock that was handed over is resumed as another one: of other resources, or shared where it
     /// was not.
     ResumedAsAnother,
+    /// A lock of several resources, of shared ones or of permits is to be waited for fairly. That is
+    /// for an exclusive lock of one resource.
+    FairOfSeveral,
     /// A semaphore has no permit, or more than [`Targets::MAX_PERMITS`].
     UnusablePermits {
         /// How many.
@@ -177,6 +180,7 @@ impl ConfigError {
             Self::TooManyTargets => "too_many_targets",
             Self::ConflictingGroups { .. } => "conflicting_groups",
             Self::ResumedAsAnother => "resumed_as_another",
+            Self::FairOfSeveral => "fair_of_several",
             Self::UnusablePermits { .. } => "unusable_permits",
             Self::UnusablePermitsAtOnce { .. } => "unusable_permits_at_once",
             Self::UnusableGroup { .. } => "unusable_group",
@@ -230,6 +234,9 @@ impl fmt::Display for ConfigError {
             Self::ConflictingGroups { resource } => {
                 write!(f, "{resource} would be shared with two groups, which exclude each other; name one")
             }
+            Self::FairOfSeveral => f.write_str(
+                "only an exclusive lock of one resource can be waited for fairly: leave out `fair` for several resources, readers and permits",
+            ),
             Self::ResumedAsAnother => f.write_str(
                 "the lock was handed over as one of other resources, or shared in another way; request the same targets and resume it with that",
             ),

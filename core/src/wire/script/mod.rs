@@ -37,6 +37,7 @@ mod fleet;
 mod inspect;
 mod keep;
 mod many;
+mod queue;
 mod replicas;
 mod seat;
 
@@ -46,6 +47,7 @@ pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
 pub use inspect::{FORCE_RELEASE, INSPECT};
 pub use keep::{KEEP, KEEP_ALL};
 pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
+pub use queue::{ENTER, LEAVE};
 #[cfg(any(test, feature = "internals"))]
 pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
@@ -53,7 +55,7 @@ pub use seat::TAKE;
 
 /// Every script: those that each master is given when it is greeted, before those that are for some locks only.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 23] = [
+pub const ALL: [&Script; 25] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -77,6 +79,8 @@ pub const ALL: [&Script; 23] = [
     &FORCE_RELEASE,
     &KEEP_ALL,
     &RELEASE_ANY,
+    &ENTER,
+    &LEAVE,
 ];
 
 /// A script and the name by which a server knows it.

@@ -13,7 +13,7 @@
 
 use super::fleet::{check_marker, read_info, read_life};
 use super::{
-    ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, EXTEND, EXTEND_ALL, EXTEND_FENCED,
+    ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED,
     HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, Script, TAKE,
 };
 
@@ -208,13 +208,17 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
     "4513149e69653ccbea3fac24328d22477e9e54da"
 );
 
+pub(crate) const ENTER_REPLICATED: Script =
+    behind!([CHECK], ENTER.text, 39, "enter replicated", "ca523b196df401a071eb1375addbfa75c862434c");
+
 /// Each script that carries votes, with the one in its place on a master with replicas. What is put
 /// back without a number needs none elsewhere.
-pub const REPLICATED: [(Option<&Script>, &Script); 14] = [
+pub const REPLICATED: [(Option<&Script>, &Script); 15] = [
     (Some(&ACQUIRE_GUARDED), &ACQUIRE_REPLICATED),
     (Some(&ACQUIRE_FENCED_GUARDED), &ACQUIRE_FENCED_REPLICATED),
     (Some(&ACQUIRE_ALL), &ACQUIRE_ALL_REPLICATED),
     (Some(&TAKE), &TAKE_REPLICATED),
+    (Some(&ENTER), &ENTER_REPLICATED),
     (Some(&ATTEND), &ATTEND_REPLICATED),
     (Some(&OPEN), &OPEN_REPLICATED),
     (Some(&RAISE), &RAISE_REPLICATED),

@@ -26,7 +26,7 @@ use killed::Waiters;
 pub(crate) use requests::Requests;
 use turns::Figures;
 pub(crate) use turns::Turn;
-use way::{WAYS, Way};
+use way::{FAIR, WAYS, Way};
 use work::Workers;
 
 const KILLED_HOLDERS: usize = 10;
@@ -36,7 +36,7 @@ const UNTIL_GONE: Duration = Duration::from_millis(500);
 /// The argument that stands before all that is said here.
 pub(crate) const NAME: &str = "handoff";
 /// The letters of all scenarios.
-pub(crate) const SCENARIOS: &str = "ARBPCD";
+pub(crate) const SCENARIOS: &str = "ARBFPCD";
 const MASTERS: [usize; 2] = [3, 5];
 
 /// The whole of a helper's process, if that is what is asked for here.
@@ -65,6 +65,9 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
         if scenarios.contains('B') {
             hand_offs("B", &masters, rounds, clients(), Workers::processes, floor);
         }
+        if scenarios.contains('F') {
+            queues(&masters, rounds);
+        }
         if scenarios.contains('P') {
             pace::main(&masters, rounds);
         }
@@ -77,6 +80,19 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
     }
 }
 
+/// How many processes take turns in one queue.
+const QUEUES: [(&str, usize); 4] = [("F2", 2), ("F3", 3), ("F8", 8), ("F32", 32)];
+
+/// Fair waiting beside today's way, among few processes and many.
+fn queues(masters: &Fleet, rounds: usize) {
+    let program = std::env::current_exe().expect("this program has a name");
+    for (name, count) in QUEUES {
+        let ways = ["blocking", FAIR].into_iter().filter_map(Way::named).collect();
+        let start = |way: &Way, masters: &[SocketAddr]| Workers::processes_of(&program, way, masters, count);
+        hand_offs(name, masters, rounds, ways, start, None);
+    }
+}
+
 fn clients() -> Vec<&'static Way> {
     WAYS.iter().filter(|way| way.is_a_client()).collect()
 }
@@ -85,13 +101,13 @@ fn addresses(masters: &[RedisServer]) -> Vec<SocketAddr> {
     masters.iter().map(RedisServer::address).collect()
 }
 
-/// Eight workers in each way; the floor's gaps, where it was one of the ways.
+/// Workers in each way; the floor's gaps, where it was one of the ways.
 fn hand_offs(
     scenario: &str,
     masters: &Fleet,
     rounds: usize,
     ways: Vec<&Way>,
-    start: fn(&Way, &[SocketAddr]) -> Workers,
+    start: impl Fn(&Way, &[SocketAddr]) -> Workers,
     mut floor: Option<Gaps>,
 ) -> Option<Gaps> {
     let addresses = addresses(masters);

@@ -12,6 +12,9 @@ use super::raw::Raw;
 /// No worker waits for longer: a way that comes to nothing ends.
 const WITHIN: Duration = Duration::from_secs(15);
 
+/// The way of those that wait fairly.
+pub(crate) const FAIR: &str = "fair";
+
 /// One way.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
@@ -22,7 +25,7 @@ enum Client {
     /// The floor, for threads of one process only.
     Raw,
     /// Ours, on a transport, with what is changed of the default settings.
-    Quorlock { transport: &'static str, settings: fn(ConfigBuilder) -> ConfigBuilder },
+    Quorlock { transport: &'static str, settings: fn(ConfigBuilder) -> ConfigBuilder, fair: bool },
     /// rslock on tokio, with its default pauses or with others.
     #[cfg(feature = "peers")]
     Rslock { pauses: Option<Duration> },
@@ -30,13 +33,30 @@ enum Client {
 
 pub(crate) const WAYS: &[Way] = &[
     Way { name: "raw", client: Client::Raw },
-    Way { name: "blocking", client: Client::Quorlock { transport: "blocking", settings: |config| config } },
-    Way { name: "smol", client: Client::Quorlock { transport: "smol", settings: |config| config } },
+    Way {
+        name: "blocking",
+        client: Client::Quorlock { transport: "blocking", settings: |config| config, fair: false },
+    },
+    Way {
+        name: "smol",
+        client: Client::Quorlock { transport: "smol", settings: |config| config, fair: false },
+    },
     #[cfg(feature = "tokio")]
-    Way { name: "tokio", client: Client::Quorlock { transport: "tokio", settings: |config| config } },
+    Way {
+        name: "tokio",
+        client: Client::Quorlock { transport: "tokio", settings: |config| config, fair: false },
+    },
+    Way {
+        name: FAIR,
+        client: Client::Quorlock { transport: "blocking", settings: |config| config, fair: true },
+    },
     Way {
         name: "polling",
-        client: Client::Quorlock { transport: "blocking", settings: |config| config.wake_ups(false) },
+        client: Client::Quorlock {
+            transport: "blocking",
+            settings: |config| config.wake_ups(false),
+            fair: false,
+        },
     },
     Way {
         name: "polling-fast",
@@ -45,6 +65,7 @@ pub(crate) const WAYS: &[Way] = &[
             settings: |config| {
                 config.wake_ups(false).retry_delay(Duration::from_millis(1)..=Duration::from_millis(5))
             },
+            fair: false,
         },
     },
     #[cfg(feature = "peers")]
@@ -71,10 +92,10 @@ impl Way {
             Client::Raw => {
                 Opened { transport: Transport::named("blocking"), locks: Locks::Raw(Raw::open(masters)) }
             }
-            Client::Quorlock { transport, settings } => {
+            Client::Quorlock { transport, settings, fair } => {
                 let transport = Transport::named(transport);
                 let config = settings(Config::builder(urls())).build().expect("usable settings");
-                let locks = Locks::Quorlock(transport.open(config));
+                let locks = Locks::Quorlock(transport.open(config), *fair);
                 Opened { transport, locks }
             }
             #[cfg(feature = "peers")]
@@ -98,7 +119,8 @@ pub(crate) struct Opened {
 
 enum Locks {
     Raw(Raw),
-    Quorlock(Locker),
+    /// With a place in one queue of all processes, or without.
+    Quorlock(Locker, bool),
     #[cfg(feature = "peers")]
     Rslock(rslock::LockManager),
 }
@@ -126,8 +148,10 @@ impl Opened {
             (Locks::Raw(raw), _) => {
                 Held::Raw { resource: resource.to_owned(), token: raw.lock(resource, ttl), ttl }
             }
-            (Locks::Quorlock(locker), Transport::Blocking) => {
-                Held::Quorlock(locker.lock(resource).ttl(ttl).timeout(WITHIN).wait().expect("a turn in time"))
+            (Locks::Quorlock(locker, fair), Transport::Blocking) => {
+                let request = locker.lock(resource).ttl(ttl).timeout(WITHIN);
+                let request = if *fair { request.fair() } else { request };
+                Held::Quorlock(request.wait().expect("a turn in time"))
             }
             _ => self.transport.block_on(self.seek(resource, ttl, WITHIN)).expect("a turn in time"),
         }
@@ -147,8 +171,10 @@ impl Opened {
     pub(crate) async fn seek(&self, resource: &str, ttl: Duration, timeout: Duration) -> Option<Held> {
         match &self.locks {
             Locks::Raw(_) => None,
-            Locks::Quorlock(locker) => {
-                locker.lock(resource).ttl(ttl).timeout(timeout).await.ok().map(Held::Quorlock)
+            Locks::Quorlock(locker, fair) => {
+                let request = locker.lock(resource).ttl(ttl).timeout(timeout);
+                let request = if *fair { request.fair() } else { request };
+                request.await.ok().map(Held::Quorlock)
             }
             #[cfg(feature = "peers")]
             Locks::Rslock(manager) => {

@@ -87,6 +87,9 @@ fn what_does_not_go_together_is_refused_with_the_remedy() {
     for (words, says) in [
         (&["run", "--shared", "--permits=4", "job", "x"][..], "--shared and --permits contradict each other"),
         (&["run", "--permits=4", "--also=b", "job", "x"], "--permits and --also contradict each other"),
+        (&["run", "--fair", "--shared", "job", "x"], "--fair and --shared contradict each other"),
+        (&["run", "--fair", "--permits=4", "job", "x"], "--fair and --permits contradict each other"),
+        (&["acquire", "--fair", "--also=b", "job"], "--fair and --also contradict each other"),
         (&["run", "--permits=0", "job", "x"], "--permits needs a number of permits from 1 to 1024"),
         (&["run", "--permits=1025", "job", "x"], "--permits needs a number of permits from 1 to 1024"),
         (&["run", "--permits=hunter2", "job", "x"], "--permits needs a number of permits from 1 to 1024"),

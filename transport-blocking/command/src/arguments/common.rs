@@ -206,6 +206,10 @@ pub(crate) struct Seek {
     /// smaller ones
     #[arg(long)]
     pub(crate) fenced: bool,
+    /// Wait in one queue with all clients that do so: first come, first served. For a lock of one
+    /// resource that is not shared
+    #[arg(long, conflicts_with_all = ["shared", "permits", "also"])]
+    pub(crate) fair: bool,
     #[command(flatten)]
     pub(crate) claim: Claim,
 }

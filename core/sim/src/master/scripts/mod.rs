@@ -9,6 +9,7 @@ mod inspect;
 mod keep;
 mod many;
 mod plain;
+mod queue;
 mod replicas;
 mod seat;
 mod store;
@@ -141,6 +142,8 @@ impl<'b> Body<'_, 'b> {
             CommandKind::Inspect => self.inspect(),
             CommandKind::ForceRelease => self.force_release(),
             CommandKind::ReleaseAny => self.release_any(),
+            CommandKind::Enter => self.enter_queue(),
+            CommandKind::Leave => self.leave_queue(),
             CommandKind::Heal => self.heal(),
             _ => Err(UNKNOWN_SCRIPT),
         }

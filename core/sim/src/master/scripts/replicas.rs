@@ -3,6 +3,7 @@
 use quorlock_core::internals::{REPLICATED, Script};
 
 use super::Body;
+use super::claim::written;
 use crate::master::call::Role;
 use crate::master::command::CommandKind;
 use crate::master::number::lua_number;
@@ -54,7 +55,7 @@ impl Body<'_, '_> {
         for key in self.keys {
             let left = self.pttl_of(key);
             if left > 0 {
-                self.pexpire(key, left.to_string().as_bytes())?;
+                self.pexpire(key, written(left as f64).as_bytes())?;
             } else if left == -1 {
                 let value = self.get(Some(key))?;
                 self.set(Some(key), value.as_deref())?;

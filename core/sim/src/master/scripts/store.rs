@@ -77,7 +77,7 @@ impl<'b> Body<'_, 'b> {
         Ok(all)
     }
 
-    fn scores(&mut self, key: &[u8]) -> Result<Option<&Scores>, Failure> {
+    pub(super) fn scores(&mut self, key: &[u8]) -> Result<Option<&Scores>, Failure> {
         self.read(&[key]);
         self.call.master.keyspace.scores(self.call.session.database, key, self.call.now)
     }

@@ -1,0 +1,193 @@
+//! Fair waiting: a place in the queue that each master keeps of one resource.
+//!
+//! Queues by arrival get stuck: each of two waiters may be first on one master. So the order is agreed first, as an atomic register's timestamps
+//! are. A place gets the number after the largest on each master; the largest of a majority's numbers is the one that counts, and is written to a
+//! majority. Who comes later meets it on one master at least, and gets a larger number. Each master grants the lock only to the place with the
+//! smallest number that it knows and whose waiter is alive.
+//!
+//! Exclusion does not rest on any of that: a grant is a majority's, as without a queue.
+
+use super::clearing::Clearing;
+use super::shared::Context;
+use super::{Effects, Lock, Phase, Stage};
+use crate::protocol::{
+    Action, Answer, Cause, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
+};
+
+/// Of a lock that is waited for fairly.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Queueing {
+    /// None before the first attempt, and while it waits without one.
+    place: Option<QueuePlace>,
+    /// Whether it waits without a place.
+    is_out: bool,
+    /// The largest number that a master has given the place: those with a smaller one are raised to it.
+    number: Option<FencingToken>,
+    /// Masters that have the place with that number, or a larger one.
+    agreed: MasterSet,
+    /// Whether a quorum has had that number. From then on it stays: those that came meanwhile have met it.
+    is_settled: bool,
+    /// Masters that are asked to raise the place to that number.
+    raised: MasterSet,
+    /// Masters that may have the place.
+    placed: MasterSet,
+    /// Masters that have answered since all were asked last.
+    answered: MasterSet,
+    /// Masters on which it is first, and waits for the key alone.
+    first: MasterSet,
+}
+
+impl Queueing {
+    pub(super) fn place(&self) -> Option<QueuePlace> {
+        self.place
+    }
+
+    /// All masters are asked to put the place there, or to keep it.
+    fn asks_all(&mut self, all: MasterSet) {
+        (self.placed, self.answered) = (all, MasterSet::EMPTY);
+    }
+
+    pub(super) fn note(&mut self, master: MasterId, answer: Answer) {
+        match answer {
+            Answer::Queued { number, is_first, .. } => {
+                self.answered.insert(master);
+                if Some(number) > self.number && !self.is_settled {
+                    (self.number, self.agreed, self.raised) =
+                        (Some(number), MasterSet::EMPTY, MasterSet::EMPTY);
+                }
+                if Some(number) >= self.number {
+                    self.agreed.insert(master);
+                }
+                if is_first {
+                    self.first.insert(master);
+                } else {
+                    self.first.remove(master);
+                }
+            }
+            // It has the place, and says nothing of it.
+            Answer::Yes | Answer::Counted(_) | Answer::Failed { cause: Cause::Quarantined { .. }, .. } => {
+                self.answered.insert(master);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Lock {
+    /// Whether its caller wants it to wait fairly.
+    pub(crate) fn is_fair(&self) -> bool {
+        self.base.queueing.is_some()
+    }
+
+    /// Its place in the masters' queues.
+    pub(crate) fn queue_place(&self) -> Option<QueuePlace> {
+        self.base.queueing.as_ref()?.place
+    }
+
+    /// Whether it is first in this master's queue, and waits for the key alone.
+    pub(crate) fn is_first_at(&self, master: MasterId) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.first.contains(master))
+    }
+
+    /// Whether a quorum of masters has its place with the number that counts.
+    pub(crate) fn has_its_number(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
+    }
+
+    /// Whether a quorum of masters has answered since all were asked to keep its place.
+    pub(crate) fn keeps_its_place(&self, quorum: Quorum) -> bool {
+        let answered = self.base.queueing.as_ref().map(|queueing| queueing.answered);
+        answered.is_some_and(|answered| answered.iter().count() >= quorum.needed())
+    }
+
+    /// Behind a lost round: masters that have the place with a smaller number than the one that counts, or have not said with which, are given
+    /// that one.
+    pub(crate) fn agree_on_number(&mut self, effects: &mut Effects<'_>) {
+        let quorum = effects.config.quorum;
+        let Some(queueing) = &mut self.base.queueing else { return };
+        queueing.is_settled |= queueing.agreed.iter().count() >= quorum.needed();
+        let behind = queueing.answered.without(queueing.agreed).without(queueing.raised);
+        behind.iter().for_each(|master| queueing.raised.insert(master));
+        self.order_stay(behind, effects);
+    }
+
+    /// Keeps its place on all masters.
+    pub(crate) fn stay(&mut self, effects: &mut Effects<'_>) {
+        let all = MasterSet::all(effects.config.masters.len());
+        if let Some(queueing) = &mut self.base.queueing {
+            queueing.asks_all(all);
+        }
+        self.order_stay(all, effects);
+    }
+
+    fn order_stay(&mut self, to: MasterSet, effects: &mut Effects<'_>) {
+        let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else { return };
+        let Some(queueing) = base.queueing.as_ref().filter(|queueing| queueing.place.is_some()) else {
+            return;
+        };
+        let (number, round) = (queueing.number, clearing.read_round);
+        let cx = Context { base, keys, effects };
+        let request = cx.request(Some(round), Action::Stay, cx.base.ttl);
+        cx.effects.order(to, Request { fence: number, watch: true, ..request });
+    }
+
+    /// Leaves the queue, and goes on without a place.
+    pub(crate) fn leave_queue(&mut self, effects: &mut Effects<'_>) {
+        if let Stage::Asked(keys, phase) = &mut self.stage {
+            Context { base: &mut self.base, keys, effects }.leave_places();
+            if let Phase::Clearing(clearing) = phase {
+                // What is still said of that place is of the past.
+                *clearing = Clearing::behind(self.base.next_round(), &mut self.base);
+            }
+        }
+        if let Some(queueing) = &mut self.base.queueing {
+            **queueing = Queueing { is_out: true, ..Queueing::default() };
+        }
+    }
+
+    /// The next attempt enters the queue anew.
+    pub(crate) fn enter_anew(&mut self) {
+        if let Some(queueing) = &mut self.base.queueing {
+            queueing.is_out = false;
+        }
+    }
+
+    /// Before an attempt: whether a place is to be drawn for it.
+    pub(super) fn needs_place(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_none() && !queueing.is_out)
+    }
+
+    pub(super) fn enters(&mut self, place: Option<QueuePlace>, all: MasterSet) {
+        let Some(queueing) = &mut self.base.queueing else { return };
+        queueing.place = place.or(queueing.place);
+        if queueing.place.is_some() {
+            queueing.asks_all(all);
+        }
+    }
+}
+
+impl Context<'_, '_> {
+    /// The number that the place is to have on masters that do not have it yet.
+    pub(super) fn queue_number(&self) -> Option<FencingToken> {
+        self.base.queueing.as_ref()?.number
+    }
+
+    /// Takes the token and the place back from all masters that may have the place.
+    pub(super) fn leave_places(&mut self) {
+        let Some(queueing) = self.base.queueing.as_mut().filter(|queueing| queueing.place.is_some()) else {
+            return;
+        };
+        let placed = std::mem::take(&mut queueing.placed);
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        self.effects.order(placed, request);
+    }
+
+    /// Leaves the queue on masters that are not asked to release the lock, which is done with that.
+    pub(super) fn leave_other_places(&mut self) {
+        let reached = self.keys.reached;
+        if let Some(queueing) = &mut self.base.queueing {
+            queueing.placed = queueing.placed.without(reached);
+        }
+        self.leave_places();
+    }
+}

@@ -1,0 +1,77 @@
+//! A place in the queue of those that wait fairly for one resource.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Resource, Token};
+
+/// A waiter's place in the queues that the masters keep of one resource: 20 random bytes, new for
+/// each wait and the same in all its attempts. Each attempt has a token of its own.
+///
+/// It is no secret: it neither proves who holds a lock nor releases one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QueuePlace([u8; Self::BYTES]);
+
+impl QueuePlace {
+    /// Its length, in bytes.
+    pub const BYTES: usize = Token::BYTES;
+
+    /// How long a place lives unless it is renewed, which is done each third of that. A longer lease
+    /// has a waiter that died keep the others waiting for longer; a shorter one costs more requests,
+    /// and a waiter whose messages are late loses its place.
+    pub const LEASE: Duration = Duration::from_secs(1);
+
+    /// Creates a place from random bytes.
+    pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the 40 lower-case digits that the masters store.
+    pub fn to_hex(self) -> [u8; 2 * Self::BYTES] {
+        Token::from_bytes(self.0).to_hex()
+    }
+}
+
+impl fmt::Debug for QueuePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueuePlace({})", self.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+}
+
+/// The keys of a queue.
+impl Resource {
+    /// Returns the key under which every master keeps the queue of those that wait fairly for this
+    /// resource: a sorted set of places by their numbers. It ends when nobody has waited for ten
+    /// leases of a place. Its name has the resource's hash tag.
+    pub fn queue_key(&self) -> Vec<u8> {
+        self.key_of(QUEUE)
+    }
+
+    /// Returns the key of the largest number that a place in the queue has had. It ends with the
+    /// queue, and its name has the resource's hash tag.
+    pub fn ticket_key(&self) -> Vec<u8> {
+        self.key_of(TICKET)
+    }
+
+    /// Returns the key of one place in the queue, which ends unless its waiter renews it. Its name
+    /// has the resource's hash tag.
+    pub fn place_key(&self, place: QueuePlace) -> Vec<u8> {
+        [self.key_of(PLACE).as_slice(), b":", &place.to_hex()].concat()
+    }
+
+    /// Returns the resource's key and the digits of the place, if this is the key of a place.
+    pub(crate) fn of_place_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
+        let rest = key.strip_prefix(PLACE)?;
+        let (rest, place) = rest.split_at_checked(rest.len().checked_sub(2 * QueuePlace::BYTES)?)?;
+        let rest = rest.strip_suffix(b":")?;
+        let resource = rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?;
+        Some((resource, place))
+    }
+}
+
+/// What the names of the largest numbers of queues begin with.
+pub(super) const TICKET: &[u8] = b"quorlock:ticket";
+/// What the names of queues begin with.
+pub(super) const QUEUE: &[u8] = b"quorlock:queue";
+/// What the names of places in a queue begin with.
+pub(super) const PLACE: &[u8] = b"quorlock:place";

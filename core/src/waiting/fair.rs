@@ -1,0 +1,115 @@
+//! Waiting with a place in the queue that the masters keep of a resource (`lock/queueing.rs`).
+//!
+//! All masters are asked at once: each of them knows who is next, so nobody takes another's votes. A waiter asks again when enough masters have told
+//! that its turn has come, or when what is ahead of it must have ended. In between it keeps its place, which lives for a second.
+//!
+//! A waiter that does not reach a quorum must not keep its place: it would stop those that do. It leaves the queue where it can, waits like one that
+//! is not fair, and enters anew when a quorum answers.
+
+use super::bid::{Bid, Plan};
+use super::masters::{Key, Masters};
+use crate::lock::{Effects, Lock, State};
+use crate::protocol::{Cause, MasterId, QueuePlace, Vote};
+
+/// A place is renewed each third of its life, so that one late message does not lose it.
+const RENEWALS_IN_LEASE: u32 = 3;
+
+impl Bid {
+    /// Behind a lost round of a lock that waits fairly.
+    pub(super) fn lost_in_queue(&mut self, was_granted: bool, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let quorum = effects.config.quorum;
+        self.renews_at = None;
+        if was_granted {
+            // That turn is over, and the place may be too.
+            lock.leave_queue(effects);
+            lock.enter_anew();
+            return;
+        }
+        if lock.queue_place().is_some() {
+            // Those that share take no turns with a queue, and are kept out by another mark.
+            if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
+                lock.agree_on_number(effects);
+                self.renews_at = Some(effects.now + QueuePlace::LEASE / RENEWALS_IN_LEASE);
+                self.ask_if_free(lock, effects);
+            } else {
+                self.leave_queue(lock, effects);
+            }
+        } else if self.waiting().is_some_and(|waiting| answered(&waiting.votes) >= quorum.needed())
+            && !self.meets_sharers(lock)
+        {
+            lock.enter_anew();
+            self.ask(lock, effects);
+        }
+    }
+
+    /// An answer has come to one that waits: all masters are to agree on its number, and enough of them may be free by now.
+    pub(super) fn heard_in_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        if self.renews_at.is_some() && lock.state() == State::Sought {
+            lock.agree_on_number(effects);
+            self.ask_if_free(lock, effects);
+        }
+    }
+
+    /// Nobody else is to be left time: the order is agreed, so that no two take each other's votes.
+    fn ask_if_free(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let needed = effects.config.quorum.needed();
+        let may_ask = self.waiting().is_some_and(|waiting| waiting.retry_at.is_some());
+        if may_ask && lock.has_its_number() && self.masters.count(Key::Free) >= needed {
+            self.ask(lock, effects);
+        }
+    }
+
+    /// The time may have come to renew the place.
+    pub(super) fn renew_place(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
+        let is_due = self.renews_at.is_some_and(|at| at <= now);
+        if !is_due || lock.state() != State::Sought || !matches!(self.plan, Plan::Waiting(_)) {
+            return;
+        }
+        if lock.keeps_its_place(effects.config.quorum) {
+            lock.stay(effects);
+            self.renews_at = Some(now + QueuePlace::LEASE / RENEWALS_IN_LEASE);
+        } else {
+            self.leave_queue(lock, effects);
+        }
+    }
+
+    fn leave_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        self.renews_at = None;
+        lock.leave_queue(effects);
+        // What was ahead in the queue does not keep it waiting any more.
+        self.masters = Masters::unknown(effects.config.masters.len());
+        let pause = effects.jitter.within(&effects.config.retry_delay);
+        let poll_at = effects.now + pause;
+        if let Some(waiting) = self.waiting() {
+            waiting.poll_at = poll_at;
+        }
+        self.plan_next_attempt(lock, effects);
+    }
+
+    /// A place in the queue of a resource has changed: if it is this lock's, its turn has come there.
+    pub(crate) fn turn_has_come(
+        &mut self,
+        master: MasterId,
+        place: &[u8],
+        lock: &mut Lock,
+        effects: &mut Effects<'_>,
+    ) {
+        if lock.queue_place().is_some_and(|own| own.to_hex() == place) {
+            self.become_free(master, lock, effects);
+        }
+    }
+
+    /// Whether a change of the key means nothing: others are before it in the queue.
+    pub(super) fn waits_for_its_turn(&self, master: MasterId, lock: &Lock) -> bool {
+        lock.queue_place().is_some() && !lock.is_first_at(master)
+    }
+}
+
+/// How many masters have said something, even if it is only that they do not vote yet.
+fn answered(votes: &[Vote]) -> usize {
+    let has_answered = |vote: &&Vote| {
+        matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::Failed(Cause::Quarantined { .. }))
+    };
+    votes.iter().filter(has_answered).count()
+}

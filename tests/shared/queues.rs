@@ -1,0 +1,170 @@
+//! What the scripts of the queue of those that wait fairly promise.
+
+use quorlock_sim::CommandKind;
+
+use super::{Desk, FLEET, asked, called, key, pttl};
+
+/// A waiter for `x`, with a place and the token of its present attempt.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiter<'a> {
+    pub(crate) place: &'a str,
+    pub(crate) token: &'a str,
+    /// The least number that its place is to have.
+    pub(crate) number: u64,
+    pub(crate) flags: &'a str,
+}
+
+pub(crate) const LEASE: u64 = 1_000;
+
+impl<'a> Waiter<'a> {
+    pub(crate) fn new(place: &'a str, token: &'a str) -> Self {
+        Self { place, token, number: 0, flags: "-" }
+    }
+
+    fn key(self) -> String {
+        format!("{}:{}", key("place", "x"), self.place)
+    }
+
+    pub(crate) fn words(self, kind: CommandKind) -> Vec<String> {
+        let mut keys = vec!["x".to_owned(), self.key(), key("queue", "x")];
+        let mut values = vec![self.token.to_owned(), self.place.to_owned()];
+        if kind == CommandKind::Enter {
+            keys.push(key("ticket", "x"));
+            values.extend([5_000, LEASE, self.number].map(|number| number.to_string()));
+            values.push(self.flags.to_owned());
+            if self.flags.contains('f') {
+                keys.push(key("fence", "x"));
+            }
+            if self.flags.contains('g') {
+                keys.push("quorlock:restart-guard".to_owned());
+                values.extend(FLEET.map(str::to_owned));
+            }
+        }
+        called(kind, keys, values)
+    }
+
+    fn enter(self, desk: &mut impl Desk) -> String {
+        asked(desk, &self.words(CommandKind::Enter))
+    }
+
+    fn stay(self, desk: &mut impl Desk) -> String {
+        Self { flags: "s", ..self }.enter(desk)
+    }
+
+    fn leave(self, desk: &mut impl Desk) -> String {
+        asked(desk, &self.words(CommandKind::Leave))
+    }
+
+    fn undo(self, desk: &mut impl Desk) -> String {
+        let words = called(CommandKind::Undo, vec!["x".to_owned()], vec![self.token.to_owned()]);
+        asked(desk, &words)
+    }
+}
+
+/// The number of a place, and whether it is the first one, by what the script said of what is ahead.
+fn queued(reply: &str) -> (u64, bool) {
+    let words: Vec<&str> = reply.trim_matches(['[', ']']).split(' ').collect();
+    assert_eq!(words.len(), 4, "{reply}");
+    (words[2].parse().unwrap(), words[3] == "1")
+}
+
+const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+const C: &str = "cccccccccccccccccccccccccccccccccccccccc";
+
+pub(crate) fn a_grant_and_what_takes_it_back_keep_the_place(desk: &mut impl Desk) {
+    let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
+    assert_eq!(a.enter(desk), "1");
+    assert_eq!(queued(&b.enter(desk)), (2, false));
+    assert_eq!(a.undo(desk), "1");
+    assert_eq!(queued(&b.enter(desk)), (2, false), "the lock is free, and the other one comes before");
+    assert_eq!(Waiter::new(A, "a2").enter(desk), "1", "each attempt has a token of its own");
+    assert_eq!(desk.ask(&["GET", "x"]), "a2");
+}
+
+pub(crate) fn a_place_keeps_its_number_and_is_raised_but_not_lowered(desk: &mut impl Desk) {
+    desk.ask(&["SET", "x", "another", "PX", "60000"]);
+    let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
+    assert_eq!(queued(&a.enter(desk)), (1, true));
+    assert_eq!(queued(&b.enter(desk)), (2, false));
+    assert_eq!(queued(&Waiter { number: 7, ..a }.stay(desk)), (7, false));
+    assert_eq!(queued(&Waiter { number: 3, ..a }.stay(desk)), (7, false));
+    assert_eq!(queued(&b.stay(desk)), (2, true));
+    assert_eq!(queued(&Waiter::new(C, "c").enter(desk)), (8, false), "behind all that were given");
+}
+
+pub(crate) fn numbers_go_on_where_the_largest_one_was_forgotten(desk: &mut impl Desk) {
+    desk.ask(&["SET", "x", "another", "PX", "60000"]);
+    let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
+    assert_eq!(queued(&Waiter { number: 7, ..a }.enter(desk)), (7, true));
+    desk.ask(&["DEL", &key("ticket", "x")]);
+    assert_eq!(queued(&b.enter(desk)), (8, false));
+    // It is kept as long as the queue is.
+    desk.pass(20);
+    a.stay(desk);
+    assert!(pttl(desk, &key("ticket", "x")) > 10 * LEASE as i64 - 20);
+    assert!(pttl(desk, &key("queue", "x")) > 10 * LEASE as i64 - 20);
+}
+
+pub(crate) fn a_place_that_was_not_renewed_keeps_nobody_waiting(desk: &mut impl Desk) {
+    let (a, b, c) = (Waiter::new(A, "a"), Waiter::new(B, "b"), Waiter::new(C, "c"));
+    desk.ask(&["SET", "x", "another", "PX", "60000"]);
+    assert_eq!(queued(&a.enter(desk)), (1, true));
+    assert_eq!(queued(&b.enter(desk)), (2, false));
+    assert_eq!(queued(&c.enter(desk)), (3, false));
+    desk.ask(&["DEL", "x"]);
+    for dead in [a, b] {
+        assert_eq!(desk.ask(&["PEXPIRE", &dead.key(), "1"]), "1");
+    }
+    desk.pass(5);
+    assert_eq!(c.enter(desk), "1");
+    assert_eq!(desk.ask(&["ZREVRANGE", &key("queue", "x"), "0", "-1"]), format!("[{C}]"));
+}
+
+pub(crate) fn the_next_place_before_it_is_told_to_each(desk: &mut impl Desk) {
+    desk.ask(&["SET", "x", "another", "PX", "60000"]);
+    let waiters = [A, B, C].map(|place| Waiter::new(place, "t"));
+    let [first, second, third] = waiters.map(|waiter| waiter.enter(desk));
+    assert_eq!(queued(&first), (1, true));
+    let ahead = |reply: &str| reply.split(' ').next().unwrap().to_owned();
+    assert_ne!(ahead(&second), ahead(&third));
+    desk.ask(&["PEXPIRE", &waiters[1].key(), "1"]);
+    desk.pass(5);
+    assert_eq!(ahead(&waiters[2].stay(desk)), ahead(&second), "the one before that");
+}
+
+pub(crate) fn one_that_stays_is_granted_nothing(desk: &mut impl Desk) {
+    let a = Waiter::new(A, "a");
+    assert_eq!(a.stay(desk), "[free 0 1 1]");
+    assert_eq!(desk.ask(&["EXISTS", "x"]), "0");
+    assert_eq!(a.enter(desk), "1");
+    // One server behind two addresses has one vote.
+    assert_eq!(queued(&a.enter(desk)), (1, true));
+}
+
+pub(crate) fn who_leaves_takes_its_own_and_nothing_else(desk: &mut impl Desk) {
+    let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
+    assert_eq!(a.enter(desk), "1");
+    b.enter(desk);
+    assert_eq!(b.leave(desk), "0");
+    assert_eq!(desk.ask(&["GET", "x"]), "a");
+    b.enter(desk);
+    let before = pttl(desk, &b.key());
+    assert_eq!(a.leave(desk), "1");
+    assert_eq!(desk.ask(&["EXISTS", "x", &a.key()]), "0");
+    assert!(pttl(desk, &b.key()) <= before, "told, and not renewed");
+    assert_eq!(b.enter(desk), "1");
+    desk.ask(&["SET", "x", "another"]);
+    assert_eq!(b.leave(desk), "0");
+    assert_eq!(desk.ask(&["EXISTS", &key("queue", "x"), &b.key()]), "0");
+}
+
+pub(crate) fn a_quarantined_master_keeps_places_and_grants_nothing(desk: &mut impl Desk) {
+    let a = Waiter { flags: "fg", ..Waiter::new(A, "a") };
+    assert!(a.enter(desk).starts_with("[quarantined "));
+    assert_eq!(desk.ask(&["EXISTS", "x", &key("fence", "x")]), "0");
+    desk.pass(501);
+    assert_eq!(queued(&Waiter { flags: "g", ..Waiter::new(B, "b") }.enter(desk)), (2, false));
+    let number: u64 = a.enter(desk).parse().unwrap();
+    assert!(number > 1024, "lost counters begin above all that were issued");
+}

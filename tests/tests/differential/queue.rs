@@ -1,0 +1,74 @@
+//! Random calls of the scripts of the queue of those that wait fairly, and what others do to its keys.
+
+use quorlock_sim::CommandKind::{Enter, Leave};
+use quorlock_tests::Random;
+
+use crate::commands::{Arguments, arguments, token};
+use crate::kinds::{call, life};
+use crate::scripts::{fleet, span};
+
+/// Those that wait, each with a place; all for the same lock. The third one has a token's name.
+const PLACES: [&str; 4] = ["1", "2", "10", "3"];
+
+/// How long places live: mostly for a while, so that a queue comes to be.
+const LEASES: [&str; 6] = ["3", "20", "1000", "1000", "1000", "1000"];
+const NUMBERS: [&str; 10] = ["0", "0", "0", "0", "1", "7", "8", "12", "9007199254740991", "9007199254740992"];
+
+fn place(random: &mut Random) -> &'static str {
+    random.of(&PLACES)
+}
+
+fn key_of(place: &str) -> Vec<u8> {
+    format!("place {place}").into_bytes()
+}
+
+/// One of them enters, stays or leaves.
+pub(crate) fn queue(random: &mut Random) -> Arguments {
+    let place = place(random);
+    let mut keys = vec![b"c".to_vec(), key_of(place), b"queue".to_vec()];
+    let token = if random.one_in(4) { token(random).to_vec() } else { format!("token {place}").into_bytes() };
+    let mut values = vec![token, place.into()];
+    if random.one_in(3) {
+        return call(random, Leave, &keys, values);
+    }
+    keys.push(b"ticket".to_vec());
+    let mut flags = String::from("-");
+    if random.one_in(3) {
+        keys.push(b"count c".to_vec());
+        flags.push('f');
+    }
+    if random.one_in(4) {
+        flags.push('s');
+    }
+    let is_guarded = random.one_in(6);
+    if is_guarded {
+        keys.push(b"marker".to_vec());
+        flags.push('g');
+    }
+    values.extend([life(random), random.of(&LEASES).into(), random.of(&NUMBERS).into(), flags.into_bytes()]);
+    if is_guarded {
+        values.extend(arguments(&[span(random), fleet(random)]));
+    }
+    call(random, Enter, &keys, values)
+}
+
+/// Others lose a key of the queue, or have it be something else.
+pub(crate) fn beside_queue(random: &mut Random) -> Arguments {
+    let own = key_of(place(random));
+    match random.below(10) {
+        0 => arguments(&[b"DEL", b"queue"]),
+        1 => arguments(&[b"SET", b"ticket", random.of(&[&b"7"[..], b"abc", b"-3", b"1.5", b"inf", b"nan"])]),
+        2 => arguments(&[b"RPUSH", random.of(&[&b"queue"[..], b"ticket"]), b"x"]),
+        3 => arguments(&[b"PEXPIRE", &own, random.of(&[&b"1"[..], b"5", b"1000"])]),
+        4 => arguments(&[b"ZADD", b"queue", random.of(&[&b"1"[..], b"5", b"40"]), place(random).as_bytes()]),
+        5 => arguments(&[b"PERSIST", random.of(&[&b"queue"[..], b"ticket", b"c"])]),
+        6 | 7 => arguments(&[b"DEL", b"c", b"queue", b"ticket", b"count c", b"place 1", b"place 10"]),
+        _ => arguments(&[b"DEL", &own]),
+    }
+}
+
+/// What becomes of the queue, with others in between.
+pub(crate) fn queue_story(random: &mut Random) -> Vec<Arguments> {
+    let length = 4 + random.below(8);
+    (0..length).map(|_| if random.one_in(10) { beside_queue(random) } else { queue(random) }).collect()
+}
