@@ -101,7 +101,8 @@ impl Search {
         }
     }
 
-    /// Where no more are kept, one that has led nowhere makes room.
+    /// Where no more are kept, one that has led nowhere makes room. The new one is asked behind the
+    /// next pause: or those that name ever more places would be followed without one.
     fn learn(&mut self, place: Address) {
         if self.places.contains(&place) {
             return;
@@ -113,7 +114,6 @@ impl Search {
         let mut learned = (self.own..self.places.len()).filter(|other| *other != self.place);
         if let Some(other) = learned.find(|other| self.has_led_nowhere(*other)) {
             self.places.splice(other..=other, [place]);
-            self.in_vain &= !(1 << other);
         }
     }
 }
@@ -154,8 +154,9 @@ impl Connection {
             search.began = now;
             search.owner = Owner::default();
             if self.alone && self.tag.is_some() {
-                // It may be one that does not know of its successor yet.
-                search.place = search.following().next().unwrap_or(0);
+                // It may be one that does not know of its successor yet. Perhaps only a node that was
+                // learned does.
+                search.place = (search.place + 1) % search.places.len().max(1);
             }
         }
     }
@@ -199,7 +200,11 @@ impl Connection {
         if now >= since + self.leg_limit() {
             self.abandon(answers);
             if let Some(search) = &mut self.search {
-                search.next_place();
+                let place = search.place;
+                if !search.next_place() {
+                    // Silence has no pause behind it, and so all go on being asked in turn, learned ones too.
+                    search.place = (place + 1) % search.places.len().max(1);
+                }
             }
             self.connect(now);
         }

@@ -70,7 +70,7 @@ impl Bid {
         let now = effects.now;
         self.note(first, answer, true, effects);
         let has_met_rival = self.met_others.is_some();
-        let is_its_turn = has_met_rival && now >= self.patient_until && matches!(answer, Answer::No);
+        let is_its_turn = has_met_rival && now >= self.patient_until;
         let Some(waiting) = self.lost_wait() else { return };
         waiting.listens = false;
         let Answer::Holder { holder, remaining, .. } = answer else {

@@ -88,7 +88,7 @@ impl Start {
         Self {
             pause: self.pause.max(other.pause),
             listens: self.listens && other.listens,
-            yields: self.yields || other.yields,
+            yields: self.yields && other.yields,
             is_wary: self.is_wary || other.is_wary,
             patience: self.patience.max(other.patience),
         }

@@ -41,12 +41,15 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
+        if lock.targets().is_permit() {
+            // Who holds a permit is not asked without asking for one.
+            (self.listens, self.yields) = (false, false);
+        }
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
         let until = start.pause.map(|pause| now + pause);
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
             None => self.attempt(false, lock, effects),
-            // Who holds a permit is not asked without asking for one.
-            Some(until) if start.listens && !lock.targets().is_permit() => self.listen(until, lock, effects),
+            Some(until) if self.listens => self.listen(until, lock, effects),
             Some(until) => {
                 self.plan = Plan::Pause { until };
                 Ok(())
@@ -122,6 +125,7 @@ impl Bid {
         let (patient_until, listens) = (self.patient_until, self.listens);
         let needed = effects.config.quorum.needed();
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
+        let asks_first = waiting.refused_first.is_some();
         if free < needed && waiting.refused_first != Some(master) {
             // With masters of which nothing will be heard it may be enough, and so it is asked for as often as without news.
             if free + unknown >= needed {
@@ -137,7 +141,7 @@ impl Bid {
                 self.listen_again(lock, effects);
             }
             self.plan_next_attempt(lock, effects);
-        } else if std::mem::take(&mut self.yields) {
+        } else if std::mem::take(&mut self.yields) && listens && asks_first {
             // The question takes as long as one that waits beside the two needs to get the first master.
             self.listens = false;
             self.listen_again(lock, effects);
