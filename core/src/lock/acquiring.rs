@@ -92,7 +92,8 @@ impl Trying {
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
-        let Self { watches: watch, insists, waited, .. } = *self;
+        let Self { watches: watch, waited, .. } = *self;
+        let insists = if cx.base.queueing.is_some() { cx.is_settled_in_queue() } else { self.insists };
         let request = Request { watch, insists, waited, fence: cx.queue_number(), ..request };
         cx.effects.order(masters, request);
     }
