@@ -45,7 +45,7 @@ fn take(world: &mut World, node: usize, lock: LockId) {
 }
 
 /// The keys of places that live on this master.
-fn places(world: &World, master: usize) -> usize {
+pub fn places(world: &World, master: usize) -> usize {
     let now = super::world::wall_clock(world.now);
     let keys = world.masters[master].server.keys(now);
     keys.filter(|held| held.key.starts_with(b"quorlock:place")).count()

@@ -2,8 +2,8 @@
 
 use quorlock_core::LockId;
 
-use super::fair::{fair, granted, processes};
-use super::world::{Flow, Reach, World, ms};
+use super::fair::{fair, granted, places, processes};
+use super::world::{Flow, Reach, World, ms, settings};
 
 /// A stopped master answers one process and no other.
 fn serve_all(world: &mut World, node: usize, master: usize) {
@@ -39,4 +39,20 @@ fn a_place_that_came_late_to_a_master_gets_the_number_that_counts() {
     world.release(held);
     world.pass(ms(200));
     assert_eq!(granted(&mut world), [1]);
+}
+
+#[test]
+fn a_place_lives_on_while_a_master_is_waited_for() {
+    let mut world = World::ready(settings(3).request_timeout(ms(3_000)));
+    world.add_node(settings(3).request_timeout(ms(3_000)).build().unwrap(), 7);
+    world.pump();
+    world.hold(&fair());
+    world.masters[2].flow = Flow::Stopped;
+    world.acquire_by(1, &fair());
+    // The holder's place has ended by then.
+    world.pass(ms(1_001));
+    for _ in 0..40 {
+        assert!((0..2).all(|master| places(&world, master) == 1));
+        world.pass(ms(50));
+    }
 }
