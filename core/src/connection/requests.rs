@@ -233,6 +233,10 @@ impl Request {
     }
 
     fn script_without_replicas(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
+        // Most claims are, so that the others are not looked for.
+        if self.claim.is_one() {
+            return self.script_of_one(fleet);
+        }
         if let Some(all) = self.claim.as_all() {
             return match self.action {
                 Action::Acquire if all.takes_some() => Some(&TAKE),
@@ -255,14 +259,21 @@ impl Request {
                 | Action::Forget => None,
             };
         }
+        let is_queued = self.claim.as_queued().is_some();
+        match self.action {
+            Action::Acquire | Action::Stay if is_queued => Some(&ENTER),
+            Action::Release if is_queued => Some(&LEAVE),
+            Action::Release => Some(&RELEASE_ANY),
+            _ => self.script_of_one(fleet),
+        }
+    }
+
+    fn script_of_one(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         match (self.action, self.claim.is_fenced(), fleet) {
-            (Action::Stay, ..) => Some(&ENTER),
-            (Action::Acquire, ..) if self.claim.as_queued().is_some() => Some(&ENTER),
-            (Action::Release, ..) if self.claim.as_queued().is_some() => Some(&LEAVE),
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
             (Action::Track | Action::Untrack | Action::Ping | Action::Login, ..) => None,
-            (Action::Confirm | Action::Forget, ..) => None,
+            (Action::Confirm | Action::Forget | Action::Stay, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
@@ -270,7 +281,6 @@ impl Request {
             (Action::Extend, false, _) => Some(&EXTEND),
             (Action::Extend, true, _) => Some(&EXTEND_FENCED),
             (Action::Heal, true, _) => Some(&HEAL_FENCED),
-            (Action::Release, ..) if self.claim.as_literal().is_some() => Some(&RELEASE_ANY),
             (Action::Release, ..) => Some(&RELEASE),
             (Action::Undo, ..) => Some(&UNDO),
             (Action::Keep, ..) => Some(&KEEP),
