@@ -40,6 +40,7 @@ macro_rules! test_claims {
             the_largest_claim_is_taken_extended_and_released,
             a_grant_and_what_takes_it_back_keep_the_place,
             a_place_keeps_its_number_and_is_raised_but_not_lowered,
+            a_place_gets_the_exact_number_that_a_quorum_has,
             numbers_go_on_where_the_largest_one_was_forgotten,
             a_place_that_was_not_renewed_keeps_nobody_waiting,
             the_next_place_before_it_is_told_to_each,

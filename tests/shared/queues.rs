@@ -93,6 +93,22 @@ pub(crate) fn a_place_keeps_its_number_and_is_raised_but_not_lowered(desk: &mut 
     assert_eq!(queued(&Waiter::new(C, "c").enter(desk)), (8, false), "behind all that were given");
 }
 
+pub(crate) fn a_place_gets_the_exact_number_that_a_quorum_has(desk: &mut impl Desk) {
+    let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
+    assert_eq!(a.enter(desk), "1");
+    assert_eq!(queued(&Waiter { number: 5, ..b }.enter(desk)), (5, false));
+    let exact = Waiter { flags: "sx", ..b };
+    assert_eq!(queued(&exact.enter(desk)), (5, false), "without a number it keeps its own");
+    assert_eq!(a.leave(desk), "1");
+    let c = Waiter { number: 9, ..Waiter::new(C, "c") };
+    assert_eq!(queued(&Waiter { flags: "sx", ..c }.enter(desk)), (9, false));
+    // Ahead of the other one from now on, which is first no more.
+    assert_eq!(queued(&Waiter { flags: "sx", number: 3, ..c }.enter(desk)), (3, true));
+    assert_eq!(queued(&b.stay(desk)), (5, false));
+    assert_eq!(Waiter { flags: "x", number: 2, ..c }.enter(desk), "1");
+    assert_eq!(queued(&Waiter { number: 6, ..exact }.enter(desk)), (6, false));
+}
+
 pub(crate) fn numbers_go_on_where_the_largest_one_was_forgotten(desk: &mut impl Desk) {
     desk.ask(&["SET", "x", "another", "PX", "60000"]);
     let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));

@@ -4,7 +4,7 @@
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
 use super::{Answers, Connection, Debt, Queued, Wording};
-use crate::protocol::{Action, Answer, Cause, Fate, FencingToken, Fleet, Request, Terms, Ttl};
+use crate::protocol::{Action, Answer, Cause, Claim, Fate, FencingToken, Fleet, Request, Terms, Ttl};
 use crate::time::Instant;
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
@@ -69,23 +69,35 @@ impl Connection {
             let acquires = |other: &Queued| {
                 other.request.action == Action::Acquire && other.request.claim.is_of(&request.claim)
             };
-            if let Some(place) = self.queued.iter().position(acquires) {
-                if request.action == Action::Undo {
-                    if let Some(queued) = self.queued.get_mut(place) {
-                        queued.undo = Some(request.clone());
-                    }
-                } else {
-                    // Its acquisition has not left, so there is nothing to release.
-                    let undo = self.queued.remove(place).and_then(|queued| queued.undo);
-                    undo.iter().chain([request]).for_each(|it| answers.answer(self.id, it, Answer::No));
-                }
+            let acquisition = self.queued.iter().position(acquires);
+            if request.action != Action::Undo {
+                self.forget_queued(&request.claim, answers);
+            } else if let Some(queued) = acquisition.and_then(|place| self.queued.get_mut(place)) {
+                queued.undo = Some(request.clone());
                 return;
+            }
+            if acquisition.is_some() {
+                // It has not left, so there is nothing to release.
+                return answers.answer(self.id, request, Answer::No);
             }
         }
         if self.queued.len() < self.config.max_in_flight_requests {
             self.queued.push_back(Queued { request: request.clone(), undo: None });
         } else {
             self.refuse(request, Cause::TooManyInFlight, now, answers);
+        }
+    }
+
+    /// Drops what would acquire a claim, or put its place into a queue: all attempts of a lock have the
+    /// same place.
+    fn forget_queued(&mut self, claim: &Claim, answers: &mut Answers) {
+        let is_of = |queued: &Queued| {
+            let enters = matches!(queued.request.action, Action::Acquire | Action::Stay);
+            enters && queued.request.claim.is_of(claim)
+        };
+        while let Some(place) = self.queued.iter().position(is_of) {
+            let undo = self.queued.remove(place).and_then(|queued| queued.undo);
+            undo.iter().for_each(|undo| answers.answer(self.id, undo, Answer::No));
         }
     }
 
@@ -221,6 +233,10 @@ impl Request {
     }
 
     fn script_without_replicas(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
+        // Most claims are, so that the others are not looked for.
+        if self.claim.is_one() {
+            return self.script_of_one(fleet);
+        }
         if let Some(all) = self.claim.as_all() {
             return match self.action {
                 Action::Acquire if all.takes_some() => Some(&TAKE),
@@ -243,14 +259,21 @@ impl Request {
                 | Action::Forget => None,
             };
         }
+        let is_queued = self.claim.as_queued().is_some();
+        match self.action {
+            Action::Acquire | Action::Stay if is_queued => Some(&ENTER),
+            Action::Release if is_queued => Some(&LEAVE),
+            Action::Release => Some(&RELEASE_ANY),
+            _ => self.script_of_one(fleet),
+        }
+    }
+
+    fn script_of_one(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         match (self.action, self.claim.is_fenced(), fleet) {
-            (Action::Stay, ..) => Some(&ENTER),
-            (Action::Acquire, ..) if self.claim.as_queued().is_some() => Some(&ENTER),
-            (Action::Release, ..) if self.claim.as_queued().is_some() => Some(&LEAVE),
             (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
             (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
             (Action::Track | Action::Untrack | Action::Ping | Action::Login, ..) => None,
-            (Action::Confirm | Action::Forget, ..) => None,
+            (Action::Confirm | Action::Forget | Action::Stay, ..) => None,
             (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
             (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
             (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
@@ -258,7 +281,6 @@ impl Request {
             (Action::Extend, false, _) => Some(&EXTEND),
             (Action::Extend, true, _) => Some(&EXTEND_FENCED),
             (Action::Heal, true, _) => Some(&HEAL_FENCED),
-            (Action::Release, ..) if self.claim.as_literal().is_some() => Some(&RELEASE_ANY),
             (Action::Release, ..) => Some(&RELEASE),
             (Action::Undo, ..) => Some(&UNDO),
             (Action::Keep, ..) => Some(&KEEP),

@@ -5,6 +5,7 @@ mod discovery;
 mod draining;
 mod native;
 mod parting;
+mod queueing;
 
 use std::time::Duration;
 

@@ -132,7 +132,9 @@ impl Connection {
     /// Whether this request must not set a key here yet.
     #[inline]
     pub(super) fn withholds_vote(&self, request: &Request, now: Instant) -> bool {
-        self.other_server_until.is_some_and(|until| request.action.creates() && now < until)
+        // A place in a queue grants nothing.
+        let sets = request.action.creates() && request.action != Action::Stay;
+        self.other_server_until.is_some_and(|until| sets && now < until)
     }
 
     /// For how long the server has no vote yet, because another one had its address before.

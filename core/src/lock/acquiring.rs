@@ -8,7 +8,9 @@ use super::holding::Held;
 use super::seating::Asking;
 use super::shared::{Context, Grant};
 use super::{NOTICE, Next};
-use crate::protocol::{Action, Answer, Cause, Decision, MasterId, MasterSet, Request, Vote, Votes};
+use crate::protocol::{
+    Action, Answer, Cause, Decision, MasterId, MasterSet, QueuePlace, Request, Vote, Votes,
+};
 use crate::time::Instant;
 
 /// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A shorter one (larger n) is below some round trips: the
@@ -92,7 +94,8 @@ impl Trying {
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
-        let Self { watches: watch, insists, waited, .. } = *self;
+        let Self { watches: watch, waited, .. } = *self;
+        let insists = if cx.base.queueing.is_some() { cx.is_settled_in_queue() } else { self.insists };
         let request = Request { watch, insists, waited, fence: cx.queue_number(), ..request };
         cx.effects.order(masters, request);
     }
@@ -177,14 +180,15 @@ impl Trying {
                 if is_fenced && tally.granted() >= quorum.needed() {
                     self.raise_numbers(cx);
                 }
-                named(master, answer)
+                named(master, answer).unwrap_or(Next::Stay)
             }
             Decision::Won => self.won(cx),
             Decision::Lost if tally.outstanding() > 0 && cx.base.queueing.is_some() => {
-                // A master that has yet to say where the place is would have to be asked once more.
-                let half = self.since + cx.effects.config.request_timeout / 2;
-                self.closes_at.get_or_insert(half.max(cx.effects.now));
-                named(master, answer)
+                // A master that has yet to say where the place is would have to be asked once more. But the place is to be renewed in time.
+                let half = cx.effects.config.request_timeout / 2;
+                let closes_at = self.since + half.min(QueuePlace::RENEWED_EACH);
+                self.closes_at.get_or_insert(closes_at.max(cx.effects.now));
+                named(master, answer).unwrap_or(Next::GoOn)
             }
             Decision::Lost => Next::RoundLost(self.lost(Some((master, answer)), cx)),
         }
@@ -250,10 +254,7 @@ impl Trying {
 }
 
 /// In a round that goes on, a master has said what is ahead.
-fn named(master: MasterId, answer: Answer) -> Next {
-    if matches!(answer, Answer::Holder { .. } | Answer::Queued { .. }) {
-        Next::Named(master, answer)
-    } else {
-        Next::Stay
-    }
+fn named(master: MasterId, answer: Answer) -> Option<Next> {
+    let is_named = matches!(answer, Answer::Holder { .. } | Answer::Queued { .. });
+    is_named.then_some(Next::Named(master, answer))
 }

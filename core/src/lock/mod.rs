@@ -310,7 +310,6 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) -> Report {
         let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Unchanged };
-        let is_queued = self.base.queueing.is_some();
         if let Some(queueing) = &mut self.base.queueing {
             let is_asked = match phase {
                 Phase::Trying(trying) => trying.round == round,
@@ -331,7 +330,7 @@ impl Lock {
             Phase::Trying(_) | Phase::Resuming(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
         // Most answers lead to nothing, and then that must cost nothing.
-        if matches!(next, Next::Stay) && !is_queued { Report::Unchanged } else { self.go_on(next, effects) }
+        if matches!(next, Next::Stay) { Report::Unchanged } else { self.go_on(next, effects) }
     }
 
     /// Time has passed.

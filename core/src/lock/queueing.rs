@@ -21,13 +21,13 @@ pub(super) struct Queueing {
     place: Option<QueuePlace>,
     /// Whether it waits without a place.
     is_out: bool,
-    /// The largest number that a master has given the place: those with a smaller one are raised to it.
+    /// The largest number that a master has given the place until a quorum has had one: those with another one are given that.
     number: Option<FencingToken>,
-    /// Masters that have the place with that number, or a larger one.
+    /// Masters that have the place with that number.
     agreed: MasterSet,
-    /// Whether a quorum has had that number. From then on it stays: those that came meanwhile have met it.
+    /// Whether a quorum has had that number. From then on it stays, and is the exact one on each master: those that came meanwhile have met it.
     is_settled: bool,
-    /// Masters that are asked to raise the place to that number.
+    /// Masters that are asked to give the place that number.
     raised: MasterSet,
     /// Masters that may have the place.
     placed: MasterSet,
@@ -55,8 +55,12 @@ impl Queueing {
                     (self.number, self.agreed, self.raised) =
                         (Some(number), MasterSet::EMPTY, MasterSet::EMPTY);
                 }
-                if Some(number) >= self.number {
+                if Some(number) == self.number {
                     self.agreed.insert(master);
+                } else {
+                    // It may have come to this master late, behind others that have come since.
+                    self.agreed.remove(master);
+                    self.raised.remove(master);
                 }
                 if is_first {
                     self.first.insert(master);
@@ -100,7 +104,7 @@ impl Lock {
         answered.is_some_and(|answered| answered.iter().count() >= quorum.needed())
     }
 
-    /// Behind a lost round: masters that have the place with a smaller number than the one that counts, or have not said with which, are given
+    /// Behind a lost round: masters that have the place with another number than the one that counts, or have not said with which, are given
     /// that one.
     pub(crate) fn agree_on_number(&mut self, effects: &mut Effects<'_>) {
         let quorum = effects.config.quorum;
@@ -125,10 +129,10 @@ impl Lock {
         let Some(queueing) = base.queueing.as_ref().filter(|queueing| queueing.place.is_some()) else {
             return;
         };
-        let (number, round) = (queueing.number, clearing.read_round);
+        let (number, insists, round) = (queueing.number, queueing.is_settled, clearing.read_round);
         let cx = Context { base, keys, effects };
         let request = cx.request(Some(round), Action::Stay, cx.base.ttl);
-        cx.effects.order(to, Request { fence: number, watch: true, ..request });
+        cx.effects.order(to, Request { fence: number, insists, watch: true, ..request });
     }
 
     /// Leaves the queue, and goes on without a place.
@@ -170,6 +174,11 @@ impl Context<'_, '_> {
     /// The number that the place is to have on masters that do not have it yet.
     pub(super) fn queue_number(&self) -> Option<FencingToken> {
         self.base.queueing.as_ref()?.number
+    }
+
+    /// Whether the place is to have exactly that number.
+    pub(super) fn is_settled_in_queue(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
     /// Takes the token and the place back from all masters that may have the place.

@@ -21,6 +21,10 @@ impl QueuePlace {
     /// and a waiter whose messages are late loses its place.
     pub const LEASE: Duration = Duration::from_secs(1);
 
+    /// After how long a place is renewed: three times in its life, so that one late message does not
+    /// lose it.
+    pub(crate) const RENEWED_EACH: Duration = Duration::from_nanos(1_000_000_000 / 3);
+
     /// Creates a place from random bytes.
     pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)

@@ -93,7 +93,8 @@ pub struct Request {
     pub fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub watch: bool,
-    /// Whether an acquisition of what is read looks past those that wait to write.
+    /// Whether an acquisition of what is read looks past those that wait to write; whether a place in
+    /// the queue is to have the number given, and no larger one either.
     pub insists: bool,
     /// For how long the lock has been waited for, where an acquisition is to mark that: what it
     /// waits to write and is shared, or the next seat of a semaphore.

@@ -11,9 +11,6 @@ use super::masters::{Key, Masters};
 use crate::lock::{Effects, Lock, State};
 use crate::protocol::{Cause, MasterId, QueuePlace, Vote};
 
-/// A place is renewed each third of its life, so that one late message does not lose it.
-const RENEWALS_IN_LEASE: u32 = 3;
-
 impl Bid {
     /// Behind a lost round of a lock that waits fairly.
     pub(super) fn lost_in_queue(&mut self, was_granted: bool, lock: &mut Lock, effects: &mut Effects<'_>) {
@@ -29,7 +26,8 @@ impl Bid {
             // Those that share take no turns with a queue, and are kept out by another mark.
             if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
-                self.renews_at = Some(effects.now + QueuePlace::LEASE / RENEWALS_IN_LEASE);
+                // It lives since it was asked for.
+                self.renews_at = Some(effects.now.max(self.asked_at + QueuePlace::RENEWED_EACH));
                 self.ask_if_free(lock, effects);
             } else {
                 self.leave_queue(lock, effects);
@@ -68,7 +66,7 @@ impl Bid {
         }
         if lock.keeps_its_place(effects.config.quorum) {
             lock.stay(effects);
-            self.renews_at = Some(now + QueuePlace::LEASE / RENEWALS_IN_LEASE);
+            self.renews_at = Some(now + QueuePlace::RENEWED_EACH);
         } else {
             self.leave_queue(lock, effects);
         }

@@ -7,11 +7,11 @@ use quorlock_core::{Acquire, AcquireError, Config, ConfigError, Event, Group, Lo
 use super::wake_ups::is_granted;
 use super::world::{Flow, KEY, Reach, World, ms, settings, wanted};
 
-fn fair() -> Acquire {
+pub fn fair() -> Acquire {
     Acquire { fair: true, timeout: None, ..wanted(ms(10_000)) }
 }
 
-fn processes(masters: usize, count: u64) -> World {
+pub fn processes(masters: usize, count: u64) -> World {
     let mut world = World::of(masters);
     (1..count).for_each(|number| world.add_node(settings(masters).build().unwrap(), 7 + number));
     world.pump();
@@ -35,7 +35,7 @@ fn executed(world: &World) -> usize {
 }
 
 /// The processes that have been granted the lock by now.
-fn granted(world: &mut World) -> Vec<usize> {
+pub fn granted(world: &mut World) -> Vec<usize> {
     (0..world.nodes.len()).filter(|&node| is_granted(world, node)).collect()
 }
 
@@ -45,7 +45,7 @@ fn take(world: &mut World, node: usize, lock: LockId) {
 }
 
 /// The keys of places that live on this master.
-fn places(world: &World, master: usize) -> usize {
+pub fn places(world: &World, master: usize) -> usize {
     let now = super::world::wall_clock(world.now);
     let keys = world.masters[master].server.keys(now);
     keys.filter(|held| held.key.starts_with(b"quorlock:place")).count()
@@ -75,7 +75,7 @@ fn a_lock_that_nobody_else_wants_costs_each_master_one_request_and_one_release()
 }
 
 #[test]
-fn processes_are_served_in_the_order_of_their_coming() {
+pub fn processes_are_served_in_the_order_of_their_coming() {
     for masters in [1, 3, 4, 5] {
         let (mut world, locks) = queue(masters, 5);
         world.pass(ms(50));

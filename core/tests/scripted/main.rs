@@ -9,6 +9,7 @@ mod connections;
 mod determinism;
 mod extension;
 mod fair;
+mod fair_agreeing;
 mod fencing;
 mod garbage;
 mod handing_over;

@@ -40,6 +40,9 @@ pub(crate) fn queue(random: &mut Random) -> Arguments {
     if random.one_in(4) {
         flags.push('s');
     }
+    if random.one_in(3) {
+        flags.push('x');
+    }
     let is_guarded = random.one_in(6);
     if is_guarded {
         keys.push(b"marker".to_vec());

@@ -58,7 +58,7 @@ impl QueuedClaim {
         let (life, number) = (request.ttl.as_millis(), request.fence);
         Some(QueueArguments {
             claim: self,
-            entering: Some(Entering { acquires, counts, terms, life, number }),
+            entering: Some(Entering { acquires, counts, terms, life, number, is_exact: request.insists }),
         })
     }
 }
@@ -77,6 +77,8 @@ struct Entering {
     life: u64,
     /// The least number that the place is to have.
     number: Option<FencingToken>,
+    /// Whether it is to have no larger one either.
+    is_exact: bool,
 }
 
 impl QueueArguments<'_> {
@@ -119,12 +121,17 @@ impl QueueArguments<'_> {
 
 impl Entering {
     fn flags(&self) -> &'static [u8] {
-        match (self.acquires, self.counts, self.terms.are_of_marker()) {
-            (false, ..) => b"s",
-            (true, false, false) => b"-",
-            (true, true, false) => b"f",
-            (true, false, true) => b"g",
-            (true, true, true) => b"fg",
+        match (self.acquires, self.counts, self.terms.are_of_marker(), self.is_exact) {
+            (false, .., false) => b"s",
+            (false, .., true) => b"sx",
+            (true, false, false, false) => b"-",
+            (true, false, false, true) => b"x",
+            (true, true, false, false) => b"f",
+            (true, true, false, true) => b"fx",
+            (true, false, true, false) => b"g",
+            (true, false, true, true) => b"gx",
+            (true, true, true, false) => b"fg",
+            (true, true, true, true) => b"fgx",
         }
     }
 }

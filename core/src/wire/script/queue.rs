@@ -50,8 +50,9 @@ end
 ///
 /// A new place gets the number ARGV\[5\], or one more than any other has had here. One that is there
 /// keeps its number, or is raised to ARGV\[5\]; if it is not the first one any more, that one is
-/// told. A grant leaves the place in the queue: if it is taken
-/// back, nobody has come before.
+/// told. With `x` it gets exactly ARGV\[5\]: a quorum has that number, and a larger one here would
+/// stand for good. A grant leaves the place in the queue: if it is taken back, nobody has come
+/// before.
 ///
 /// Each write is tried before anything is stored that has no end by itself: the queue is given its
 /// end first, which changes nothing where there is none. A master in quarantine keeps places, and
@@ -77,7 +78,7 @@ last = math.floor(last)
 local was
 if number then
   number = tonumber(number)
-  if number < given then was, number = head(), given end
+  if number < given or has('x') and number > given and given > 0 then was, number = head(), given end
 elseif given > 0 then
   number = given
 else
@@ -148,7 +149,7 @@ end
 done = call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 return bad(done) or fence"
     ),
-    sha1_hex: "cafd285a63667edc09c9841ae4766739e7d8e2ff",
+    sha1_hex: "12f1a205daa2bc6017d8a1e713a529a472158fc8",
 };
 
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and takes the place ARGV\[2\] out of the queue; if

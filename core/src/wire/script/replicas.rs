@@ -209,7 +209,7 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
 );
 
 pub(crate) const ENTER_REPLICATED: Script =
-    behind!([CHECK], ENTER.text, 39, "enter replicated", "ca523b196df401a071eb1375addbfa75c862434c");
+    behind!([CHECK], ENTER.text, 39, "enter replicated", "6009966715bc734480fa1cbc4cfb81341dc41790");
 
 /// Each script that carries votes, with the one in its place on a master with replicas. What is put
 /// back without a number needs none elsewhere.

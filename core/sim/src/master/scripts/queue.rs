@@ -58,11 +58,13 @@ impl Body<'_, '_> {
         let last = last.map_or(Some(0.0), |last| lua_number(&last));
         let last = last.filter(|last| *last > 0.0 && *last <= LAST_FENCE).map_or(0.0, f64::floor);
         let (mut was_first, was) = (false, number.map(|number| number as f64));
-        if was.is_some_and(|was| was < given) {
+        let moves = was.is_some_and(|was| was < given || has(b'x') && was > given && given > 0.0);
+        if moves {
             was_first = self.head().ok().flatten().is_some_and(|head| head.place == place);
         }
         let number = match was {
-            Some(number) => lua_max(number, given),
+            Some(_) if moves => given,
+            Some(number) => number,
             None if given > 0.0 => given,
             None => lua_max(last, self.longest(queue)?.unwrap_or_default() as f64) + 1.0,
         };

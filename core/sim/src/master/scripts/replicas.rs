@@ -46,8 +46,10 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let said = self.call.reply.take_behind(before);
-        let is_yes =
-            said.starts_with(b"*3\r\n$5\r\nseats") || said.starts_with(b":") && said.get(1) > Some(&b'0');
+        // An infinite counter is more than 0 in Lua, and the smallest integer in the reply.
+        let is_infinite = said.as_slice() == format!(":{}\r\n", i64::MIN).as_bytes();
+        let is_count = said.starts_with(b":") && said.get(1) > Some(&b'0');
+        let is_yes = said.starts_with(b"*3\r\n$5\r\nseats") || is_count || is_infinite;
         if !is_yes {
             self.call.reply.put_back(&said);
             return Ok(());

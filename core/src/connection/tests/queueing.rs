@@ -1,0 +1,60 @@
+//! Places in a queue: what becomes of requests that wait for the connection, or meet a server that
+//! must not vote.
+
+use super::*;
+use crate::protocol::QueuePlace;
+
+/// Of the same place, with a token of its own for each attempt.
+fn of_place(action: Action, attempt: u8) -> Request {
+    let (resource, place) = (Resource::new("r").unwrap(), QueuePlace::from_bytes([9; QueuePlace::BYTES]));
+    let token = Token::from_bytes([attempt; Token::BYTES]);
+    let request =
+        Request { claim: Claim::queued(&resource, token, false, place), ..request(action, attempt) };
+    if action == Action::Undo { request.without_place() } else { request }
+}
+
+impl Alone {
+    fn ask(&mut self, action: Action, attempt: u8) {
+        let request = of_place(action, attempt);
+        self.connection.submit(&request, &mut Wording::default(), self.now, &mut self.answers);
+    }
+}
+
+#[test]
+fn a_release_takes_all_back_that_was_to_be_asked_for_its_place() {
+    let mut alone = Alone::greeting(one());
+    alone.ask(Action::Acquire, 1);
+    alone.ask(Action::Undo, 1);
+    alone.ask(Action::Stay, 1);
+    alone.ask(Action::Acquire, 2);
+    alone.ask(Action::Release, 2);
+    assert_eq!(alone.answered(), [Answer::No; 2], "the undo, and the release");
+    alone.hear(&greeting(RELEASE.sha1_hex));
+    assert_eq!(alone.written(), "");
+}
+
+#[test]
+fn a_release_is_sent_where_its_acquisition_has_left_on_a_former_connection() {
+    let mut alone = Alone::greeting(one());
+    alone.ask(Action::Stay, 1);
+    alone.ask(Action::Release, 1);
+    assert_eq!(alone.answered(), []);
+    alone.hear(&greeting(RELEASE.sha1_hex));
+    let written = alone.written();
+    assert!(written.contains("return deleted"), "{written}");
+    assert!(!written.contains("quorlock:ticket"), "{written}");
+}
+
+#[test]
+fn a_server_that_must_not_vote_yet_keeps_places() {
+    let mut alone = Alone::ready(one());
+    alone.connection.other_server_until = Some(alone.now + ms(1_000));
+    alone.ask(Action::Acquire, 1);
+    assert!(matches!(
+        alone.answered()[..],
+        [Answer::Failed { cause: Cause::Quarantined { .. }, fate: Fate::NotSent, .. }]
+    ));
+    alone.ask(Action::Stay, 1);
+    assert_eq!(alone.answered(), []);
+    assert!(alone.written().contains("EVAL"));
+}

@@ -1,0 +1,58 @@
+//! Processes that wait fairly agree on one order, whatever comes late.
+
+use quorlock_core::LockId;
+
+use super::fair::{fair, granted, places, processes};
+use super::world::{Flow, Reach, World, ms, settings};
+
+/// A stopped master answers one process and no other.
+fn serve_all(world: &mut World, node: usize, master: usize) {
+    world.serve(node, master);
+    while world.deliver(node, master) {
+        world.serve(node, master);
+    }
+}
+
+/// The second process enters the queue of the last master behind the third one, which it is ahead of
+/// on the others.
+fn crossed() -> (World, [LockId; 3]) {
+    let mut world = processes(3, 3);
+    let held = world.hold(&fair());
+    world.masters[2].flow = Flow::Stopped;
+    let second = world.acquire_by(1, &fair());
+    // Its round is closed without the last master.
+    world.pass(ms(26));
+    let third = world.acquire_by(2, &fair());
+    world.pump();
+    serve_all(&mut world, 2, 2);
+    world.masters[2].flow = Flow::Free;
+    world.pass(ms(10));
+    (world, [held, second, third])
+}
+
+#[test]
+fn a_place_that_came_late_to_a_master_gets_the_number_that_counts() {
+    let (mut world, [held, ..]) = crossed();
+    // Two masters are left, on which the two must not block each other.
+    world.masters[0].flow = Flow::BlackHole;
+    world.masters[0].reach = Reach::Ignores;
+    world.release(held);
+    world.pass(ms(200));
+    assert_eq!(granted(&mut world), [1]);
+}
+
+#[test]
+fn a_place_lives_on_while_a_master_is_waited_for() {
+    let mut world = World::ready(settings(3).request_timeout(ms(3_000)));
+    world.add_node(settings(3).request_timeout(ms(3_000)).build().unwrap(), 7);
+    world.pump();
+    world.hold(&fair());
+    world.masters[2].flow = Flow::Stopped;
+    world.acquire_by(1, &fair());
+    // The holder's place has ended by then.
+    world.pass(ms(1_001));
+    for _ in 0..40 {
+        assert!((0..2).all(|master| places(&world, master) == 1));
+        world.pass(ms(50));
+    }
+}
