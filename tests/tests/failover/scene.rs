@@ -24,7 +24,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_200);
 const ASKED_FOR: Duration = Duration::from_millis(300);
 const REPLICAS: usize = 2;
 /// What cannot be made to happen for certain is tried so often.
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 20;
 
 /// What keeps the old primary from seeing the failover, and how it goes on behind it.
 pub(crate) trait Story {
