@@ -65,7 +65,7 @@ impl MasterSet {
         self.0 == 0
     }
 
-    /// How many of the first so many masters are in it.
+    /// How many of those masters whose number is below this it has.
     pub(crate) fn among(self, masters: usize) -> usize {
         (self.0 & Self::all(masters).0).count_ones() as usize
     }

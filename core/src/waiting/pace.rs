@@ -27,9 +27,9 @@ const ONE_RIVAL: u32 = 64;
 const MOST_RIVALS: u32 = ONE_RIVAL / 4;
 /// The most rivals that one turn tells of. More would only take longer to fade.
 const MOST_RIVALS_TOLD: u32 = 2;
-/// Of so many turns that begin with listening, one lets whoever else waits come first. A third process that is told of a release at the same time as
-/// one that listens would else lose each race for it, and never be known for a rival: turns would go A, B, A, C for ever. More often would cost
-/// two processes more requests, more seldom would leave such an order for longer.
+/// One in this many turns that begin with listening lets a third process come first. Without it a process that listens wins each race against a third one
+/// that is told at the same time, and never learns of it: turns go A, B, A, C for ever. A smaller number costs two processes more requests, a larger
+/// one keeps such an order for longer.
 const YIELDS: u64 = 16;
 /// What is known of rivals fades by this fraction (1/n) with each turn that is slept through, so that a rival that has gone is noticed after some twenty
 /// turns. Faster would mean more listening among many, slower an idle lock among two.

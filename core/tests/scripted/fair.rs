@@ -210,7 +210,7 @@ fn a_lost_attempt_keeps_the_place() {
     let held = world.hold(&fair());
     let second = world.acquire_by(1, &fair());
     world.pump();
-    // One master is free too early: whoever asks there is granted, and takes it back.
+    // One master is free too early: the waiter that asks there is granted it, and gives it back.
     world.masters[0].forget_keys();
     world.pass(ms(400));
     assert!((0..3).all(|master| places(&world, master) >= 1));

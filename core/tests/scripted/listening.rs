@@ -13,7 +13,7 @@ fn pace(processes: usize, grants: usize, hold: impl Fn(usize) -> Duration) -> Ve
     turns(world, processes, grants, hold).into_iter().map(|(_, idle)| idle).collect()
 }
 
-/// Processes that hold the lock for so long at each grant and come back at once: which of them has
+/// Processes that hold the lock for a given time and ask again at once: which of them has
 /// each of the grants, and the idle time before it.
 fn turns(
     mut world: World,

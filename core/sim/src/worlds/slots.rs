@@ -19,7 +19,7 @@ use crate::master::{KeyEnd, Migrant, Slot};
 /// How long after a move servers may take to learn who owns the slot.
 const GOSSIP: Duration = Duration::from_millis(300);
 
-/// A server that stood still learns it so long after it goes on, while it serves what it finds.
+/// How long a server that stood still serves what it has before it learns of the move.
 const CATCHING_UP: Duration = Duration::from_millis(3);
 
 /// Who has the slot of a master.

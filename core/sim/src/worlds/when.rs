@@ -26,7 +26,7 @@ pub enum When {
 }
 
 impl When {
-    /// When it comes about at the latest in a world in which something happens for so long.
+    /// The latest instant at which it can happen in a world whose events last for this span.
     pub(super) fn at_latest(self, busy_for: Duration) -> Duration {
         match self {
             Self::At(at) => at,
