@@ -1,7 +1,5 @@
 //! Masters that are tags of clusters: slots that move, with and without what keeps that safe.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use quorlock_sim::{ClientPlan, Failure, Fault, Keep, Plan, Report, Step, Violation, When};
@@ -50,15 +48,8 @@ fn no_promise_is_broken_by_slots_that_move_where_all_replicas_confirm_each_vote(
     let (mut acquisitions, mut worlds) = (0, 0);
     while acquisitions < ACQUISITIONS {
         let plan = Plan::random_clusters(worlds);
-        match plan.run() {
-            Ok(report) => acquisitions += report.acquisitions,
-            Err(failure) => {
-                let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
-                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cluster-world-{worlds}.svg"));
-                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
-                panic!("seed {worlds}\n{smaller:#?}\n{failure}drawn: {drawn:?}");
-            }
-        }
+        let report = super::run(plan, "cluster").unwrap_or_else(|story| panic!("{story}"));
+        acquisitions += report.acquisitions;
         worlds += 1;
     }
 }

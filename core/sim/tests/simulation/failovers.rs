@@ -1,7 +1,5 @@
 //! Masters that fail over: what the restart guard alone lets happen, and what `replicas=` does not.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -52,15 +50,7 @@ fn hold(change: impl Fn(&mut Plan)) -> Result<u64, String> {
     while acquisitions < ACQUISITIONS {
         let mut plan = Plan::random_failovers(seed);
         change(&mut plan);
-        match plan.run() {
-            Ok(report) => acquisitions += report.acquisitions,
-            Err(failure) => {
-                let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
-                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("failover-world-{seed}.svg"));
-                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
-                return Err(format!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}"));
-            }
-        }
+        acquisitions += super::run(plan, "failover")?.acquisitions;
         seed += 1;
     }
     Ok(seed)

@@ -1,8 +1,6 @@
 //! Clients that wait fairly, beside some that do not, under every fault that Redlock must stand.
 
 use std::cell::RefCell;
-use std::fs;
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -16,15 +14,8 @@ fn no_promise_is_broken_where_clients_wait_fairly() {
     let (mut grants, mut seed) = (0, 0);
     while grants < GRANTS {
         let plan = Plan::random_fair(seed);
-        match plan.run() {
-            Ok(report) => grants += report.acquisitions,
-            Err(failure) => {
-                let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
-                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fair-world-{seed}.svg"));
-                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
-                panic!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}");
-            }
-        }
+        let report = super::run(plan, "fair").unwrap_or_else(|story| panic!("{story}"));
+        grants += report.acquisitions;
         seed += 1;
     }
     println!("{grants} grants in {seed} worlds");

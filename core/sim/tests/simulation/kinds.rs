@@ -1,7 +1,5 @@
 //! Locks of several resources and of shared ones, and permits, beside plain locks of the same names.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -21,15 +19,8 @@ fn no_promise_is_broken_where_locks_of_every_kind_meet() {
     let (mut kinds, mut seed) = (Kinds::default(), 0);
     while kinds.least() < OF_EACH_KIND {
         let plan = Plan::random_mixed(seed);
-        match plan.run() {
-            Ok(report) => kinds += report.kinds,
-            Err(failure) => {
-                let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
-                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-world-{seed}.svg"));
-                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
-                panic!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}");
-            }
-        }
+        let report = super::run(plan, "mixed").unwrap_or_else(|story| panic!("{story}"));
+        kinds += report.kinds;
         seed += 1;
     }
     println!("{kinds} in {seed} worlds");

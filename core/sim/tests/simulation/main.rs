@@ -15,3 +15,20 @@ mod stores;
 mod tries;
 mod wake_ups;
 mod worlds;
+
+use std::fs;
+use std::path::Path;
+
+use quorlock_sim::{Plan, Report};
+
+/// Runs a world. The story of a broken promise is that of the smallest world in which it is broken,
+/// and is drawn in a file of that kind.
+fn run(plan: Plan, kind: &str) -> Result<Report, String> {
+    plan.run().map_err(|failure| {
+        let seed = plan.seed;
+        let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{kind}-world-{seed}.svg"));
+        let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
+        format!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}")
+    })
+}

@@ -1,8 +1,5 @@
 //! Masters that are reached over encrypted channels, and whose password changes.
 
-use std::fs;
-use std::path::Path;
-
 use quorlock_sim::{Plan, Step};
 
 /// Small enough for a build without optimisation; `simulate --secured` runs as many as one likes.
@@ -15,15 +12,8 @@ fn no_promise_is_broken_over_channels_and_with_logins_that_change() {
         let plan = Plan::random_secured(seed);
         let steps = plan.clients.iter().flat_map(|client| client.steps.iter().chain(&client.beside));
         logins += steps.filter(|step| **step == Step::Reauthenticate).count();
-        match plan.run() {
-            Ok(report) => acquisitions += report.acquisitions,
-            Err(failure) => {
-                let (smaller, failure) = plan.shrink().unwrap_or((plan, failure));
-                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secured-world-{seed}.svg"));
-                let drawn = fs::write(&file, failure.to_svg()).map(|()| file.display().to_string());
-                panic!("seed {seed}\n{smaller:#?}\n{failure}drawn: {drawn:?}");
-            }
-        }
+        let report = super::run(plan, "secured").unwrap_or_else(|story| panic!("{story}"));
+        acquisitions += report.acquisitions;
         seed += 1;
     }
     assert!(logins > 100);
