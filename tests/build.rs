@@ -1,5 +1,5 @@
-//! Tells the tests whether there are real servers here: what needs one is marked as ignored where there is none, so that it does not pass
-//! for tested.
+//! Tells the tests whether there are real servers here: what needs one is marked as ignored where
+//! there is none, so that it does not pass for tested.
 
 // This is how a build script speaks.
 #![allow(clippy::print_stdout)]

@@ -1,5 +1,6 @@
-//! The bare machine, driven by hand: one lock over the masters that the command line names, on blocking sockets of the
-//! standard library. Real drivers never wait for one socket; this one shows the contract and nothing else.
+//! The bare machine, driven by hand: one lock over the masters that the command line names, on
+//! blocking sockets of the standard library. Real drivers never wait for one socket; this one shows
+//! the contract and nothing else.
 //!
 //! `cargo run -p quorlock-core --example by_hand redis://127.0.0.1:6379`
 #![allow(clippy::print_stdout)]

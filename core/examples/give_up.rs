@@ -1,4 +1,5 @@
-//! How long it takes that all who wait for one lock give up at the same instant, for 20,000 and 80,000 waiters in turns.
+//! How long it takes that all who wait for one lock give up at the same instant, for 20,000 and
+//! 80,000 waiters in turns.
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 

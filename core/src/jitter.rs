@@ -3,9 +3,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A small repeatable sequence (SplitMix64, Steele, Lea and Flood 2014), seeded by whoever drives the machine.
+/// A small repeatable sequence (SplitMix64, Steele, Lea and Flood 2014), seeded by the machine's
+/// driver.
 ///
-/// Tokens never come from it: they must differ between processes that share a past, as after a fork.
+/// Tokens never come from it: they must differ between processes that share a past, as after a
+/// fork.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Jitter(u64);
 

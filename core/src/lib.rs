@@ -64,8 +64,8 @@
 //!
 //! # The rooms
 //!
-//! The lowest layer stands first. A room uses itself and lower layers, never a higher one; `tests/layers.rs` reads the table and
-//! every import.
+//! The lowest layer stands first. A room uses itself and lower layers, never a higher one;
+//! `tests/layers.rs` reads the table and every import.
 //!
 //! | room | what it is | what it must not know |
 //! |---|---|---|
@@ -78,7 +78,7 @@
 //! | `lock` | one lock's life | connections, other locks |
 //! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
 //! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
-//! | `inspection` | what masters say of a lock, and deleting its keys, whoever holds it | connections, locks |
+//! | `inspection` | what masters say of a lock, and deleting its keys without holding it | connections, locks |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
 //! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over two small traits | concrete sockets, concrete runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |

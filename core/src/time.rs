@@ -1,7 +1,8 @@
 //! The core's own instant: a duration since an origin that the driver chose.
 //!
-//! The core never asks for the time; every call brings it along. The driver reads a clock that goes on while
-//! the machine sleeps (CLOCK_BOOTTIME on Linux), because a lock's key expires on the masters meanwhile.
+//! The core never asks for the time; every call brings it along. The driver reads a clock that goes
+//! on while the machine sleeps (CLOCK_BOOTTIME on Linux), because a lock's key expires on the
+//! masters meanwhile.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -10,11 +11,12 @@ use std::time::Duration;
 
 /// A point on the driver's clock, in nanoseconds since an origin that the driver chose.
 ///
-/// Arithmetic saturates: an instant too far in the future is [`Instant::FAR_FUTURE`], and a span that would be
-/// negative is zero. Only instants of one driver can be compared.
+/// Arithmetic saturates: an instant too far in the future is [`Instant::FAR_FUTURE`], and a span
+/// that would be negative is zero. Only instants of one driver can be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(
-    /// One more than the nanoseconds, so that `Option<Instant>`, of which every lock has several, takes no more room.
+    /// One more than the nanoseconds, so that `Option<Instant>`, of which every lock has several,
+    /// takes no more room.
     NonZeroU64,
 );
 
@@ -24,7 +26,7 @@ impl Instant {
     /// Later than anything that a driver will see (584 years after the origin).
     pub const FAR_FUTURE: Self = Self(NonZeroU64::MAX);
 
-    /// The instant so many nanoseconds after the origin.
+    /// The instant `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(nanos))
     }

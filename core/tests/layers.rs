@@ -1,9 +1,11 @@
-//! The rooms of `core/src` use only themselves and rooms below: every import is held against the table in `src/lib.rs`.
+//! The rooms of `core/src` use only themselves and rooms below: every import is held against the
+//! table in `src/lib.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms, lowest first: the first column of the table under "The rooms" in the crate's documentation.
+/// The rooms, lowest first: the first column of the table under "The rooms" in the crate's
+/// documentation.
 fn rooms(lib: &str) -> Vec<&str> {
     let table = lib.split_once("# The rooms").expect("lib.rs has a table of rooms").1;
     let rows = table.lines().map(|line| line.trim_start_matches("//!").trim());
@@ -22,7 +24,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The rooms that a line of code names: the name behind each `crate::`, or each name of `crate::{…}`.
+/// The rooms that a line of code names: the name behind each `crate::`, or each name of
+/// `crate::{…}`.
 fn named(line: &str) -> impl Iterator<Item = &str> {
     let code = line.split("//").next().unwrap_or_default();
     code.split("crate::").skip(1).flat_map(|behind| match behind.strip_prefix('{') {
@@ -36,7 +39,8 @@ fn word(text: &str) -> &str {
     text.get(..end.unwrap_or(text.len())).unwrap_or_default()
 }
 
-/// How many modules a file lies within, itself included: an import with as many `super` leaves its room.
+/// How many modules a file lies within, itself included: an import with as many `super` leaves its
+/// room.
 fn depth(timeout: &Path) -> usize {
     timeout.iter().count() - usize::from(timeout.ends_with("mod.rs"))
 }

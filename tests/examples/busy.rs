@@ -1,9 +1,10 @@
-//! How long locks and releases take on a busy host: what the default of `request_timeout` was chosen by.
+//! How long locks and releases take on a busy host: what the default of `request_timeout` was
+//! chosen by.
 //!
-//!     cargo run --release -p quorlock-tests --example busy -- [ROUNDS [LOAD ...]]
+//!     cargo xtask busy [ROUNDS [LOAD ...]]
 //!
-//! Three servers and one client run beside each load in turn: `loops:16` are busy loops, `shells:8` are shells that start one
-//! program after the other, and `writers:4` write to disk.
+//! Three servers and one client run beside each load in turn: `loops:16` are busy loops, `shells:8`
+//! are shells that start one program after the other, and `writers:4` write to disk.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

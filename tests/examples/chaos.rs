@@ -1,5 +1,5 @@
-//! Client processes contend for locks on real servers while masters and clients are killed, stopped, emptied and resynced.
-//! `cargo run --release -p quorlock-tests --example chaos -- --help`
+//! Client processes contend for locks on real servers while masters and clients are killed,
+//! stopped, emptied and resynced. `cargo xtask chaos --help`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //! server is busy with a command. At the end also what it costs a primary that two replicas confirm
 //! each vote, beside the restart guard alone.
 //!
-//! `cargo run --release -p quorlock-tests --example cost [ROUNDS]`. The ways take turns in each round, so that whatever else the machine does
-//! meets all of them.
+//! `cargo xtask cost [ROUNDS]`. The ways take turns in each round, so that whatever else the
+//! machine does meets all of them.
 #![allow(clippy::print_stdout)]
 
 use std::thread;
@@ -14,7 +14,8 @@ use quorlock_core::Config;
 use quorlock_core::front::{Locker, Request};
 use quorlock_tests::{RedisServer, ServerOptions, Summary, Transport, eventually_equals, masters};
 
-/// Acquired and released one after the other in each round, and by each of those that do it at once.
+/// Acquired and released one after the other in each round, and by each of those that do it at
+/// once.
 const PAIRS: usize = 200;
 const AT_ONCE: usize = 64;
 

@@ -1,6 +1,6 @@
 //! Client processes contend for a lock while the primary of a group under sentinels fails over
-//! again and again, or while slots of a cluster change their owners. `cargo run --release -p
-//! quorlock-tests --example failover -- --help`
+//! again and again, or while slots of a cluster change their owners. `cargo xtask failover
+//! --help`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::path::PathBuf;

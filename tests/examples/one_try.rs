@@ -1,7 +1,7 @@
-//! Counts how `quorlock run -n` ends where another holds the lock, each run in a fresh process, on an idle and on a busy machine. Fails
-//! unless every run ends with 1.
+//! Counts how `quorlock run -n` ends where another holds the lock, each run in a fresh process, on
+//! an idle and on a busy machine. Fails unless every run ends with 1.
 //!
-//! `cargo run -p quorlock-tests --example one_try [RUNS]`, 200 of each unless told otherwise.
+//! `cargo xtask one-try [RUNS]`, 200 of each unless told otherwise.
 // Helpers of tests fail as tests do.
 #![allow(clippy::print_stdout, clippy::panic)]
 

@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Connecting to it neither succeeds nor fails: the queue of its listener is full, and the system drops what does not fit.
+/// Connecting to it neither succeeds nor fails: the queue of its listener is full, and the system
+/// drops what does not fit.
 #[derive(Debug)]
 pub(crate) struct BlackHole {
     listener: TcpListener,

@@ -152,7 +152,7 @@ fn survey(desk: &mut impl Desk) -> String {
 
 /// What any other client does.
 fn any_writer(desk: &mut impl Desk, name: &str) -> String {
-    desk.ask(&["SET", name, "somebody", "NX", "PX", "5000"])
+    desk.ask(&["SET", name, "another", "NX", "PX", "5000"])
 }
 
 fn is_told(reply: &str, digest: &str) {
@@ -176,7 +176,7 @@ pub(crate) fn a_key_lives_as_long_as_the_longest_reader(desk: &mut impl Desk) {
     lives(desk, &key("shared", "x"), 20_001);
     desk.pass(60);
     assert_eq!(any_writer(desk, "x"), "nil");
-    assert_eq!(short.extend(desk), "0", "its own end has come, whoever else reads");
+    assert_eq!(short.extend(desk), "0", "its own end has come, although others read");
     assert_eq!(long.living(30_000).extend(desk), "1");
     lives(desk, "x", 30_001);
 }

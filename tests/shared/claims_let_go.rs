@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// TAKE of so many seats of a window.
+/// TAKE of `wanted` seats of a window.
 pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec<String> {
     take_behind(token, wanted, seats, flags, None)
 }

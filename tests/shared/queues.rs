@@ -61,7 +61,8 @@ impl<'a> Waiter<'a> {
     }
 }
 
-/// The number of a place, and whether it is the first one, by what the script said of what is ahead.
+/// The number of a place, and whether it is the first one, by what the script said of what is
+/// ahead.
 fn queued(reply: &str) -> (u64, bool) {
     let words: Vec<&str> = reply.trim_matches(['[', ']']).split(' ').collect();
     assert_eq!(words.len(), 4, "{reply}");

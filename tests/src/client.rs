@@ -42,7 +42,8 @@ impl Value {
         *self == Self::Nil
     }
 
-    /// The text of a simple or a bulk string; none for other types and for bytes that are not UTF-8.
+    /// The text of a simple or a bulk string; none for other types and for bytes that are not
+    /// UTF-8.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Simple(text) => Some(text),
@@ -76,8 +77,8 @@ impl Value {
     }
 }
 
-/// One connection that speaks RESP2. Connecting, writing and reading each give up after 5 s, or after the
-/// time-out that was set.
+/// One connection that speaks RESP2. Connecting, writing and reading each give up after 5 s, or
+/// after the timeout that was set.
 #[derive(Debug)]
 pub struct RawClient {
     stream: BufReader<Box<dyn Stream>>,
@@ -115,7 +116,7 @@ impl RawClient {
     /// Connects and says nothing.
     ///
     /// # Errors
-    /// When the connection is refused, or not accepted within the time-out.
+    /// When the connection is refused, or not accepted within the timeout.
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
         stream.set_nodelay(true)?;
@@ -144,7 +145,7 @@ impl RawClient {
     /// Bounds every write and every read from here on.
     ///
     /// # Errors
-    /// When the time-out is zero.
+    /// When the timeout is zero.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.stream.get_ref().set_timeouts(Some(timeout))
     }
@@ -161,7 +162,7 @@ impl RawClient {
     /// Sends a command and waits for its reply, which may be an error of the server.
     ///
     /// # Errors
-    /// When the connection fails, the reply does not come within the time-out, or is not RESP2.
+    /// When the connection fails, the reply does not come within the timeout, or is not RESP2.
     pub fn try_command<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Value> {
         let bytes = if self.tags_keys { encode(&clusters::tagged(args)) } else { encode(args) };
         self.send(&bytes)?;
@@ -171,7 +172,7 @@ impl RawClient {
     /// Sends these bytes as they are.
     ///
     /// # Errors
-    /// When the connection fails or takes no bytes within the time-out.
+    /// When the connection fails or takes no bytes within the timeout.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -179,8 +180,8 @@ impl RawClient {
     /// Waits for one reply.
     ///
     /// # Errors
-    /// When the connection ends, no reply comes within the time-out (kind `WouldBlock` or `TimedOut`), or it
-    /// is not RESP2.
+    /// When the connection ends, no reply comes within the timeout (kind `WouldBlock` or
+    /// `TimedOut`), or it is not RESP2.
     pub fn receive(&mut self) -> io::Result<Value> {
         Value::read(&mut self.stream)
     }

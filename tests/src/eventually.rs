@@ -10,8 +10,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 /// Asks `holds` again and again until it says yes.
 ///
 /// # Panics
-/// With `what` and the time spent, at the caller's line, when `within` is over. The condition is asked at
-/// least once, and once more at the end.
+/// With `what` and the time spent, at the caller's line, when `within` is over. The condition is
+/// asked at least once, and once more at the end.
 #[track_caller]
 pub fn eventually(within: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     if poll(within, || holds().then_some(())).is_none() {
@@ -22,7 +22,8 @@ pub fn eventually(within: Duration, what: &str, mut holds: impl FnMut() -> bool)
 /// Observes until the observation is `expected`; where it never is, the failure shows the last one.
 ///
 /// # Panics
-/// With `what`, the last observation and the expected one, at the caller's line, when `within` is over.
+/// With `what`, the last observation and the expected one, at the caller's line, when `within` is
+/// over.
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "callers write what they expect as a literal")]
 pub fn eventually_equals<T: PartialEq + Debug>(
@@ -49,7 +50,8 @@ pub(crate) fn poll<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> O
     let deadline = Instant::now() + within;
     let mut pause = FIRST_PAUSE;
     loop {
-        // The time is read before the question, so that the last question is asked after the deadline.
+        // The time is read before the question, so that the last question is asked after the
+        // deadline.
         let over = Instant::now() >= deadline;
         let answer = ask();
         if answer.is_some() || over {

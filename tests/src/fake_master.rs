@@ -11,8 +11,9 @@ use crate::ports::{PortLease, listen, stop_listening};
 
 pub mod behaviour;
 
-/// Listens on 127.0.0.1 and runs a behaviour, on a thread of its own, for every connection. Dropping it
-/// closes the connections, which ends the behaviours that read or write, and waits for them.
+/// Listens on 127.0.0.1 and runs a behaviour, on a thread of its own, for every connection.
+/// Dropping it closes the connections, which ends the behaviours that read or write, and waits for
+/// them.
 #[derive(Debug)]
 pub struct FakeMaster {
     lease: PortLease,
@@ -32,14 +33,15 @@ struct Shared {
     ending: AtomicBool,
     accepted: AtomicUsize,
     bytes_taken: AtomicU64,
-    /// The live connections by number; a behaviour that is blocked ends when its socket is shut down here.
+    /// The live connections by number; a behaviour that is blocked ends when its socket is shut
+    /// down here.
     live: Mutex<BTreeMap<usize, TcpStream>>,
 }
 
 impl FakeMaster {
-    /// Starts listening. The behaviour is given each connection with its number, from 0; the connection is
-    /// closed when the behaviour returns. A behaviour that waits for anything but its peer has to end by
-    /// itself.
+    /// Starts listening. The behaviour is given each connection with its number, from 0; the
+    /// connection is closed when the behaviour returns. A behaviour that waits for anything but its
+    /// peer has to end by itself.
     pub fn start(behaviour: impl Fn(&mut Peer, usize) + Send + Sync + 'static) -> Self {
         let lease = PortLease::take();
         let listener = listen(lease.address()).expect("a leased port is free");
@@ -82,8 +84,8 @@ impl FakeMaster {
         self.shared.live().len()
     }
 
-    /// How many bytes behaviours have written, with those that wait in the sockets' buffers (a few MiB a
-    /// connection).
+    /// How many bytes behaviours have written, with those that wait in the sockets' buffers (a few
+    /// MiB a connection).
     pub fn bytes_taken(&self) -> u64 {
         self.shared.bytes_taken.load(Ordering::SeqCst)
     }
@@ -102,7 +104,8 @@ impl Drop for FakeMaster {
 }
 
 impl Peer {
-    /// Waits for the peer to say something, and returns as much as came at once; empty when it has closed.
+    /// Waits for the peer to say something, and returns as much as came at once; empty when it has
+    /// closed.
     ///
     /// # Errors
     /// When the connection fails.

@@ -7,7 +7,8 @@ use std::thread;
 use crate::options::ServerOptions;
 use crate::server::RedisServer;
 
-/// Starts `n` independent masters at the same time: real servers or embedded ones, see [`Servers`](crate::Servers).
+/// Starts `n` independent masters at the same time: real servers or embedded ones, see
+/// [`Servers`](crate::Servers).
 #[track_caller]
 pub fn masters(n: usize) -> Fleet {
     Fleet::start(n, |options, _| options)
@@ -26,8 +27,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts `n` servers at the same time, each with the options that `configure` makes of the defaults and
-    /// its index.
+    /// Starts `n` servers at the same time, each with the options that `configure` makes of the
+    /// defaults and its index.
     #[track_caller]
     pub fn start(n: usize, configure: impl Fn(ServerOptions, usize) -> ServerOptions) -> Self {
         let options: Vec<_> = (0..n).map(|index| configure(ServerOptions::new(), index)).collect();

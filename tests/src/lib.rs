@@ -1,15 +1,19 @@
 //! Servers and faults for the tests of Quorlock.
 //!
-//! A world on 127.0.0.1 in synchronous std code, so that it looks the same to every transport under test:
+//! A world on 127.0.0.1 in synchronous std code, so that it looks the same to every transport under
+//! test:
 //!
-//! * [`RedisServer`] is one master that can be stopped, continued, killed and restarted; [`masters`]
-//!   starts several. [`Servers`] tells whether they are real servers or embedded masters.
-//! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and swallows.
+//! * [`RedisServer`] is one master that can be stopped, continued, killed and restarted;
+//!   [`masters`] starts several. [`Servers`] tells whether they are real servers or embedded
+//!   masters.
+//! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and
+//!   swallows.
 //! * [`Tunnel`] carries connections to servers whose names it alone knows.
 //! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
 //! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
-//! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they wrote down.
+//! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they
+//!   wrote down.
 //! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] has client
 //!   processes contend on them meanwhile.
 //! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
@@ -18,8 +22,8 @@
 //!
 //! Everything here ends with its owner: processes, threads, ports and directories.
 
-// A failure of the test world is a failed test: here panicking is how a failure is reported, documented once,
-// in this line.
+// A failure of the test world is a failed test: here panicking is how a failure is reported,
+// documented once, in this line.
 #![allow(clippy::panic, clippy::missing_panics_doc)]
 
 pub mod chaos;
@@ -63,7 +67,8 @@ pub use tls::{Certificates, NAMES, is_chosen as servers_speak_tls, url_of};
 pub use transport::{Pause, Transport};
 pub use tunnel::Tunnel;
 
-/// The examples of the README and of the pages for users, compiled by the test run. That none is forgotten is a test of the command's.
+/// The examples of the READMEs and of the pages for users, compiled by the test run. A test of the
+/// command fails if one is missing here.
 #[cfg(all(doctest, feature = "tokio"))]
 mod documented {
     #[doc = include_str!("../../README.md")]
@@ -81,9 +86,33 @@ mod documented {
     #[doc = include_str!("../../core/docs/kinds.md")]
     struct Kinds;
 
+    #[doc = include_str!("../../core/docs/start.md")]
+    struct Start;
+
+    #[doc = include_str!("../../core/docs/testing.md")]
+    struct Testing;
+
     #[doc = include_str!("../../core/docs/tls.md")]
     struct Tls;
 
     #[doc = include_str!("../../core/docs/waiting.md")]
     struct Waiting;
+
+    #[doc = include_str!("../../core/sim/README.md")]
+    struct Sim;
+
+    #[doc = include_str!("../../core/tls/README.md")]
+    struct TlsCrate;
+
+    #[doc = include_str!("../../transport-blocking/README.md")]
+    struct Blocking;
+
+    #[doc = include_str!("../../transport-blocking/embedded/README.md")]
+    struct Embedded;
+
+    #[doc = include_str!("../../transport-smol/README.md")]
+    struct Smol;
+
+    #[doc = include_str!("../../transport-tokio/README.md")]
+    struct Tokio;
 }

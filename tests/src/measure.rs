@@ -1,4 +1,5 @@
-//! Describing durations that were measured. Measurements are printed, never asserted: the machine is shared.
+//! Describing durations that were measured. Measurements are printed, never asserted: the machine
+//! is shared.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,8 +29,8 @@ impl Summary {
         Self { count: sorted.len(), p50: rank(50), p99: rank(99), max: rank(100) }
     }
 
-    /// Prints one line to standard error; `cargo test -- --nocapture` or `cargo nextest run --no-capture`
-    /// shows it.
+    /// Prints one line to standard error; `cargo test -- --nocapture` or `cargo nextest run
+    /// --no-capture` shows it.
     pub fn print(label: &str, durations: &[Duration]) {
         eprintln!("{label}: {}", Self::of(durations));
     }

@@ -1,4 +1,5 @@
-//! `quorlock run -n` by a fresh process where another holds the lock or a split leaves nobody a quorum: how each run ends.
+//! `quorlock run -n` by a fresh process where another holds the lock or a split leaves nobody a
+//! quorum: how each run ends.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::server::RedisServer;
 /// What is locked.
 const JOB: &str = "job";
 
-/// Who holds what when the runs come. In every case the answer is "held by another", which is exit code 1.
+/// Who holds what when the runs come. In every case the answer is "held by another", which is exit
+/// code 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// What it is called.
@@ -33,7 +35,8 @@ impl Case {
         Self { name: "N = 3, one dead, held on two", masters: 3, foreign: 2, dead: 1 },
     ];
 
-    /// Runs `quorlock run -n` so often, one after the other, and counts the exit codes; `None` is a signal.
+    /// Runs `quorlock run -n` so often, one after the other, and counts the exit codes; `None` is a
+    /// signal.
     ///
     /// # Panics
     /// When the binary cannot be executed.

@@ -1,4 +1,5 @@
-//! How a server is configured: everything that a test may wish for, written into its configuration file.
+//! How a server is configured: everything that a test may wish for, written into its configuration
+//! file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +11,8 @@ use crate::tls::{self, Certificates};
 pub(crate) const HARNESS_USER: &str = "harness";
 pub(crate) const HARNESS_PASSWORD: &str = "harness-password";
 
-/// What a server is started with. By default it persists nothing, needs no password and listens on 127.0.0.1
-/// only.
+/// What a server is started with. By default it persists nothing, needs no password and listens on
+/// 127.0.0.1 only.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ServerOptions {
@@ -71,14 +72,15 @@ impl ServerOptions {
         self
     }
 
-    /// Writes every change to a file before it is answered, from which a restarted server reads its data.
+    /// Writes every change to a file before it is answered, from which a restarted server reads its
+    /// data.
     pub fn append_only(mut self) -> Self {
         self.append_only = true;
         self
     }
 
-    /// Bounds the memory (`1`, `5mb`); without an eviction policy of its own the server answers OOM to writes
-    /// beyond it.
+    /// Bounds the memory (`1`, `5mb`); without an eviction policy of its own the server answers OOM
+    /// to writes beyond it.
     pub fn max_memory(mut self, amount: &str) -> Self {
         self.max_memory = Some(amount.to_owned());
         self
@@ -108,7 +110,8 @@ impl ServerOptions {
         self.cluster_node()
     }
 
-    /// Speaks TLS, and nothing else, with these certificates. `demands` is what it wants of clients, as `tls-auth-clients` has it.
+    /// Speaks TLS, and nothing else, with these certificates. `demands` is what it wants of
+    /// clients, as `tls-auth-clients` has it.
     pub fn tls(mut self, certificates: &Certificates, demands: &str) -> Self {
         self.tls = Some(tls_lines(certificates, demands));
         self

@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
-/// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections: otherwise
-/// any connection on the machine could take the port of a killed server before it is restarted, and a client
-/// that tries a dead port again and again would now and then be given that very port and connect to itself.
+/// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections:
+/// otherwise any connection on the machine could take the port of a killed server before it is
+/// restarted, and a client that tries a dead port again and again would now and then be given that
+/// very port and connect to itself.
 const PORTS: Range<u16> = 18_000..32_000;
 const TRIES: usize = 1_000;
 
 /// A TCP port of 127.0.0.1 that no other test takes while this value lives, listening or not.
 ///
-/// The lease is a UDP socket on the same number: it is exclusive among processes, leaves the TCP port free
-/// for the server and ends with the process that holds it, however that one ends.
+/// The lease is a UDP socket on the same number: it is exclusive among processes, leaves the TCP
+/// port free for the server and ends with the process that holds it, however that one ends.
 #[derive(Debug)]
 pub(crate) struct PortLease {
     port: u16,
@@ -73,7 +74,8 @@ impl PortLease {
 
 /// Listens on a leased port.
 ///
-/// A server that was killed a moment ago may not be gone yet; so a port in use is tried again for a while.
+/// A server that was killed a moment ago may not be gone yet; so a port in use is tried again for a
+/// while.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -88,8 +90,9 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Has connections refused from here on.
 ///
-/// Closing alone would not: a process that another thread is just starting has inherited the listener until it
-/// executes its program, and as long as that has not happened the system goes on accepting connections.
+/// Closing alone would not: a process that another thread is just starting has inherited the
+/// listener until it executes its program, and as long as that has not happened the system goes on
+/// accepting connections.
 pub(crate) fn stop_listening(listener: TcpListener) {
     // Where a listener cannot be shut down (macOS), closing it has to do.
     let _ = rustix::net::shutdown(&listener, Shutdown::Both);

@@ -46,12 +46,13 @@ impl Process {
         self.child().as_mut().is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_none()))
     }
 
-    /// SIGSTOP, and waits until the process stands still. The system goes on accepting connections and bytes
-    /// for it.
+    /// SIGSTOP, and waits until the process stands still. The system goes on accepting connections
+    /// and bytes for it.
     #[track_caller]
     pub(crate) fn stop(&self) {
         let pid = self.signal(Signal::STOP);
-        // Without NOWAIT the news would be used up; with EXITED this ends also when the server has died.
+        // Without NOWAIT the news would be used up; with EXITED this ends also when the server has
+        // died.
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options)).expect("the server is our child");
     }
@@ -117,14 +118,14 @@ impl Process {
         }
     }
 
-    /// Whether it answers anything, be it that a password is needed, except that it is still reading its
-    /// data.
+    /// Whether it answers anything, be it that a password is needed, except that it is still
+    /// reading its data.
     fn answers(&self, options: &ServerOptions, lease: &PortLease) -> bool {
         let ping = || -> io::Result<Value> {
             let mut client = self.client(options, lease)?;
             client.set_timeout(PROBE_TIMEOUT)?;
             let reply = client.try_command(&["PING"])?;
-            // Whoever counts the server's clients later does not find this one among them.
+            // A later count of the server's clients does not include this one.
             client.try_command(&["QUIT"])?;
             let _ = client.receive();
             Ok(reply)

@@ -37,12 +37,12 @@ pub enum Cut {
     Reset,
 }
 
-/// A TCP proxy before one server, with faults that the test switches while connections go through it. A fault
-/// is in effect when its method returns. Dropping it closes everything.
+/// A TCP proxy before one server, with faults that the test switches while connections go through
+/// it. A fault is in effect when its method returns. Dropping it closes everything.
 ///
-/// A connection that a client opens is accepted first and connected to the server then. Where the server
-/// refuses, the client sees an accepted connection that is closed at once; [`FaultProxy::refuse`] gives a
-/// refused one.
+/// A connection that a client opens is accepted first and connected to the server then. Where the
+/// server refuses, the client sees an accepted connection that is closed at once;
+/// [`FaultProxy::refuse`] gives a refused one.
 pub struct FaultProxy {
     lease: PortLease,
     commands: mpsc::Sender<Command>,
@@ -106,8 +106,8 @@ impl FaultProxy {
 
 /// Faults of the line: they hold for open and for new connections, until [`FaultProxy::heal`].
 impl FaultProxy {
-    /// Every byte arrives so much later, like on a long line: in order, and as many under way as were sent.
-    /// Bytes under way keep the delay with which they set out.
+    /// Every byte arrives so much later, like on a long line: in order, and as many under way as
+    /// were sent. Bytes under way keep the delay with which they set out.
     pub fn delay(&self, direction: Direction, delay: Duration) {
         self.fault(direction, move |faults| faults.delay = delay);
     }
@@ -117,13 +117,13 @@ impl FaultProxy {
         self.fault(direction, |faults| faults.split = true);
     }
 
-    /// What arrives within so long after a first byte goes on in one write.
+    /// What arrives within `collect` after a first byte goes on in one write.
     pub fn coalesce(&self, direction: Direction, collect: Duration) {
         self.fault(direction, move |faults| faults.coalesce = Some(collect));
     }
 
-    /// Nothing arrives until it is healed, and then everything does: a network that is down while TCP keeps
-    /// on sending.
+    /// Nothing arrives until it is healed, and then everything does: a network that is down while
+    /// TCP keeps on sending.
     pub fn stall(&self, direction: Direction) {
         self.fault(direction, |faults| faults.stall = true);
     }
@@ -134,9 +134,9 @@ impl FaultProxy {
         self.fault(direction, |faults| (faults.stall, faults.late_ends) = (false, true));
     }
 
-    /// Bytes are taken and lost, ends of connections too. Connections are still accepted; where the way to
-    /// the server is lost, the server never learns of new ones. A connection that has lost anything stays
-    /// mute in that direction after healing, since a TCP stream has no holes.
+    /// Bytes are taken and lost, ends of connections too. Connections are still accepted; where the
+    /// way to the server is lost, the server never learns of new ones. A connection that has lost
+    /// anything stays mute in that direction after healing, since a TCP stream has no holes.
     pub fn black_hole(&self, direction: Direction) {
         self.fault(direction, |faults| faults.black_hole = true);
     }
@@ -159,8 +159,8 @@ impl FaultProxy {
         self.tell(move |relay| relay.cut(how));
     }
 
-    /// Closes the server's side of all open connections in order, while the client's side stays open and
-    /// silent and takes bytes, as behind a network that forgot them. New connections work.
+    /// Closes the server's side of all open connections in order, while the client's side stays
+    /// open and silent and takes bytes, as behind a network that forgot them. New connections work.
     pub fn half_open(&self) {
         self.tell(Relay::half_open);
     }

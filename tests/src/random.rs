@@ -28,7 +28,7 @@ impl Random {
         usize::try_from(self.number() % end).expect("it is below a usize")
     }
 
-    /// True once in so many times.
+    /// True once in `times` times.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

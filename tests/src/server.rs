@@ -19,8 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One master. Dropping it ends it.
 ///
-/// What looks into it (`get`, `command`, …) opens a connection for each call, under an account of its own that is not counted by
-/// [`RedisServer::connected_clients`], and panics when no answer comes within 5 s; in an embedded master it looks directly.
+/// What looks into it (`get`, `command`, …) opens a connection for each call, under an account of
+/// its own that is not counted by [`RedisServer::connected_clients`], and panics when no answer
+/// comes within 5 s; in an embedded master it looks directly.
 #[derive(Debug)]
 pub struct RedisServer {
     options: ServerOptions,
@@ -71,7 +72,8 @@ impl RedisServer {
         })
     }
 
-    /// A port that was free may be taken when the server binds it, by a process that knows nothing of leases.
+    /// A port that was free may be taken when the server binds it, by a process that knows nothing
+    /// of leases.
     #[track_caller]
     fn tried(options: &ServerOptions, start: impl Fn(&PortLease) -> Result<Backend, String>) -> Self {
         let mut failure = String::new();
@@ -95,7 +97,8 @@ impl RedisServer {
         self.lease.address()
     }
 
-    /// `redis://127.0.0.1:port`, with the password if there is one; `rediss://` where servers speak TLS.
+    /// `redis://127.0.0.1:port`, with the password if there is one; `rediss://` where servers speak
+    /// TLS.
     pub fn url(&self) -> String {
         url_of(self.place())
     }
@@ -137,7 +140,8 @@ impl RedisServer {
         }
     }
 
-    /// SIGSTOP, and waits until it stands still. The system goes on accepting connections and bytes for it.
+    /// SIGSTOP, and waits until it stands still. The system goes on accepting connections and bytes
+    /// for it.
     #[track_caller]
     pub fn stop(&self) {
         match &self.backend {
@@ -172,8 +176,8 @@ impl RedisServer {
         }
     }
 
-    /// Starts the server again on the same port, killing it before if it runs, and waits until it answers. Without
-    /// [`ServerOptions::append_only`] it has forgotten everything.
+    /// Starts the server again on the same port, killing it before if it runs, and waits until it
+    /// answers. Without [`ServerOptions::append_only`] it has forgotten everything.
     #[track_caller]
     pub fn restart(&self) {
         self.kill();
@@ -197,7 +201,7 @@ impl RedisServer {
         self.client_within(PATIENCE)
     }
 
-    /// A client that waits for so long at most.
+    /// A client that waits for `limit` at most.
     pub(crate) fn client_within(&self, limit: Duration) -> io::Result<RawClient> {
         let mut client = match &self.backend {
             Outside(process) => process.client(&self.options, &self.lease)?,
@@ -261,8 +265,8 @@ impl RedisServer {
         self.int(&["DEL", key]) == 1
     }
 
-    /// The names that its clients gave themselves, empty for those that gave none; without the harness's own connections and without
-    /// replication links.
+    /// The names that its clients gave themselves, empty for those that gave none; without the
+    /// harness's own connections and without replication links.
     #[track_caller]
     pub fn client_names(&self) -> Vec<String> {
         if let Inside(master) = &self.backend {
@@ -286,7 +290,8 @@ impl RedisServer {
         self.client_names().len()
     }
 
-    /// Makes it a replica of another server; of an embedded master that is only what both say and it refuses.
+    /// Makes it a replica of another server; of an embedded master that is only what both say and
+    /// it refuses.
     #[track_caller]
     pub fn become_replica_of(&self, primary: &Self) {
         match &self.backend {
@@ -335,7 +340,7 @@ impl RedisServer {
                 // The name that servers before 7.0 know, too.
                 self.expect_ok(&["CONFIG", "SET", "lua-time-limit", "1"]);
                 let mut busy = self.client().expect("the server answers");
-                // The script goes on without whoever sent it.
+                // The script goes on without the client that sent it.
                 busy.send(b"EVAL \"while true do end\" 0\r\n").expect("the server takes bytes");
             }
             Inside(master) => master.fail(

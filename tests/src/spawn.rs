@@ -14,9 +14,11 @@ const EMBEDDED: &str = "embedded";
 /// What tests run on that do not insist on real servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Servers {
-    /// Processes of a redis-server or valkey-server: the one that `QUORLOCK_TEST_SERVER` names, or the redis-server on `PATH`.
+    /// Processes of a redis-server or valkey-server: the one that `QUORLOCK_TEST_SERVER` names, or
+    /// the redis-server on `PATH`.
     Real,
-    /// Masters inside of the test's process: where there is no redis-server, or where `QUORLOCK_TEST_SERVER` is `embedded`.
+    /// Masters inside of the test's process: where there is no redis-server, or where
+    /// `QUORLOCK_TEST_SERVER` is `embedded`.
     Embedded,
 }
 
@@ -31,7 +33,8 @@ impl Servers {
                 None if server_on_path().is_none() => "for there is no redis-server on PATH",
                 _ => return Self::Real,
             };
-            // Not by a macro, of which the test harness shows nothing for tests that pass. If nobody reads it, nobody is told.
+            // Not by a macro, of which the test harness shows nothing for tests that pass. If
+            // nobody reads it, nobody is told.
             let _ = writeln!(
                 io::stderr().lock(),
                 "these tests run on embedded masters, {why}; what needs real servers is called so, see tests/README.md"
@@ -55,8 +58,8 @@ pub(crate) fn server_command(program: Option<&Path>) -> Command {
 pub(crate) fn tied_command(binary: &Path) -> Command {
     static HAS_SETPRIV: OnceLock<bool> = OnceLock::new();
 
-    // util-linux's setpriv asks for the signal and then becomes the server, so the process id stays that of
-    // our child. Asking for it ourselves, between fork and exec, would need unsafe code.
+    // util-linux's setpriv asks for the signal and then becomes the server, so the process id stays
+    // that of our child. Asking for it ourselves, between fork and exec, would need unsafe code.
     if *HAS_SETPRIV.get_or_init(setpriv_works) {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(binary);
@@ -66,8 +69,9 @@ pub(crate) fn tied_command(binary: &Path) -> Command {
     }
 }
 
-/// Starts the command from a thread that lives as long as the process: the system sends the signal when the
-/// *thread* that started the child ends, and servers are started from threads of all kinds.
+/// Starts the command from a thread that lives as long as the process: the system sends the signal
+/// when the *thread* that started the child ends, and servers are started from threads of all
+/// kinds.
 pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
 
@@ -104,8 +108,9 @@ fn find_server() -> PathBuf {
     if let Some(named) = named_server().filter(|named| named != EMBEDDED) {
         let named = PathBuf::from(named);
         assert!(named.is_file(), "{SERVER_VARIABLE} names {}, which is no file", named.display());
-        // Servers run in their own directory, so a relative path would be looked for there. Symbolic links stay: Debian's redis-server
-        // is one, and what it leads to is another program under its own name.
+        // Servers run in their own directory, so a relative path would be looked for there.
+        // Symbolic links stay: Debian's redis-server is one, and what it leads to is another
+        // program under its own name.
         return std::path::absolute(&named)
             .unwrap_or_else(|error| panic!("{SERVER_VARIABLE} names {}: {error}", named.display()));
     }

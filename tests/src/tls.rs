@@ -13,8 +13,8 @@ use crate::{clusters, secrets};
 /// `1` has real servers speak TLS, and nothing else.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
 
-/// PEM files: an issuer's certificate, and a certificate of a server (`localhost`, `127.0.0.1`, `::1`) with its key,
-/// of clients as well.
+/// PEM files: an issuer's certificate, and a certificate of a server (`localhost`, `127.0.0.1`,
+/// `::1`) with its key, of clients as well.
 #[derive(Debug)]
 pub struct Certificates {
     directory: PathBuf,
@@ -29,8 +29,8 @@ pub fn is_chosen() -> bool {
     *CHOSEN.get_or_init(|| std::env::var_os(TLS_VARIABLE).is_some_and(|value| value == "1"))
 }
 
-/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that, and with the tag of a cluster where they
-/// are nodes of one.
+/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that, and
+/// with the tag of a cluster where they are nodes of one.
 pub fn url_of(place: impl Display) -> String {
     if !clusters::is_chosen() {
         return url_by("", place);
@@ -51,8 +51,8 @@ pub(crate) fn url_by(discovery: &str, place: impl Display) -> String {
 }
 
 impl Certificates {
-    /// Those of all tests on this machine: they are made once and kept in the directory for temporary files, so that no process leaves
-    /// some of its own behind.
+    /// Those of all tests on this machine: they are made once and kept in the directory for
+    /// temporary files, so that no process leaves some of its own behind.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Certificates> = OnceLock::new();
 
@@ -73,7 +73,8 @@ impl Certificates {
         })
     }
 
-    /// Those of one test, with an issuer of their own, for a server of these names. `change` is for what is wrong with the certificate.
+    /// Those of one test, with an issuer of their own, for a server of these names. `change` is for
+    /// what is wrong with the certificate.
     pub fn own(names: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
         let own = tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
         write(own.path(), names, change);

@@ -80,7 +80,8 @@ impl Transport {
         !connectors::is_chosen()
     }
 
-    /// A locker with its driver running, whose connections go through the [`Tunnel`](crate::Tunnel) at this address.
+    /// A locker with its driver running, whose connections go through the [`Tunnel`](crate::Tunnel)
+    /// at this address.
     pub fn open_through(&self, tunnel: SocketAddr, config: Config) -> Locker {
         self.open_by_connector(Way::Tunnel(tunnel), config)
     }
@@ -109,7 +110,7 @@ impl Transport {
         match self {
             #[cfg(feature = "tokio")]
             Self::Tokio(runtime) => runtime.block_on(future),
-            // The blocking transport's futures may be polled by whoever has an executor.
+            // The blocking transport's futures may be polled by any executor.
             Self::Smol | Self::Blocking => smol::block_on(future),
         }
     }

@@ -1,4 +1,5 @@
-//! A tunnel before servers, as a proxy of HTTP is: clients ask it with `CONNECT` for a name, and bytes flow behind its answer.
+//! A tunnel before servers, as a proxy of HTTP is: clients ask it with `CONNECT` for a name, and
+//! bytes flow behind its answer.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -20,7 +21,8 @@ const MOST_BYTES: usize = 1024;
 /// Connecting through it blocks for no longer than this.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A tunnel on a port of 127.0.0.1. Nobody else knows the names of the servers behind it. Dropping it closes everything.
+/// A tunnel on a port of 127.0.0.1. Nobody else knows the names of the servers behind it. Dropping
+/// it closes everything.
 pub struct Tunnel {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -79,7 +81,8 @@ impl Tunnel {
     /// Opens a connection to `name:port` through the tunnel at this address, on the calling thread.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`] if the tunnel does not know the name, and those of sockets.
+    /// [`io::ErrorKind::ConnectionRefused`] if the tunnel does not know the name, and those of
+    /// sockets.
     pub fn connect(tunnel: SocketAddr, name: &str) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(tunnel)?;
         stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! A minute of chaos on real servers; `cargo run --release -p quorlock-tests --example chaos` goes on for longer.
+//! A minute of chaos on real servers; `cargo xtask chaos` goes on for longer.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used)]

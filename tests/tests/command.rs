@@ -39,6 +39,8 @@ mod holding;
 mod kinds;
 #[path = "command/kinds_handed_over.rs"]
 mod kinds_handed_over;
+#[path = "command/links.rs"]
+mod links;
 #[path = "command/loss.rs"]
 mod loss;
 #[path = "command/master.rs"]

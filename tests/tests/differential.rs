@@ -1,4 +1,5 @@
-//! The model master answers as a real server does: the same random commands go to both, and every reply is compared.
+//! The model master answers as a real server does: the same random commands go to both, and every
+//! reply is compared.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]

@@ -1,4 +1,5 @@
-//! The test world keeps its own promises: servers, proxies and fake masters do what their names say.
+//! The test world keeps its own promises: servers, proxies and fake masters do what their names
+//! say.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used)]

@@ -31,8 +31,8 @@ fn package(name: &str, sections: &str, files: &[(&str, &str)]) -> TempDir {
     package
 }
 
-/// Runs a command of cargo in a package of that name, with so many cases of its properties. What the
-/// package depends on is built once for all packages.
+/// Runs a command of cargo in a package of that name, with `cases` cases of its properties. What
+/// the package depends on is built once for all packages.
 fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
     let cargo = |arguments: &[&str]| {
         Command::new(env!("CARGO"))
@@ -53,7 +53,7 @@ fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
     output
 }
 
-/// Runs the test in a package of that name, with so many cases.
+/// Runs the test in a package of that name, with `cases` cases.
 fn cargo_test(name: &str, test: &str, cases: u32) -> Output {
     let sim = workspace().join("core/sim");
     let sections = format!(

@@ -1,7 +1,8 @@
-//! One suite of scenarios, the same on every transport, against real servers or, where there is none, embedded masters.
+//! One suite of scenarios, the same on every transport, against real servers or, where there is
+//! none, embedded masters.
 //!
-//! Which of the faults of other clients has which scenario is told in `tests/README.md`, and which scenarios embedded masters leave to
-//! real servers.
+//! Which of the faults of other clients has which scenario is told in `tests/README.md`, and which
+//! scenarios embedded masters leave to real servers.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -52,7 +53,8 @@ mod staying;
 #[path = "scenarios/waiting.rs"]
 mod waiting;
 
-/// Makes a module of tests, one for each scenario. A scenario that stands in no list is dead code, and a warning says so.
+/// Makes a module of tests, one for each scenario. A scenario that stands in no list is dead code,
+/// and a warning says so.
 macro_rules! on {
     (
         $transport:ident:

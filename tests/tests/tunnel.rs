@@ -1,4 +1,5 @@
-//! Locks on masters that are reached through a tunnel alone, on every transport: a connector of the caller's own opens the connections.
+//! Locks on masters that are reached through a tunnel alone, on every transport: a connector of the
+//! caller's own opens the connections.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
 

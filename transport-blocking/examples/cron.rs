@@ -1,5 +1,6 @@
-//! A job that must run once although every machine starts it: three machines, here threads with a locker each, come to the same hour. One runs
-//! the job under a lock that is renewed and numbered, and the others skip it. On embedded masters.
+//! A job that must run once although every machine starts it: three machines, here threads with a
+//! locker each, come to the same hour. One runs the job under a lock that is renewed and numbered,
+//! and the others skip it. On embedded masters.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -11,7 +12,8 @@ use std::time::Duration;
 use quorlock_blocking::{AcquireError, FencingToken, Locker};
 use quorlock_embedded::Masters;
 
-/// Where the reports go. It takes none whose number is smaller than one before, so that a machine which stood still writes nothing late.
+/// Where the reports go. It takes none whose number is smaller than one before, so that a machine
+/// which stood still writes nothing late.
 #[derive(Default)]
 struct Archive {
     largest: Option<FencingToken>,
@@ -31,8 +33,8 @@ impl Archive {
 
 /// Whether this machine ran the job.
 fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>) -> Result<bool, String> {
-    // The name says which run it is, so that the run of the next hour is free at once. If all machines ask in the same millisecond, one of them
-    // gets the lock.
+    // The name says which run it is, so that the run of the next hour is free at once. If all
+    // machines ask in the same millisecond, one of them gets the lock.
     let wanted = locker.try_lock(format!("nightly-report/{hour}"));
     let guard = match wanted.ttl(Duration::from_secs(5)).renew().fenced().wait() {
         Ok(guard) => guard,
@@ -47,7 +49,8 @@ fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>)
     println!("{machine}: runs it, as number {number}");
     // The work; renewal goes on meanwhile.
     thread::sleep(Duration::from_millis(300));
-    // What must not happen without the lock: look at the clock first, and let the archive have the last word.
+    // What must not happen without the lock: look at the clock first, and let the archive have the
+    // last word.
     guard.check().map_err(|cause| format!("{machine}: {cause}"))?;
     let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
     archive.write(number, format!("report of {hour} by {machine}"))?;

@@ -1,4 +1,5 @@
-//! Locks on a machine with nothing but Rust: three embedded masters, one of which hangs, and then another dies.
+//! Locks on a machine with nothing but Rust: three embedded masters, one of which hangs, and then
+//! another dies.
 // There are three masters.
 #![allow(clippy::print_stdout, clippy::indexing_slicing)]
 

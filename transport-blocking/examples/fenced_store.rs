@@ -1,5 +1,6 @@
-//! Why a lock alone is not enough, and what a fencing token does about it: a holder stands still past its TTL, another takes over, and the
-//! late write is refused. On embedded masters, or on those that the command line names.
+//! Why a lock alone is not enough, and what a fencing token does about it: a holder stands still
+//! past its TTL, another takes over, and the late write is refused. On embedded masters, or on
+//! those that the command line names.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,5 +1,6 @@
-//! A thousand locks at once on one thread, without an async runtime for the sockets: the futures run on an executor, and `Locker::block_on` has
-//! the thread serve the sockets whenever they all wait. What they have asked for goes out in one write for each master. On embedded masters.
+//! A thousand locks at once on one thread, without an async runtime for the sockets: the futures
+//! run on an executor, and `Locker::block_on` has the thread serve the sockets whenever they all
+//! wait. What they have asked for goes out in one write for each master. On embedded masters.
 #![allow(clippy::print_stdout)]
 
 use std::cell::Cell;

@@ -1,5 +1,5 @@
-//! Feeds the facade `metrics` from `Locker::report`, once in a while; any exporter of that facade shows it then. Here a recorder of a few lines
-//! prints what it has. On embedded masters.
+//! Feeds the facade `metrics` from `Locker::report`, once in a while; any exporter of that facade
+//! shows it then. Here a recorder of a few lines prints what it has. On embedded masters.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;

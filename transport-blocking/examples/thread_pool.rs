@@ -1,5 +1,6 @@
-//! Threads share one locker: a pool of workers takes payments from a queue, and two payments of one account never meet, in this process or in
-//! another. Without the lock some would be lost, since each reads a balance, thinks, and writes it back. On embedded masters.
+//! Threads share one locker: a pool of workers takes payments from a queue, and two payments of one
+//! account never meet, in this process or in another. Without the lock some would be lost, since
+//! each reads a balance, thinks, and writes it back. On embedded masters.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -32,8 +33,9 @@ impl Balances {
 }
 
 fn pay(locker: &Locker, balances: &Balances, account: &'static str) -> Result<(), RunError<Infallible>> {
-    // A thread that waits serves the sockets itself, for all of them; there is no thread for each lock. Who waits in this process is served in the
-    // order of his coming. A panic in here releases the lock.
+    // A thread that waits serves the sockets itself, for all of them; there is no thread for each
+    // lock. Waiters of this process are served in the order in which they came. A panic in here
+    // releases the lock.
     locker.lock(format!("account:{account}")).run_wait(|_| {
         let balance = balances.read(account);
         thread::sleep(Duration::from_micros(200));

@@ -63,7 +63,8 @@ impl Caller {
             let (connector, line) = (Arc::clone(&self.connector), Arc::clone(&self.line));
             let caller = thread::Builder::new().name("quorlock-connect".into());
             if let Err(error) = caller.spawn(move || run(&connector, &line)) {
-                // There is no thread left for it: the opening has failed, and the next one tries again.
+                // There is no thread left for it: the opening has failed, and the next one tries
+                // again.
                 *lock(&self.line) = Line::default();
                 let _ = tell.send(Err(Cause::from(&error)));
             }

@@ -1,4 +1,5 @@
-//! Opening a connection step by step: resolve the name, then try its addresses, the next one beside those that take long.
+//! Opening a connection step by step: resolve the name, then try its addresses, the next one beside
+//! those that take long.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -60,7 +61,8 @@ impl Connecting {
         Self::Calling(caller.call(address, waker.clone()))
     }
 
-    /// How long the poll may sleep until there is something to do of which it knows nothing. A resolver wakes by itself.
+    /// How long the poll may sleep until there is something to do of which it knows nothing. A
+    /// resolver wakes by itself.
     pub(crate) fn sleep(&self) -> Option<Duration> {
         let Self::Dialing(dialing) = self else { return None };
         dialing.next_start.map(|at| at.saturating_duration_since(Instant::now()))

@@ -1,16 +1,18 @@
 //! Which thread serves the sockets: a caller that waits, or the background thread.
 //!
-//! At most one thread at a time *leads*: it runs the event loop, which sleeps in the poll, reads, and wakes the callers whose
-//! outcome has arrived. Callers that wait meanwhile are *followers*: they are parked. So a lone caller needs no other thread between
-//! its request and its answer. The background thread leads when no caller does: it reads what nobody waits for, renews and reconnects. It
-//! steps down as soon as a caller waits, unless many do: for a crowd it stays, and writes for all whom it has woken at once.
+//! At most one thread at a time *leads*: it runs the event loop, which sleeps in the poll, reads,
+//! and wakes the callers whose outcome has arrived. Callers that wait meanwhile are *followers*:
+//! they are parked. So a lone caller needs no other thread between its request and its answer. The
+//! background thread leads when no caller does: it reads what nobody waits for, renews and
+//! reconnects. It steps down as soon as a caller waits, unless many do: for a crowd it stays, and
+//! writes for all whom it has woken at once.
 //!
 //! Two rules keep every thread served:
 //!
-//! - A caller neither leads nor follows while its own future is polled. That poll may take as long as the user's code likes, wait for
-//!   another caller, wait for a lock itself, or panic.
-//! - A thread that steps down, or leaves the followers while nobody leads, unparks the follower that has waited longest, or the
-//!   background thread where the followers are many or none.
+//! - A caller neither leads nor follows while its own future is polled. That poll may take as long
+//!   as the user's code likes, wait for another caller, wait for a lock itself, or panic.
+//! - A thread that steps down, or leaves the followers while nobody leads, unparks the follower
+//!   that has waited longest, or the background thread where the followers are many or none.
 //!
 //! `loom_tests` checks both exhaustively.
 
@@ -27,24 +29,25 @@ use crate::sync::{
 #[cfg(all(loom, test))]
 mod loom_tests;
 
-/// How long the background thread waits after the last leader before it leads. A caller that makes one request after the other
-/// finds nobody to interrupt in between. Longer: what no caller waits for is read later. Shorter: the background thread leads
-/// between two such requests, which costs each of them two switches of threads.
+/// How long the background thread waits after the last leader before it leads. A caller that makes
+/// one request after the other finds nobody to interrupt in between. Longer: what no caller waits
+/// for is read later. Shorter: the background thread leads between two such requests, which costs
+/// each of them two switches of threads.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// So many callers that are parked at once are a crowd: the background thread leads for them. A
+/// This many callers that are parked at once are a crowd: the background thread leads for them. A
 /// caller among them would lead until its own answer comes, which is one turn, and then hand over
 /// to another thread. Larger: that is so for more of them. Smaller: fewer callers pay for a thread
 /// between them and the sockets.
 const CROWD: usize = if cfg!(all(loom, test)) { 2 } else { 24 };
 
-/// For so many turns in a row without a crowd the background thread goes on. Right after a turn
-/// nearly all of a crowd are on their way: they have been answered and are asking again.
+/// Turns in a row without a crowd after which the background thread stops leading. Right after a
+/// turn nearly all of a crowd are on their way: they have been answered and are asking again.
 const QUIET_TURNS: u32 = if cfg!(all(loom, test)) { 1 } else { 16 };
 
-/// For so long the background thread waits until those of a crowd whom it has woken have asked
-/// again, so that what they ask for goes out in one write. Longer: one that does not come back costs
-/// the others more. Shorter: more of them are written for by themselves.
+/// How long the background thread waits until the callers of a crowd that it has woken have asked
+/// again, so that what they ask for goes out in one write. Longer: one that does not come back
+/// costs the others more. Shorter: more of them are written for by themselves.
 const GATHERING: Duration = Duration::from_micros(200);
 
 /// An event loop that several threads run, one at a time.
@@ -79,9 +82,10 @@ struct Roles {
     arrivals: u64,
     /// How many of them there were before the last turn of the background thread.
     seen: u64,
-    /// The background thread waits for so many of them.
+    /// How many of them the background thread waits for.
     awaited: Option<u64>,
-    /// Leaders that have taken a turn and stepped down. A change shows the background thread that callers are at work.
+    /// Leaders that have taken a turn and stepped down. A change shows the background thread that
+    /// callers are at work.
     terms: u64,
     /// A turn is needed that no caller waits for.
     needed: bool,
@@ -169,7 +173,8 @@ impl Lead {
     pub(crate) fn need_attention(&self) {
         let mut roles = lock(&self.roles);
         match roles.leader {
-            // Its turn looks at everything before it sleeps, and after its last turn the next leader does.
+            // Its turn looks at everything before it sleeps, and after its last turn the next
+            // leader does.
             Some(leader) if leader.thread == current().id() => {}
             Some(_) => (self.interrupt)(),
             None => {
@@ -181,7 +186,8 @@ impl Lead {
         }
     }
 
-    /// Leads or follows until the caller has been woken. It does neither when this returns or panics.
+    /// Leads or follows until the caller has been woken. It does neither when this returns or
+    /// panics.
     fn serve_until_woken(&self, caller: &Arc<Caller>) {
         let mut follows = false;
         while !caller.is_woken() {
@@ -256,7 +262,8 @@ impl Lead {
         lock(&self.roles).leader.is_some()
     }
 
-    /// Ends the caller's time as a follower. If it was unparked because nobody leads, the next thread must learn that.
+    /// Ends the caller's time as a follower. If it was unparked because nobody leads, the next
+    /// thread must learn that.
     fn leave(&self, caller: &Arc<Caller>) {
         let mut roles = lock(&self.roles);
         roles.remove(caller);
@@ -265,8 +272,8 @@ impl Lead {
         }
     }
 
-    /// Takes turns until `enough`, and steps down, also when a turn panics: it calls wakers of other threads' futures. Returns whether the
-    /// event loop has ended.
+    /// Takes turns until `enough`, and steps down, also when a turn panics: it calls wakers of
+    /// other threads' futures. Returns whether the event loop has ended.
     fn lead_until(&self, enough: impl Fn() -> bool) -> bool {
         let mut event_loop = lock(&self.event_loop);
         let mut turns = 0_u64;
@@ -327,8 +334,8 @@ fn catch<R>(act: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
 /// A thread that waits for a future of its own.
 struct Caller {
     thread: Thread,
-    /// One of the three constants below. A single variable, so that a wake-up sees whether the caller leads, and a caller that begins
-    /// to lead sees the wake-up.
+    /// One of the three constants below. A single variable, so that a wake-up sees whether the
+    /// caller leads, and a caller that begins to lead sees the wake-up.
     state: AtomicU8,
     lead: Arc<Lead>,
 }
@@ -341,7 +348,8 @@ const LEADING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl Caller {
-    /// From here on a wake-up asks for another poll. The poll sees all that happened before earlier wake-ups.
+    /// From here on a wake-up asks for another poll. The poll sees all that happened before earlier
+    /// wake-ups.
     fn begin_poll(&self) {
         self.state.swap(WAITING, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! The I/O loop: sockets, a poll with a time-out, a wake-up, and nothing about locks.
+//! The I/O loop: sockets, a poll with a timeout, a wake-up, and nothing about locks.
 
 use std::io;
 use std::task::Waker;
@@ -32,12 +32,14 @@ struct Master {
     /// The connector of the caller's own that opens its connections, if there is one.
     caller: Option<Caller>,
     link: Link,
-    /// There may be something to do in this turn: more to read than one turn allows, or an opening that goes on.
+    /// There may be something to do in this turn: more to read than one turn allows, or an opening
+    /// that goes on.
     unread: bool,
-    /// The poll has told of room in the socket since the last retry that found none. It tells that once, perhaps before the thread that
-    /// found the socket full has told the front so.
+    /// The poll has told of room in the socket since the last retry that found none. It tells that
+    /// once, perhaps before the thread that found the socket full has told the front so.
     has_room: bool,
-    /// The other end, or an error, has been seen in the poll: no further event tells of it, so it must be read to the end.
+    /// The other end, or an error, has been seen in the poll: no further event tells of it, so it
+    /// must be read to the end.
     ended: bool,
 }
 
@@ -52,7 +54,7 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    /// `waker` interrupts the poll, or has somebody take turns.
+    /// `waker` interrupts the poll, or has a thread take turns.
     pub(crate) fn new(
         port: Port,
         poll: Poll,
@@ -176,7 +178,8 @@ impl Master {
     fn happened(&mut self, event: &Event) {
         match &self.link {
             Link::None => {}
-            // All attempts of an opening have this token, so it goes on once the events of the others have been seen, too.
+            // All attempts of an opening have this token, so it goes on once the events of the
+            // others have been seen, too.
             Link::Connecting(..) => self.unread = true,
             Link::Open(..) => {
                 self.has_room |= event.is_writable();
@@ -186,8 +189,8 @@ impl Master {
         }
     }
 
-    /// Whether what its socket had no room for may be written now. A socket that another thread finds full interrupts the poll, so that this is
-    /// looked at behind it.
+    /// Whether what its socket had no room for may be written now. A socket that another thread
+    /// finds full interrupts the poll, so that this is looked at behind it.
     fn can_retry(&self, port: &Port) -> bool {
         self.has_room && port.is_blocked(self.id)
     }
@@ -252,7 +255,8 @@ impl Master {
         match std::mem::replace(&mut self.link, Link::None) {
             Link::None => {}
             Link::Connecting(_, connecting) => connecting.end(poll.registry()),
-            // The write side is a second handle of the same socket, so closing alone would leave it in the poll.
+            // The write side is a second handle of the same socket, so closing alone would leave it
+            // in the poll.
             Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
         }
         self.unread = false;

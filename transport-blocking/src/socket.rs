@@ -87,9 +87,9 @@ impl Socket {
         }
     }
 
-    /// Whether a read that does not fill the buffer has given all that there was. What comes later is
-    /// an event of the poll then. A socket of the caller's own may have read ahead, and gives that
-    /// first.
+    /// Whether a read that does not fill the buffer has given all that there was. What comes later
+    /// is an event of the poll then. A socket of the caller's own may have read ahead, and gives
+    /// that first.
     pub(crate) fn gives_all(&self) -> bool {
         match self {
             Self::Tcp(_) => true,

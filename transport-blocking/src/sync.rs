@@ -1,4 +1,5 @@
-//! What threads wait with: the standard library's primitives, or those of the model checker in tests with `--cfg loom`.
+//! What threads wait with: the standard library's primitives, or those of the model checker in
+//! tests with `--cfg loom`.
 
 use std::sync::PoisonError;
 
@@ -30,8 +31,8 @@ mod imp {
 
     /// A thread that can be unparked.
     ///
-    /// `loom::thread::Thread::unpark` also lets a thread go that waits for a mutex. This one keeps the token for the next [`park`], as
-    /// the standard library does.
+    /// `loom::thread::Thread::unpark` also lets a thread go that waits for a mutex. This one keeps
+    /// the token for the next [`park`], as the standard library does.
     #[derive(Clone)]
     pub(crate) struct Thread {
         id: ThreadId,

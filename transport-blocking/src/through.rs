@@ -15,9 +15,9 @@ use crate::socket::Socket;
 /// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
 /// or over vsock.
 ///
-/// `connector` is called with the address in a master's URL, or of the server that was found by asking, and gives a socket:
-/// anything that is `Read` and `Write`, with a descriptor (`AsFd`) of which the system tells when
-/// there is something to read and room to write. Unix only.
+/// `connector` is called with the address in a master's URL, or of the server that was found by
+/// asking, and gives a socket: anything that is `Read` and `Write`, with a descriptor (`AsFd`) of
+/// which the system tells when there is something to read and room to write. Unix only.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -75,18 +75,19 @@ use crate::socket::Socket;
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
 /// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)): after that the
-/// master counts as unreachable, and no request waits for it. Nothing ends a call that takes longer,
-/// so it should give up by itself: until it has returned, the connector is not called again for this
-/// master.
+/// master counts as unreachable, and no request waits for it. Nothing ends a call that takes
+/// longer, so it should give up by itself: until it has returned, the connector is not called again
+/// for this master.
 ///
 /// *Cancel safety*: an opening is given up for another one after the longer of four such times and
-/// the longest `reconnect_delay`, and when the locker ends. What a call gives after that is dropped.
+/// the longest `reconnect_delay`, and when the locker ends. What a call gives after that is
+/// dropped.
 ///
-/// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
-/// [`Cause::Connect`] or [`Cause::Closed`], and one before the master has answered anything in
-/// [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of the
-/// connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after the
-/// usual pause, and the other masters decide meanwhile.
+/// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in [`Cause::Connect`]
+/// or [`Cause::Closed`], and one before the master has answered anything in
+/// [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of
+/// the connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after
+/// the usual pause, and the other masters decide meanwhile.
 ///
 /// *The socket* is made non-blocking. It may have read ahead. The thread that serves the sockets
 /// reads it, and callers write to it on their threads; each write is flushed. It is dropped at the

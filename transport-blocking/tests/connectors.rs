@@ -1,4 +1,5 @@
-//! Connectors and sockets of the caller's own that do what they are allowed to, and what they are not.
+//! Connectors and sockets of the caller's own that do what they are allowed to, and what they are
+//! not.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

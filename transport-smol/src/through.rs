@@ -16,8 +16,8 @@ use crate::runtime::Runtime;
 /// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
 /// over vsock, or in a simulated network.
 ///
-/// `connector` is called with the address in a master's URL, or of the server that was found by asking, and its future gives
-/// anything that is `AsyncRead` and `AsyncWrite`.
+/// `connector` is called with the address in a master's URL, or of the server that was found by
+/// asking, and its future gives anything that is `AsyncRead` and `AsyncWrite`.
 ///
 /// ```
 /// use quorlock_smol::{Address, Config};
@@ -75,13 +75,14 @@ use crate::runtime::Runtime;
 /// master counts as unreachable, and no request waits for it.
 ///
 /// *Cancel safety*: the future is dropped when the opening is given up for another one, after the
-/// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver ends.
+/// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver
+/// ends.
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
 /// [`Cause::Connect`](quorlock_core::Cause::Connect) or
 /// [`Cause::Closed`](quorlock_core::Cause::Closed), and one before the master has answered anything
-/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of
-/// the connector or of its stream is
+/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic
+/// of the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows
 /// after the usual pause, and the other masters decide meanwhile.
 ///

@@ -1,5 +1,6 @@
-//! An endpoint that serves one request of a user at a time, on however many machines: 409 while another one is under way, 503 while too few masters
-//! answer. On embedded masters; the example is its own client.
+//! An endpoint that serves one request of a user at a time, on however many machines: 409 while
+//! another one is under way, 503 while too few masters answer. On embedded masters; the example is
+//! its own client.
 #![allow(clippy::print_stdout)]
 
 use std::convert::Infallible;
@@ -22,7 +23,8 @@ async fn check_out(
     State(locker): State<Locker>,
     Path(user): Path<String>,
 ) -> Result<String, (StatusCode, String)> {
-    // One attempt: who clicks twice is told so, and does not wait. If the client goes away axum drops this future, and the lock is released.
+    // One attempt: who clicks twice is told so, and does not wait. If the client goes away axum
+    // drops this future, and the lock is released.
     let checked_out = locker.try_lock(format!("checkout/{user}")).run(|lock| async move {
         sleep(Duration::from_millis(300)).await;
         Ok(format!("{user} has paid; the lock was good for {:?} more\n", lock.remaining()))
@@ -30,7 +32,8 @@ async fn check_out(
     checked_out.await.map_err(|error| (status(&error), format!("{error}\n")))
 }
 
-/// What an error means to a client. In a service of your own the text, which names the masters, belongs into the log.
+/// What an error means to a client. In a service of your own the text, which names the masters,
+/// belongs into the log.
 fn status(error: &RunError<Infallible>) -> StatusCode {
     match error {
         RunError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,

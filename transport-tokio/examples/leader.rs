@@ -1,5 +1,6 @@
-//! Leader election: candidates want one lock, and whoever has it leads for as long as it can be renewed. The work of a leader who loses the lock is
-//! dropped at its present await point, before anybody else can lead. On embedded masters, most of which hang for a while.
+//! Leader election: candidates want one lock, and its holder leads for as long as it can be
+//! renewed. The work of a leader that loses the lock is dropped at its present await point, before
+//! another candidate can lead. On embedded masters, most of which hang for a while.
 #![allow(clippy::print_stdout)]
 
 use std::convert::Infallible;
@@ -20,7 +21,7 @@ struct Office {
     terms: AtomicUsize,
 }
 
-/// Counts a leader for as long as his work is there, and be it dropped.
+/// Counts a leader until its work has ended or was dropped.
 struct Term<'a>(&'a Office);
 
 impl<'a> Term<'a> {
@@ -40,25 +41,28 @@ impl Drop for Term<'_> {
 
 async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Office>) {
     loop {
-        // `run` renews the lock, and drops the work when it is lost. After a crash of the leader its TTL passes until another one can lead.
+        // `run` renews the lock, and drops the work when it is lost. After a crash of the leader
+        // its TTL passes until another one can lead.
         let leading = locker.lock("leader").ttl(Duration::from_secs(1));
         match leading.run(|lock| lead(name, lock, &office)).await {
             Ok(()) => println!("{name}: resigns after a full term"),
             Err(RunError::Lost(cause)) => println!("{name}: leads no longer, {cause}"),
-            // The configuration's time is over: somebody else leads, or too few masters answer.
+            // The configuration's timeout is over: another candidate leads, or too few masters
+            // answer.
             Err(error) => println!("{name}: {error}"),
         }
     }
 }
 
-/// The work of a leader. What it does outside of this process should still carry a fencing token, as `fenced_store` of the blocking
-/// transport shows: a message that is on its way is not called back.
+/// The work of a leader. What it does outside of this process should still carry a fencing token,
+/// as `fenced_store` of the blocking transport shows: a message that is on its way is not called
+/// back.
 async fn lead(name: &str, lock: Watch, office: &Office) -> Result<(), Infallible> {
     let _term = Term::begin(office);
     println!("{name}: leads");
     for _ in 0..60 {
         sleep(Duration::from_millis(50)).await;
-        assert!(lock.is_valid(), "whoever works leads");
+        assert!(lock.is_valid(), "a worker leads");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A token in place of a password, as the identity services of clouds give them: a task of the
-//! program fetches a new one each minute, and connections log in with it before the old one ends. On
-//! embedded masters, and with a second in place of a minute.
+//! program fetches a new one each minute, and connections log in with it before the old one ends.
+//! On embedded masters, and with a second in place of a minute.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -19,8 +19,8 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
 /// over vsock, or in a simulated network.
 ///
-/// `connector` is called with the address in a master's URL, or of the server that was found by asking, and its future gives
-/// anything that is `AsyncRead` and `AsyncWrite`.
+/// `connector` is called with the address in a master's URL, or of the server that was found by
+/// asking, and its future gives anything that is `AsyncRead` and `AsyncWrite`.
 ///
 /// ```
 /// use quorlock_tokio::{Address, Config};
@@ -72,22 +72,23 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// master counts as unreachable, and no request waits for it.
 ///
 /// *Cancel safety*: the future is dropped when the opening is given up for another one, after the
-/// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver ends.
+/// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver
+/// ends.
 ///
 /// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
 /// [`Cause::Connect`](quorlock_core::Cause::Connect) or
 /// [`Cause::Closed`](quorlock_core::Cause::Closed), and one before the master has answered anything
-/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of
-/// the connector or of its stream is
+/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic
+/// of the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows
 /// after the usual pause, and the other masters decide meanwhile.
 ///
 /// *The stream* is read by the driver. Callers write to it on their threads, at once and without
 /// waiting; what it takes is flushed. It is dropped at the end, without being shut down, and
-/// dropping it must not wait. A stream of tokio takes nothing any more once its runtime has ended: a
-/// guard that is dropped after that leaves its key until the TTL ends. Answers that have come while
-/// the runtime was busy for longer than `request_timeout` count as silence, since a stream is read
-/// only when its runtime says that there is something.
+/// dropping it must not wait. A stream of tokio takes nothing any more once its runtime has ended:
+/// a guard that is dropped after that leaves its key until the TTL ends. Answers that have come
+/// while the runtime was busy for longer than `request_timeout` count as silence, since a stream is
+/// read only when its runtime says that there is something.
 pub fn through<C, F, S>(connector: C) -> Through<C>
 where
     C: Fn(Address) -> F + Send + Sync + 'static,

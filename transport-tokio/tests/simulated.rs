@@ -1,4 +1,5 @@
-//! Locks in a simulated network and in simulated time: clients, drivers and masters run inside of `turmoil`.
+//! Locks in a simulated network and in simulated time: clients, drivers and masters run inside of
+//! `turmoil`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::cell::RefCell;

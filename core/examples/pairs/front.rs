@@ -1,4 +1,5 @@
-//! The front around the machine: a locker, its requests and guards, and a port that is served without sockets.
+//! The front around the machine: a locker, its requests and guards, and a port that is served
+//! without sockets.
 
 use std::future::{Future, IntoFuture};
 use std::io::{self, Write};
@@ -101,8 +102,8 @@ impl Driven {
         Self { host, locker, port, masters, resources, replies, acquiring, guards, releases }
     }
 
-    /// The rest of a turn of a transport's loop, after the callers that it woke, and the next turn until it wakes callers. Every master answers all its requests
-    /// in between.
+    /// The rest of a turn of a transport's loop, after the callers that it woke, and the next turn
+    /// until it wakes callers. Every master answers all its requests in between.
     fn turn(&mut self, reply: &[u8]) {
         self.host.now.fetch_add(20_000, Ordering::Relaxed);
         let _ = self.port.sleep();

@@ -65,7 +65,8 @@ impl ByHand {
         Self { machine, masters, wanted, locks: Vec::new(), replies: Vec::new(), now }
     }
 
-    /// Carries the outputs out, with nothing to carry them to, and tells how many events there were.
+    /// Carries the outputs out, with nothing to carry them to, and tells how many events there
+    /// were.
     fn drain(&mut self) -> usize {
         let mut events = 0;
         loop {

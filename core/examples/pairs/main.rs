@@ -1,9 +1,12 @@
-//! Counts what a lock costs the core, from the request to the release: instructions and allocations for each pair of an acquisition and its
-//! release, with every master granting. Both repeat, so that a change can be held against the table in `core/docs/COSTS.md`.
+//! Counts what a lock costs the core, from the request to the release: instructions and allocations
+//! for each pair of an acquisition and its release, with every master granting. Both repeat, so
+//! that a change can be held against the table in `core/docs/COSTS.md`.
 //!
-//! `cargo run --release -p quorlock-core --example pairs`, with valgrind installed for the instructions. Its table is what stands there.
+//! `cargo run --release -p quorlock-core --example pairs`, with valgrind installed for the
+//! instructions. Its table is what stands there.
 //!
-//! Two ways are counted: the machine alone, driven by hand; and the front around it, as a transport drives it, with a task for each lock.
+//! Two ways are counted: the machine alone, driven by hand; and the front around it, as a transport
+//! drives it, with a task for each lock.
 #![allow(clippy::print_stdout)]
 
 use std::process::{Command, ExitCode};
@@ -14,17 +17,17 @@ mod front;
 mod machine;
 mod masters;
 
-/// So many masters are asked.
+/// The numbers of masters that are asked.
 const MASTERS: [usize; 3] = [3, 5, 51];
-/// So many locks are sought at once: one after the other, and as many as a busy service has.
+/// How many locks are sought at once: one after the other, and as many as a busy service has.
 const AT_ONCE: [usize; 2] = [1, 64];
 const WAYS: [&str; 2] = ["machine", "front"];
-/// What happens once, and what happens now and then, has happened in so many pairs.
+/// Pairs before the measurement, after which everything that happens once has happened.
 const WARM_UP: usize = 1_024;
 const COUNTED: usize = 4_096;
 const HELD: usize = 10_000;
 
-/// Makes so many pairs.
+/// Makes a number of pairs.
 trait Pairs {
     fn run(&mut self, pairs: usize);
 }
@@ -74,7 +77,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a lock takes that is held, with all that the core keeps for it and without the name that its caller keeps.
+/// What a lock takes that is held, with all that the core keeps for it and without the name that
+/// its caller keeps.
 fn held() -> i64 {
     let mut driven = front::Driven::new(MASTERS[0], HELD);
     let allocated = allocation_counter::measure(|| driven.hold());
@@ -94,7 +98,7 @@ fn instructions(way: &str, masters: usize, at_once: usize) -> Result<f64, String
     Ok((more - fewer) as f64 / COUNTED as f64)
 }
 
-/// All instructions of this program under valgrind, making so many pairs.
+/// All instructions of this program under valgrind for a number of pairs.
 fn callgrind(way: &str, masters: usize, at_once: usize, pairs: usize) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let numbers = [masters, at_once, pairs].map(|number| number.to_string());
@@ -114,7 +118,8 @@ fn callgrind(way: &str, masters: usize, at_once: usize, pairs: usize) -> Result<
 mod tests {
     use super::*;
 
-    /// The numbers of `core/docs/COSTS.md`. Whoever makes them smaller writes the smaller ones here and there; whoever makes them larger says why.
+    /// The numbers of `core/docs/COSTS.md`. A change that lowers them writes the lower ones in both
+    /// places; a change that raises them says why.
     #[test]
     fn a_pair_allocates_no_more_than_is_written_down() {
         for (way, masters, at_once, written) in

@@ -1,4 +1,5 @@
-//! Masters that cost nothing: they answer the greeting like a server, and grant everything after that.
+//! Masters that cost nothing: they answer the greeting like a server, and grant everything after
+//! that.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ impl Masters {
         Self((1..=number as u64).map(accept).collect())
     }
 
-    /// Whoever asks for a lock while another process may want it asks otherwise; nobody else is here.
+    /// Requests beside other processes look different; here there is no other process.
     pub(crate) fn config(number: usize) -> Config {
         let urls = (0..number).map(|number| format!("redis://master{number}"));
         let config = Config::new(urls);

@@ -1,5 +1,6 @@
-//! What it costs that several clients want the same lock at once: how long it stays idle between two holders, how many requests that takes,
-//! and whether anybody is passed over, in simulated worlds, for several ways of waiting.
+//! What it costs that several clients want the same lock at once: how long it stays idle between
+//! two holders, how many requests that takes, and whether a client is passed over, in simulated
+//! worlds, for several ways of waiting.
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing)] // A command: its results are its output.
 
@@ -99,7 +100,7 @@ fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) 
         let is_later = |other: &&Turn| other.asked > turn.asked && other.granted < turn.granted;
         sum.passed_over = sum.passed_over.max(log.iter().filter(is_later).count());
     }
-    // While all are there: at the end whoever is left has it for himself.
+    // While all are there: at the end the last client has the lock to itself.
     let early = &log[..log.len() / 2];
     for number in 0..clients {
         let share = early.iter().filter(|turn| turn.client == number).count() as f64 / early.len() as f64;

@@ -1,5 +1,5 @@
-//! How often the masters' counters differ, so that a grant needs a second round for its number: in simulated worlds without losses, with a
-//! few, and with many contenders.
+//! How often the masters' counters differ, so that a grant needs a second round for its number: in
+//! simulated worlds without losses, with a few, and with many contenders.
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 
@@ -19,8 +19,9 @@ Usage: numbering [GRANTS]
 /// How many locks each client of a world seeks.
 const LOCKS: usize = 100;
 
-/// Clients that do nothing but seek one lock. After one in so many grants of a master the connection on which it was asked dies, by turns
-/// at once or in silence: its answer is lost with it, and a request behind it.
+/// Clients that do nothing but seek one lock. After every `n`th grant of a master the connection on
+/// which it was asked dies, by turns at once or in silence: its answer is lost with it, and a
+/// request behind it.
 fn plan(seed: u64, clients: usize, one_in: Option<u64>) -> Plan {
     let lock = Step::Lock {
         resource: 0,

@@ -1,4 +1,5 @@
-//! Random worlds, one after the other, until so many locks have been acquired: `--help` says more.
+//! Random worlds, one after the other, until a number of locks has been acquired: `--help` says
+//! more.
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 
@@ -18,7 +19,7 @@ Usage: simulate [--mixed | --fair] [--acquisitions N] [--seed S]
        simulate [--mixed | --fair] --only S [--mermaid]
        simulate [--mixed] --digest [--worlds N] [--seed S]
 
-  --acquisitions N  go on until so many locks have been acquired, with --mixed of each kind; 100000 unless given
+  --acquisitions N  continue until N locks have been acquired, with --mixed of each kind; 100000 unless given
   --mixed           worlds with locks of every kind on the same names: exclusive, of several resources, shared by readers
                     and by groups, of several resources of which some are shared, downgraded ones, and permits
   --fair            worlds in which most clients wait fairly for one resource

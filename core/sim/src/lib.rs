@@ -13,9 +13,9 @@
 //! - A [`Store`] is data that clients change under their locks, with or without fencing tokens. A
 //!   lost update is a violation as well.
 //! - A [`Plan`] is a whole run as a value. [`Plan::random`] generates one with every fault that is
-//!   within Redlock's assumptions, and [`Plan::shrink`] makes a failing plan small. In the worlds of
-//!   [`Plan::random_mixed`] clients also lock several resources at once, share them as readers and as
-//!   groups, downgrade, and meet plain locks of the same names. In those of
+//!   within Redlock's assumptions, and [`Plan::shrink`] makes a failing plan small. In the worlds
+//!   of [`Plan::random_mixed`] clients also lock several resources at once, share them as readers
+//!   and as groups, downgrade, and meet plain locks of the same names. In those of
 //!   [`Plan::random_secured`] they reach the masters over encrypted channels, and log in with
 //!   passwords that change. In those of [`Plan::random_failovers`] each master has replicas that
 //!   follow it asynchronously and are promoted, while the former primary may go on. In those of
@@ -73,14 +73,14 @@
 //!
 //! # What is checked after every event
 //!
-//! - At no instant of true time are two guards of one resource valid by their own clocks, unless they
-//!   share it as one group. A quorum of masters keeps the token of a valid guard, for all of its
-//!   resources, until its end.
-//! - The fencing tokens of exclusive grants of a resource are distinct, and an exclusive grant has a
-//!   larger token than each grant of the resource that was decided before its attempt sent anything.
-//!   The token of a shared grant is not smaller than that of such an earlier exclusive one. Scripts
-//!   never lower a fencing counter or make it expire. Under the restart guard no master votes too
-//!   soon after it has lost its data.
+//! - At no instant of true time are two guards of one resource valid by their own clocks, unless
+//!   they share it as one group. A quorum of masters keeps the token of a valid guard, for all of
+//!   its resources, until its end.
+//! - The fencing tokens of exclusive grants of a resource are distinct, and an exclusive grant has
+//!   a larger token than each grant of the resource that was decided before its attempt sent
+//!   anything. The token of a shared grant is not smaller than that of such an earlier exclusive
+//!   one. Scripts never lower a fencing counter or make it expire. Under the restart guard no
+//!   master votes too soon after it has lost its data.
 //! - A guard is never valid beyond the first send of its round + TTL − drift, and never becomes
 //!   valid again.
 //! - Every command ends in time, and no driver is woken without need.

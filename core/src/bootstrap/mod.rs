@@ -1,7 +1,8 @@
-//! The first use of a set of masters under the restart guard: all of them are told that nothing can be locked yet.
+//! The first use of a set of masters under the restart guard: all of them are told that nothing can
+//! be locked yet.
 //!
-//! Rules of this room: it knows votes and orders, like a lock, and no connections. All masters must answer, and either none or
-//! all of them vote already; anything else may mean that somebody holds a lock.
+//! Rules of this room: it knows votes and orders, like a lock, and no connections. All masters must
+//! answer, and either none or all of them vote already; anything else may mean that a lock is held.
 
 use std::sync::Arc;
 

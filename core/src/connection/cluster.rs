@@ -1,8 +1,8 @@
 //! Masters in a cluster: names of keys with their tag, the node that owns the slot of the tag, and
 //! slots that are being moved.
 //!
-//! The connection goes to some node, which answers the greeting's `GET {tag}` with `MOVED` unless it
-//! is the owner. The node that is named is next. An owner that changes says so in the same way.
+//! The connection goes to some node, which answers the greeting's `GET {tag}` with `MOVED` unless
+//! it is the owner. The node that is named is next. An owner that changes says so in the same way.
 //!
 //! `ASK` and `TRYAGAIN` are not followed, and are no votes: the keys of a slot that is being moved
 //! are on two nodes. A move that is given up halfway leaves keys behind, and the source grants them
@@ -93,8 +93,8 @@ impl Connection {
                         search.owner.named.take().into_iter().for_each(|named| search.go_to(named));
                     }
                 }
-                // What has been asked is answered yet, and what is asked from now on is asked there.
-                // Where no node serves the slot, another one is looked for now and then.
+                // What has been asked is answered yet, and what is asked from now on is asked
+                // there. Where no node serves the slot, another one is looked for now and then.
                 if self.is_ready() && (fault == ClusterFault::Moved || self.may_search(now)) {
                     self.state = State::Draining;
                 }

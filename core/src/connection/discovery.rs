@@ -154,16 +154,16 @@ impl Connection {
             search.began = now;
             search.owner = Owner::default();
             if self.alone && self.tag.is_some() {
-                // It may be one that does not know of its successor yet. Perhaps only a node that was
-                // learned does.
+                // It may be one that does not know of its successor yet. Perhaps only a node that
+                // was learned does.
                 search.place = (search.place + 1) % search.places.len().max(1);
             }
         }
     }
 
-    /// How long to wait for one place or server before the next place is asked. While requests wait,
-    /// there must be time for a second place. Once all have failed there is no hurry: one that stands
-    /// still answers when it goes on.
+    /// How long to wait for one place or server before the next place is asked. While requests
+    /// wait, there must be time for a second place. Once all have failed there is no hurry: one
+    /// that stands still answers when it goes on.
     fn leg_limit(&self) -> Duration {
         let limit = self.config.connect_timeout;
         let Some(search) = &self.search else { return limit };
@@ -202,7 +202,8 @@ impl Connection {
             if let Some(search) = &mut self.search {
                 let place = search.place;
                 if !search.next_place() {
-                    // Silence has no pause behind it, and so all go on being asked in turn, learned ones too.
+                    // Silence has no pause behind it, and so all go on being asked in turn, learned
+                    // ones too.
                     search.place = (place + 1) % search.places.len().max(1);
                 }
             }

@@ -7,7 +7,7 @@ use super::requests::Form;
 use crate::protocol::{Action, Answer, Claim, LockId, Request};
 use crate::time::Instant;
 
-/// Room for so many is kept when the last answer has come; more is given back.
+/// Entries for which room is kept when the last answer has come; more is given back.
 const KEPT: usize = 256;
 
 /// One request on its way.
@@ -24,8 +24,8 @@ pub(crate) struct Sent {
 
 /// Requests whose replies have not come, oldest first.
 ///
-/// Replies come strictly in order, so a late reply finds its own request and nothing else. Those that have been reported as
-/// unanswered stay only to be matched.
+/// Replies come strictly in order, so a late reply finds its own request and nothing else. Those
+/// that have been reported as unanswered stay only to be matched.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Flight {
     sent: VecDeque<Sent>,
@@ -34,8 +34,9 @@ pub(crate) struct Flight {
     /// All before this place have been reported, and the one at it has not.
     next: usize,
     overdue: usize,
-    /// Repeated requests that have not been reported, by how many replies come before theirs. They have waited for longer than those
-    /// that were sent before them, but not longer than one another.
+    /// Repeated requests that have not been reported, by how many replies come before theirs. They
+    /// have waited for longer than those that were sent before them, but not longer than one
+    /// another.
     repeated: VecDeque<usize>,
     /// The newest ones whose bytes the driver has not been given yet.
     unwritten: usize,
@@ -51,7 +52,8 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Another request; `is_repeated` if it has been sent before, since when its answer is waited for.
+    /// Another request; `is_repeated` if it has been sent before, since when its answer is waited
+    /// for.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -186,8 +188,9 @@ impl Flight {
         self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim.is_of(claim))
     }
 
-    /// The acquisitions without a reply that no release follows yet, each with the claim that its release
-    /// must name. Where a downgrade follows, that is the reader's, whose release is one of the writer too.
+    /// The acquisitions without a reply that no release follows yet, each with the claim that its
+    /// release must name. Where a downgrade follows, that is the reader's, whose release is one of
+    /// the writer too.
     pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = (&Request, &Claim)> {
         let released: std::collections::HashSet<_> = self
             .sent

@@ -1,9 +1,12 @@
-//! The opening of a connection: who we are, which database, what server this is, and our scripts. One write.
+//! The opening of a connection: who we are, which database, what server this is, and our scripts.
+//! One write.
 //!
-//! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`, `CLIENT SETINFO` with our
-//! name and version, `SCRIPT LOAD` for each script, all pipelined. With the restart guard also `INFO memory`, and behind all of them a look at the marker, which begins a quarantine as
-//! soon as the master is back. A server that does not know HELLO (before Redis 6) or does not allow it (an ACL, a proxy)
-//! gets a second flight with `AUTH` and `CLIENT SETNAME`, and RESP2 from then on.
+//! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`,
+//! `CLIENT SETINFO` with our name and version, `SCRIPT LOAD` for each script, all pipelined. With
+//! the restart guard also `INFO memory`, and behind all of them a look at the marker, which begins
+//! a quarantine as soon as the master is back. A server that does not know HELLO (before Redis 6)
+//! or does not allow it (an ACL, a proxy) gets a second flight with `AUTH` and `CLIENT SETNAME`,
+//! and RESP2 from then on.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -159,7 +162,7 @@ impl Handshake {
                         self.awaited.push_back(Step::Forget);
                     }
                     Some(ClusterFault::SlotIsMoving) => {}
-                    // Somebody has a key of that name, and the node owns it.
+                    // A key of that name exists, and the node owns it.
                     None if error == ServerError::WrongType => {}
                     fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
                 }
@@ -336,7 +339,8 @@ impl Handshake {
         match error {
             // NOPROTO, and whatever else a proxy makes of a command that it does not know.
             ServerError::UnknownCommand | ServerError::Other(_) => {}
-            // A server that asks for the password before it looks whether it knows the command at all.
+            // A server that asks for the password before it looks whether it knows the command at
+            // all.
             ServerError::NoAuth if self.login.is_some() => {}
             ServerError::NoPerm => self.warnings.push(Warning::HelloDenied),
             error => return Err(refused(error, config, endpoint)),

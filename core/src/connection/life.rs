@@ -14,8 +14,8 @@ use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
 use crate::wire::{Scanner, ScriptSet};
 
-/// After this time without a byte, a connection may have been dropped silently by something in between; silence
-/// on its next request says little about the master.
+/// After this time without a byte, a connection may have been dropped silently by something in
+/// between; silence on its next request says little about the master.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 impl Connection {
@@ -31,8 +31,9 @@ impl Connection {
         self.proven = false;
     }
 
-    /// How long an opening may take: as long as there is hope requests wait for it and it must come soon. After that it is
-    /// kept, since a stopped server answers what it finds in its buffers when it goes on, but not for ever.
+    /// How long an opening may take: as long as there is hope requests wait for it and it must come
+    /// soon. After that it is kept, since a stopped server answers what it finds in its buffers
+    /// when it goes on, but not forever.
     pub(super) fn opening_limit(&self) -> Duration {
         if self.fault.is_none() {
             self.config.connect_timeout
@@ -87,14 +88,15 @@ impl Connection {
         }
     }
 
-    /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped server goes on and
-    /// reads its buffers, so the releases are written behind it first.
+    /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped
+    /// server goes on and reads its buffers, so the releases are written behind it first.
     fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
         let mut brought = ScriptSet::default();
         for (acquisition, claim) in self.flight.unreleased_acquisitions() {
             let claim = claim.clone();
             let release = Request { action: Action::Release, claim, ..acquisition.clone() };
-            // The first one of each script brings that along, even if the cache has been flushed meanwhile.
+            // The first one of each script brings that along, even if the cache has been flushed
+            // meanwhile.
             let is_first = release.script(None).is_some_and(|script| brought.insert(script));
             let form = if is_first { Form::ByText } else { Form::BySha };
             let before = self.outbound.len();
@@ -113,7 +115,8 @@ impl Connection {
     /// The connection is gone, or must go.
     pub(crate) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
         let cause = if cause == Cause::Closed && self.is_unanswered() { Cause::HungUp } else { cause };
-        // A server that ends idle connections, or a network that forgot them, says nothing against the next one either.
+        // A server that ends idle connections, or a network that forgot them, says nothing against
+        // the next one either.
         let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
         let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
         let stale = self.has_been_quiet();
@@ -184,7 +187,7 @@ impl Backoff {
         self.jitter.within(&(pause..=pause + pause / 4))
     }
 
-    /// The longest pause at once, for what only a person can mend.
+    /// The longest pause at once, for a fault that only a person can fix.
     pub(super) fn longest_pause(&mut self) -> Duration {
         self.next = self.longest;
         self.pause()

@@ -1,10 +1,11 @@
-//! One master: handshake, pipeline, script cache, time-outs, reconnects, generations.
+//! One master: handshake, pipeline, script cache, timeouts, reconnects, generations.
 //!
-//! Rules of this room: a connection knows requests and answers, not locks. Every request with a ticket is answered: once
-//! for good, and before that possibly once with "no answer", when its time-out has passed on a connection that is
-//! slow but not silent, or because a release was written behind it on a connection that is given up. Only an acquisition
-//! whose release comes while it still waits for a connection is dropped, and the release is answered for both. What is to be written, closed and opened is kept as tasks until somebody takes them.
-//! The driver's connections are told apart by a generation number; what comes from an old one is dropped.
+//! Rules of this room: a connection knows requests and answers, not locks. Every request with a
+//! ticket is answered once for good. Before that it may be answered "no answer" once: when its
+//! timeout has passed on a slow connection, or when the connection is given up with a release
+//! behind it. Only an acquisition whose release comes while it waits for a connection is dropped.
+//! Writes, closes and opens are tasks until the driver takes them. Each connection of the driver
+//! has a generation number; what comes from an old generation is dropped.
 
 mod cluster;
 mod confirming;
@@ -88,7 +89,7 @@ struct Debt {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Queued {
     request: Request,
-    /// Follows an acquisition whose round is over, and is awaited: what the master says to the two of them still counts for the caller's error.
+    /// Follows an acquisition whose round is over. Both answers still count for the caller's error.
     undo: Option<Request>,
 }
 
@@ -129,7 +130,7 @@ pub(crate) struct Connection {
     debts: VecDeque<Debt>,
     tracking: Tracking,
     backoff: Backoff,
-    /// Whether this connection has carried an answer: losing it then says nothing against the next one.
+    /// Whether it has carried an answer: losing it then says nothing against the next one.
     proven: bool,
     /// Whether the last connection that stood was ready for requests at some time.
     served: bool,
@@ -298,7 +299,7 @@ impl Connection {
         }
     }
 
-    /// The connection ended, or did not come about.
+    /// The connection ended, or could not be opened.
     pub(crate) fn closed(&mut self, generation: u32, cause: Cause, now: Instant, answers: &mut Answers) {
         if generation == self.generation && !matches!(self.state, State::Resting { .. }) {
             self.lose(cause, now, answers);
@@ -328,8 +329,8 @@ impl Connection {
         }
     }
 
-    /// The time is `now`, and what the socket had at the instant `looked` has been received. Silence counts only until then: what has come
-    /// since may be an answer.
+    /// The time is `now`, and what the socket had at the instant `looked` has been received.
+    /// Silence counts only until then: what has come since may be an answer.
     pub(crate) fn time_passed(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;

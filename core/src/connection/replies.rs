@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 
 use super::flight::Sent;
 use super::handshake::Progress;
@@ -86,8 +86,8 @@ impl Connection {
             }
         }
         if let (Form::Native(_), Some(error)) = (form, error) {
-            // The native command fails where the script has an answer: for a key of another type, or for a write that the server
-            // refuses although the key is not ours. The script decides, so that the outcome is the same on every server.
+            // The native command fails for a key of another type, or for a refused write. The
+            // script decides then, so that the outcome is the same on every server.
             if matches!(error, ServerError::UnknownCommand | ServerError::NoPerm) {
                 // A proxy in between does not know it, or an ACL does not allow it.
                 self.native_release = None;
@@ -129,15 +129,7 @@ impl Connection {
         if !is_held {
             answers.answer(self.id, request, answer);
         }
-        // Others of this process wait beside one that takes its attempt back only where several may be in front.
-        let is_news = request.action.changes_held_key()
-            || request.action == Action::Undo && request.claim.has_neighbours();
-        if self.is_tracked() && is_news && answer == Answer::Yes {
-            // With NOLOOP the server forgets who waits for the key when this connection changes it, and says nothing.
-            for key in request.claim.resources() {
-                answers.tell(self.id, News::ChangedByUs(Bytes::copy_from_slice(key)));
-            }
-        }
+        self.tell_own_changes(request, answer, answers);
         if is_held && !self.flight.hold(sent, answer) {
             self.flight.unconfirmed = Some(at);
             self.have_votes_confirmed();
@@ -310,7 +302,8 @@ pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> 
     }
 }
 
-/// `[seats, their places in the window, their number or 0]`. Places are counted from one, with a space between two.
+/// `[seats, their places in the window, their number or 0]`. Places are counted from one, with a
+/// space between two.
 fn read_seats(fields: &[Reply<'_>]) -> Option<Answer> {
     let [Reply::Bulk(b"seats"), Reply::Bulk(text), Reply::Integer(number)] = fields else { return None };
     let mut places = 0;
@@ -338,7 +331,7 @@ fn read_queued(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     Some(Answer::Queued { number, ahead, is_first: *first == 1, watched })
 }
 
-/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where somebody waits to write.
+/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where a writer waits.
 fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
     let holder = if *sha == b"wanted" {
@@ -347,7 +340,7 @@ fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
         let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
         u64::from_str_radix(digits, 16).ok()?
     };
-    // A negative PTTL is no time left to tell: −1 never expires, −2 is gone by now (Redis command page of PTTL).
+    // A negative PTTL is no time: −1 never expires, −2 is gone (Redis command page of PTTL).
     let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
     Some(Answer::Holder { holder, remaining, watched })
 }

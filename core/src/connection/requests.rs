@@ -88,8 +88,8 @@ impl Connection {
         }
     }
 
-    /// Drops what would acquire a claim, or put its place into a queue: all attempts of a lock have the
-    /// same place.
+    /// Drops what would acquire a claim, or put its place into a queue: all attempts of a lock have
+    /// the same place.
     fn forget_queued(&mut self, claim: &Claim, answers: &mut Answers) {
         let is_of = |queued: &Queued| {
             let enters = matches!(queued.request.action, Action::Acquire | Action::Stay);
@@ -112,7 +112,7 @@ impl Connection {
     /// Keeps a release to be sent again, not before `from`.
     pub(super) fn owe(&mut self, request: Request, from: Instant, now: Instant) {
         if request.action == Action::Keep && request.ttl == Ttl::SHORTEST {
-            // Once more would be for ever, with a master that takes no writes. The key ends with its
+            // Once more would never end, with a master that takes no writes. The key ends with its
             // TTL.
             return;
         }
@@ -184,7 +184,8 @@ impl Connection {
     }
 }
 
-/// A command of the server's own that compares a value and deletes its key: a quarter of the work of the script that does the same.
+/// A command of the server's own that compares a value and deletes its key: a quarter of the work
+/// of the script that does the same.
 ///
 /// Its errors are not answers: the script is asked then.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

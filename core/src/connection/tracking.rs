@@ -1,17 +1,19 @@
-//! Being told by the master when a key changes that somebody here waits for.
+//! Notifications: the master says when a key changes that a lock here waits for.
 //!
-//! `CLIENT TRACKING ON NOLOOP` (Redis command page of CLIENT TRACKING, and "Client-side caching"): every key that the connection reads is
-//! remembered by the server, and its next change by another client comes back as one message. A change by this connection uses the registration up
-//! without a message (NOLOOP), so the connection tells of it itself when its answer comes. Tracking is
-//! asked for by the first request of a waiter and ended when nobody has waited for a while. It needs RESP3: with RESP2 the
-//! messages would need a connection of their own.
+//! `CLIENT TRACKING ON NOLOOP` (Redis command page of CLIENT TRACKING, and "Client-side caching"):
+//! every key that the connection reads is remembered by the server, and its next change by another
+//! client comes back as one message. A change by this connection uses the registration up without a
+//! message (NOLOOP), so the connection tells of it itself when its answer comes. So it does when it
+//! leaves the queue of a resource, whose next place may be one of its own, too. Tracking is asked
+//! for by the first request of a waiter and ended when nobody has waited for a while. It needs
+//! RESP3: with RESP2 the messages would need a connection of their own.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{Answers, Connection, Warning, Wording};
-use crate::protocol::{Action, Request};
+use crate::protocol::{Action, Answer, Request};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 
@@ -22,6 +24,9 @@ pub(crate) enum News {
     Changed(Bytes),
     /// This connection itself has changed a key, of which the server says nothing.
     ChangedByUs(Bytes),
+    /// This connection itself has taken a place out of the queue of the resource with this key. The
+    /// server says nothing of it if the next place is one of this connection, too.
+    LeftByUs(Bytes),
     /// All keys have: they were flushed.
     AllChanged,
     /// Nothing will be told any more of what was watched.
@@ -33,7 +38,8 @@ pub(crate) enum News {
 pub(super) enum Tracking {
     #[default]
     Off,
-    /// It was asked for; what the server read before it said yes is not watched. Somebody waited last at that instant.
+    /// It was asked for; what the server read before it said yes is not watched. A lock last waited
+    /// at that instant.
     On { confirmed: bool, waited_at: Instant },
     /// The server does not do it, or not for us.
     Denied,
@@ -52,7 +58,8 @@ impl Connection {
             }
             Tracking::On { waited_at, .. } if watch => *waited_at = now,
             Tracking::On { waited_at, .. } if now.since(*waited_at) >= LINGERS => {
-                // Somebody may still wait in silence: he asks again, and it goes on with that.
+                // A lock may still wait for a notification: it asks again, which switches tracking
+                // on again.
                 self.track_no_more(answers);
                 self.switch(false, now, answers);
             }
@@ -81,7 +88,8 @@ impl Connection {
                 self.warnings.push(Warning::TrackingDenied);
             }
         } else {
-            // Where it was ended and asked for again, the answer to the first of them counts for nothing.
+            // Where it was ended and asked for again, the answer to the first of them counts for
+            // nothing.
             *confirmed = on;
         }
     }
@@ -98,6 +106,27 @@ impl Connection {
                 answers.tell(self.id, News::AllChanged);
             }
             _ => {}
+        }
+    }
+
+    /// This connection has changed keys. With NOLOOP the server forgets that it waits for them, and
+    /// says nothing.
+    pub(super) fn tell_own_changes(&self, request: &Request, answer: Answer, answers: &mut Answers) {
+        if !self.is_tracked() {
+            return;
+        }
+        let copies = || request.claim.resources().map(Bytes::copy_from_slice);
+        // Others of this process wait beside one that takes its attempt back only where several may
+        // be in front.
+        let is_change = request.action.changes_held_key()
+            || request.action == Action::Undo && request.claim.has_neighbours();
+        if is_change && answer == Answer::Yes {
+            copies().for_each(|key| answers.tell(self.id, News::ChangedByUs(key)));
+        }
+        // The place goes whether or not the lock was held.
+        let leaves = request.action == Action::Release && request.claim.as_queued().is_some();
+        if leaves && matches!(answer, Answer::Yes | Answer::No) {
+            copies().for_each(|key| answers.tell(self.id, News::LeftByUs(key)));
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a connection does for itself: it stays open, logs in anew, and notices another server.
 //!
 //! `PING` where nothing has come for `keep_alive`, and `AUTH` with a new login on a connection that
-//! is in use. Both go in line with the requests of locks, so their answers find them; neither answer
-//! is a vote.
+//! is in use. Both are in the flight with the requests of locks, so their answers find them;
+//! neither answer is a vote.
 
 use std::time::Duration;
 
@@ -114,8 +114,8 @@ impl Connection {
     /// one was up already when the old one answered last. Locks may be held on the old one, and
     /// other clients may reach it still, so this one has no vote until they must have expired.
     pub(super) fn look_for_other_server(&mut self, handshake: &Handshake, now: Instant) {
-        // A server that was found by asking is expected to change. What becomes of locks then is for
-        // the restart guard and the replicas, or is said by the URL.
+        // A server that was found by asking is expected to change. What becomes of locks then is
+        // for the restart guard and the replicas, or is said by the URL.
         let former = self.former.filter(|_| self.search.is_none());
         if let (Some(former), Some(run_id), Some(uptime)) = (former, handshake.run_id, handshake.uptime) {
             let since = now.since(former.heard_at);

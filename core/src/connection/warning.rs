@@ -20,11 +20,12 @@ pub enum Warning {
     /// Declare all replicas with `replicas=` in the URL
     /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or detach them.
     UndeclaredReplicas,
-    /// Another server answers than before, which was not restarted: both were up at the same time. Several servers behind one
-    /// name are several masters, and clients that reach different ones exclude nobody. Give each server a name of its own.
-    /// After a failover, the new server may lack locks that the old one has granted.
+    /// Another server answers than before, which was not restarted: both were up at the same time.
+    /// Several servers behind one name are several masters, and clients that reach different ones
+    /// exclude nobody. Give each server a name of its own. After a failover, the new server may
+    /// lack locks that the old one has granted.
     ///
-    /// The master does not vote until those locks have expired: for the longest TTL of the restart guard, or without it for the
-    /// longest TTL that this client has used.
+    /// The master does not vote until those locks have expired: for the longest TTL of the restart
+    /// guard, or without it for the longest TTL that this client has used.
     OtherServer,
 }

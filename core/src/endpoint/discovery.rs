@@ -120,8 +120,8 @@ impl Endpoint {
         std::iter::once(&self.address).chain(self.route.iter().flat_map(|route| &route.others))
     }
 
-    /// Returns the name that a key has on the server: in a cluster it begins with the tag in braces,
-    /// as in `{q0}job`, so that all keys are in one slot.
+    /// Returns the name that a key has on the server: in a cluster it begins with the tag in
+    /// braces, as in `{q0}job`, so that all keys are in one slot.
     pub fn key_of<'a>(&self, name: &'a [u8]) -> Cow<'a, [u8]> {
         match self.discovery() {
             Some(Discovery::Cluster { tag }) => [b"{", tag.as_bytes(), b"}", name].concat().into(),

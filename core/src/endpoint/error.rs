@@ -5,8 +5,8 @@ use std::{error::Error, fmt};
 #[cfg(doc)]
 use super::Endpoint;
 
-/// Why a text does not name a master. It repeats no part of the URL but the name of a parameter that stands where
-/// no password can.
+/// Why a text does not name a master. It repeats no part of the URL but the name of a parameter
+/// that stands where no password can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointError {
@@ -34,12 +34,13 @@ pub enum EndpointError {
     MissingPath,
     /// A Unix URL has a host, mostly because of two slashes where three are needed.
     HostInUnixUrl,
-    /// A character stands where it can only come from a user or password that was not percent-encoded, or a `#`
-    /// stands anywhere.
+    /// A character stands where it can only come from a user or password that was not
+    /// percent-encoded, or a `#` stands anywhere.
     UnencodedCharacter,
     /// A parameter that is not understood here, by its name.
     UnknownParameter(String),
-    /// A parameter that is given twice, or a user or password both before the `@` and as a parameter.
+    /// A parameter that is given twice, or a user or password both before the `@` and as a
+    /// parameter.
     RepeatedParameter(&'static str),
     /// Both a password and a file with one: which of them counts would be a guess.
     PasswordAndFile,

@@ -1,7 +1,8 @@
 //! Where a master is and how to log in there, as its URL says.
 //!
-//! The rules of this room: it reads text and resolves nothing. It holds a password, so neither `Display` nor
-//! `Debug` of anything in it shows credentials, and no error repeats a piece of a URL in which they could stand.
+//! The rules of this room: it reads text and resolves nothing. It holds a password, so neither
+//! `Display` nor `Debug` of anything in it shows credentials, and no error repeats a piece of a URL
+//! in which they could stand.
 
 mod discovery;
 mod error;
@@ -28,14 +29,14 @@ pub use tls::TlsOptions;
 ///
 /// The URLs that it is parsed from:
 ///
-/// - `redis://[user:password@]host[:port][/db]`, and the same with `valkey://`. The port is 6379 if none is
-///   given; an IPv6 address stands in brackets.
+/// - `redis://[user:password@]host[:port][/db]`, and the same with `valkey://`. The port is 6379 if
+///   none is given; an IPv6 address stands in brackets.
 /// - `rediss://…` and `valkeys://…`: the same over TLS, with the parameters of `redis-cli`:
 ///   `cacert=` is a PEM file of the issuers to trust (without it the system's are), `cert=` and
 ///   `key=` are the client's certificate and private key, and `sni=` is the name that the server's
 ///   certificate must have. Transports need their feature `tls` for it.
-/// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and `valkey+unix://`. The
-///   credentials may also stand as `unix://user:password@/path`.
+/// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and
+///   `valkey+unix://`. The credentials may also stand as `unix://user:password@/path`.
 ///
 /// - `redis+sentinel://[user:password@]host[:port][,host[:port]…]/group[/db]`, and over TLS
 ///   `rediss+sentinel://…`: the primary of a group that Sentinels watch
@@ -49,7 +50,8 @@ pub use tls::TlsOptions;
 /// replicas that may be promoted ([`Endpoint::with_replicas`]), and `failover=may-lose-locks` or
 /// `failover=durable` for one without that promise ([`Failover`]).
 ///
-/// A password alone is written `redis://:password@host`. User, password and path are percent-decoded.
+/// A password alone is written `redis://:password@host`. User, password and path are
+/// percent-decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     address: Address,
@@ -88,11 +90,13 @@ impl Endpoint {
     /// vote, so a larger number is taken for a mistake.
     pub const MAX_REPLICAS: u8 = 16;
 
-    /// The server at a TCP port. `host` is a name or an IP address; brackets around an IPv6 address are optional.
+    /// The server at a TCP port. `host` is a name or an IP address; brackets around an IPv6 address
+    /// are optional.
     ///
     /// # Errors
     ///
-    /// [`EndpointError::EmptyHost`], [`EndpointError::BadHost`], or [`EndpointError::BadPort`] for port 0.
+    /// [`EndpointError::EmptyHost`], [`EndpointError::BadHost`], or [`EndpointError::BadPort`] for
+    /// port 0.
     pub fn tcp(host: &str, port: u16) -> Result<Self, EndpointError> {
         Address::tcp(host, port).map(Self::at)
     }
@@ -124,12 +128,12 @@ impl Endpoint {
 
     /// The same with a file that holds the password. It replaces a password.
     ///
-    /// The file is read whenever a connection to the master is opened, so that a rotated password is
-    /// used without a restart. One line end at its end does not belong to the password. It is read
-    /// in the turn of the driver: keep it on a local file system, as Kubernetes does with secrets.
-    /// It must be a regular file of at most 16 KiB of UTF-8 text. While it is not, the master has no
-    /// vote ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next attempt follows as after any
-    /// failure.
+    /// The file is read whenever a connection to the master is opened, so that a rotated password
+    /// is used without a restart. One line end at its end does not belong to the password. It is
+    /// read in the turn of the driver: keep it on a local file system, as Kubernetes does with
+    /// secrets. It must be a regular file of at most 16 KiB of UTF-8 text. While it is not, the
+    /// master has no vote ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next attempt follows
+    /// as after any failure.
     #[must_use]
     pub fn with_password_file(self, path: impl Into<PathBuf>) -> Self {
         Self { secret: Some(Secret::File(path.into())), ..self }
@@ -223,8 +227,9 @@ impl Endpoint {
         self.tls.as_ref()
     }
 
-    /// True if both name the same server, as far as their text tells: two databases of one server, or two users,
-    /// are one master. Names are not resolved: `localhost` and `127.0.0.1` are told apart only once both are connected.
+    /// True if both name the same server, as far as their text tells: two databases of one server,
+    /// or two users, are one master. Names are not resolved: `localhost` and `127.0.0.1` are told
+    /// apart only once both are connected.
     pub fn same_server(&self, other: &Self) -> bool {
         let one_place = || self.places().any(|one| other.places().any(|other| one.same_as(other)));
         match (self.discovery(), other.discovery()) {
@@ -333,7 +338,8 @@ impl Address {
     }
 }
 
-/// Names without regard to case and to the dot of a full name; IPv4 addresses in their IPv6 form as themselves.
+/// Names without regard to case and to the dot of a full name; IPv4 addresses in their IPv6 form as
+/// themselves.
 fn same_host(one: &str, two: &str) -> bool {
     match (one.parse::<IpAddr>(), two.parse::<IpAddr>()) {
         (Ok(one), Ok(two)) => one.to_canonical() == two.to_canonical(),

@@ -41,8 +41,9 @@ pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
         return Err(EndpointError::Unverified);
     }
     let parts = parts(rest)?;
-    // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the password, and
-    // that pieces of it would be taken for a host, a database or the name of a parameter.
+    // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the
+    // password, and that pieces of it would be taken for a host, a database or the name of a
+    // parameter.
     if parts.path.contains('@') || parts.query.contains('@') {
         return Err(EndpointError::UnencodedCharacter);
     }
@@ -218,7 +219,8 @@ struct Credentials {
 }
 
 impl Credentials {
-    /// `user`, `user:password` or `:password`. An empty user is the default one, whose password may be all there is.
+    /// `user`, `user:password` or `:password`. An empty user is the default one, whose password may
+    /// be all there is.
     fn before_host(text: Option<&str>) -> Result<Self, EndpointError> {
         let Some(text) = text else { return Ok(Self::default()) };
         let (user, password) =
@@ -249,7 +251,8 @@ impl Credentials {
     }
 }
 
-/// A host as it is kept: IPv6 in its one normal form and without brackets, a name as it was written.
+/// A host as it is kept: IPv6 in its one normal form and without brackets, a name as it was
+/// written.
 pub(super) fn host(text: &str) -> Result<String, EndpointError> {
     if text.is_empty() {
         return Err(EndpointError::EmptyHost);

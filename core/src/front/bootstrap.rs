@@ -33,7 +33,8 @@ impl Bootstrap {
     /// [`BootstrapError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<(), BootstrapError> {
         let handle = self.handle.clone();

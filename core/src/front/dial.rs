@@ -1,4 +1,5 @@
-//! Which address of a name to connect to, and when to try another one beside it: RFC 8305 ("Happy Eyeballs") in small.
+//! Which address of a name to connect to, and when to try another one beside it: RFC 8305 ("Happy
+//! Eyeballs") in small.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,19 +13,23 @@ use std::time::Duration;
 
 use crate::protocol::{Cause, Config};
 
-/// Addresses of one name that are considered, the resolver's first ones. An answer of the DNS may carry hundreds; one server has a few.
+/// Addresses of one name that are considered, the resolver's first ones. An answer of the DNS may
+/// carry hundreds; one server has a few.
 const MOST_ADDRESSES: usize = 16;
 
-/// Attempts of one opening at the same time. More would cost sockets. Fewer would reach a name with several dead addresses later: only
-/// the next opening tries the rest.
+/// Attempts of one opening at the same time. More would cost sockets. Fewer would reach a name with
+/// several dead addresses later: only the next opening tries the rest.
 const MOST_AT_ONCE: usize = 4;
 
-/// Attempts in one `connect_timeout`: each starts a quarter of it after the last, so that the fourth address still connects in time. The
-/// default of 250 ms gives 62 ms. With fewer a dead address delays the first lock for longer; with more, a slow link opens connections that are not needed.
-/// RFC 8305 (section 5) recommends 250 ms for the web, whose links are slower than those between a client and its masters.
+/// Attempts in one `connect_timeout`: each starts a quarter of it after the last, so that the
+/// fourth address still connects in time. The default of 250 ms gives 62 ms. With fewer a dead
+/// address delays the first lock for longer; with more, a slow link opens connections that are not
+/// needed. RFC 8305 (section 5) recommends 250 ms for the web, whose links are slower than those
+/// between a client and its masters.
 const ATTEMPTS_PER_TIMEOUT: u32 = 4;
 
-/// What is known of the addresses of one master. A transport keeps one value for each master, for as long as it runs; clones share it.
+/// What is known of the addresses of one master. A transport keeps one value for each master, for
+/// as long as it runs; clones share it.
 ///
 /// No addresses are kept but the last one that connected and up to 16 that are avoided.
 #[derive(Clone)]
@@ -37,7 +42,8 @@ pub struct Addresses {
 struct Memory {
     /// The address of the last connection.
     connected: Option<SocketAddr>,
-    /// Addresses that did not connect in time, or whose connection did not serve; the last one last.
+    /// Addresses that did not connect in time, or whose connection did not serve; the last one
+    /// last.
     avoided: Vec<SocketAddr>,
 }
 
@@ -67,8 +73,9 @@ impl Addresses {
         }
     }
 
-    /// Puts the address of the last connection behind the others. To be called for a new opening if that connection
-    /// [has not served](super::Port::has_served): a replica or a stopped server connects, too.
+    /// Puts the address of the last connection behind the others. To be called for a new opening if
+    /// that connection [has not served](super::Port::has_served): a replica or a stopped server
+    /// connects, too.
     pub fn avoid_last(&self) {
         let mut memory = self.memory();
         if let Some(address) = memory.connected.take() {
@@ -83,7 +90,8 @@ impl Addresses {
 }
 
 impl Memory {
-    /// The last address that connected, then those of which nothing is known, with the families in turn, then those that are avoided.
+    /// The last address that connected, then those of which nothing is known, with the families in
+    /// turn, then those that are avoided.
     fn order(&self, resolved: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
         let mut rest: Vec<SocketAddr> = Vec::new();
         for address in resolved {
@@ -117,8 +125,9 @@ impl Memory {
 }
 
 impl Dial {
-    /// Starts an attempt: the address to connect to, or `None` if none may start now. To be called at first, when an attempt has failed, and when
-    /// the [pause](Self::pause) since the last call is over.
+    /// Starts an attempt: the address to connect to, or `None` if none may start now. To be called
+    /// at first, when an attempt has failed, and when the [pause](Self::pause) since the last call
+    /// is over.
     pub fn next_attempt(&mut self) -> Option<SocketAddr> {
         if self.under_way.len() >= MOST_AT_ONCE {
             return None;
@@ -128,7 +137,8 @@ impl Dial {
         Some(address)
     }
 
-    /// How long after the last start the next attempt starts beside it; `None` if none may follow before one has failed.
+    /// How long after the last start the next attempt starts beside it; `None` if none may follow
+    /// before one has failed.
     pub fn pause(&self) -> Option<Duration> {
         (!self.waiting.is_empty() && self.under_way.len() < MOST_AT_ONCE).then_some(self.addresses.pause)
     }
@@ -152,12 +162,13 @@ impl Dial {
         (self.under_way.is_empty() && self.waiting.is_empty()).then_some(self.failure)
     }
 
-    /// Carries the opening out with futures: `connect` opens one address, `sleep` is a timer. The first to connect wins, and the others
-    /// are dropped.
+    /// Carries the opening out with futures: `connect` opens one address, `sleep` is a timer. The
+    /// first to connect wins, and the others are dropped.
     ///
     /// # Errors
     ///
-    /// The last failure, once every attempt has failed; [`Cause::UnknownHost`] if there was no address.
+    /// The last failure, once every attempt has failed; [`Cause::UnknownHost`] if there was no
+    /// address.
     ///
     /// *Cancel safety*: dropping the future gives the opening up.
     pub async fn race<S, C, T>(

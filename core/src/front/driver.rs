@@ -48,8 +48,9 @@ impl Driver {
     /// [`connect_timeout`](crate::ConfigBuilder::connect_timeout): after that the master counts as
     /// unreachable, and no request waits for it. The future is dropped when the opening is given up
     /// for another one, after the longer of four such times and the longest
-    /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), and when the locker or the driver
-    /// ends. Its error is told as that of a socket, and its panic as [`Cause::ConnectorPanicked`].
+    /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), and when the locker or the
+    /// driver ends. Its error is told as that of a socket, and its panic as
+    /// [`Cause::ConnectorPanicked`].
     pub fn open_through<R, S, F>(
         config: Config,
         host: Arc<dyn Host>,

@@ -193,11 +193,11 @@ impl Guard {
     /// job that ends in a moment is not run again by a machine whose clock is a little behind.
     ///
     /// This guard ends at once, as with [`Guard::release`], and so does renewal. The process may
-    /// end, too. Nobody holds the lock any more, and nobody gets it before the time is over, on this
-    /// process's clock; a lock that was [resumed](super::Locker::resume) counts from then. Requests
-    /// for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The keys'
-    /// value is no longer the token: a copy of [`Guard::resumption`] is of no use any more, and only
-    /// [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
+    /// end, too. Nobody holds the lock any more, and nobody gets it before the time is over, on
+    /// this process's clock; a lock that was [resumed](super::Locker::resume) counts from then.
+    /// Requests for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The
+    /// keys' value is no longer the token: a copy of [`Guard::resumption`] is of no use any more,
+    /// and only [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
     ///
     /// The keys get the rest of the time as their life, and a hundredth and 2 ms more for drift of
     /// the clocks ([`Ttl::drift`]), whether they would live longer or shorter without. If the time
@@ -205,10 +205,10 @@ impl Guard {
     ///
     /// The future waits for the masters' answers. `Ok` means that a quorum held the lock for us
     /// until now and keeps the keys. The future's errors are
-    /// [`ReleaseError`](super::ReleaseError)'s: with [`Unknown`](super::ReleaseError::Unknown), keys
-    /// on masters that did not answer end with the TTL, or with the time where a master hears of it
-    /// later. [`Invalid`](super::ReleaseError::Invalid) is for a rest above [`Ttl::MAX`], or above
-    /// the restart guard's longest TTL: nothing is sent, and the keys end with the TTL.
+    /// [`ReleaseError`](super::ReleaseError)'s: with [`Unknown`](super::ReleaseError::Unknown),
+    /// keys on masters that did not answer end with the TTL, or with the time where a master hears
+    /// of it later. [`Invalid`](super::ReleaseError::Invalid) is for a rest above [`Ttl::MAX`], or
+    /// above the restart guard's longest TTL: nothing is sent, and the keys end with the TTL.
     ///
     /// If the lock has other handles, only this one is given up, as with [`Guard::release`]: the
     /// last handle decides whether and for how long the keys stay.
@@ -341,7 +341,8 @@ impl Lost {
     /// Blocks the calling thread until the lock is lost, and returns the cause.
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> LossCause {
         let handle = self.watch.handle.clone();
@@ -359,7 +360,8 @@ impl Future for Lost {
         }
         let waiter = *waiter.get_or_insert_with(|| watch.slot.new_watcher());
         match watch.slot.poll_lost(waiter, cx) {
-            // The first poll after the machine has slept past the end says so, whether or not a timer has fired.
+            // The first poll after the machine has slept past the end says so, whether or not a
+            // timer has fired.
             Poll::Pending if !watch.is_valid() => Poll::Ready(LossCause::Expired),
             outcome => outcome,
         }

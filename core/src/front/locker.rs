@@ -176,7 +176,8 @@ impl Locker {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
     }
 
-    /// Requests a lock that is shared with other readers. It keeps writers out, and no other reader.
+    /// Requests a lock that is shared with other readers. It keeps writers out, and no other
+    /// reader.
     ///
     /// A writer that waits keeps new readers out until it has had its turn; readers that it kept
     /// out often come before the next one. A reader that is [fenced](Request::fenced) gets a number
@@ -185,9 +186,9 @@ impl Locker {
         self.share(resource, Group::READERS)
     }
 
-    /// Requests the lock that [`Locker::lock`] requests, where others read: an exclusive lock, which
-    /// any other client of the resource respects. [`Guard::downgrade`](super::Guard::downgrade)
-    /// makes a reader of it.
+    /// Requests the lock that [`Locker::lock`] requests, where others read: an exclusive lock,
+    /// which any other client of the resource respects.
+    /// [`Guard::downgrade`](super::Guard::downgrade) makes a reader of it.
     pub fn write(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource)
     }
@@ -204,8 +205,8 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
-    /// Returns the semaphore of this name with this number of permits: at most that many holders are
-    /// let in at once. Nothing is sent before a permit is requested.
+    /// Returns the semaphore of this name with this number of permits: at most that many holders
+    /// are let in at once. Nothing is sent before a permit is requested.
     ///
     /// A semaphore has nothing to do with a lock of the same name. Clients should agree on the
     /// number. Those that do not let in at most the largest number that any of them names, and a
@@ -227,10 +228,10 @@ impl Locker {
     /// A target of text or bytes is locked as by [`Locker::lock`]; [`Target::read`] and
     /// [`Target::share`] share it with others. A name that is given twice counts once.
     ///
-    /// The limits are those of [`Targets`](crate::Targets), and are checked before anything is sent:
-    /// the request then ends with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A lock of
-    /// many targets needs all of them free at one moment, and may wait for long where others take
-    /// them one by one.
+    /// The limits are those of [`Targets`](crate::Targets), and are checked before anything is
+    /// sent: the request then ends with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A
+    /// lock of many targets needs all of them free at one moment, and may wait for long where
+    /// others take them one by one.
     pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
         let targets = self.config.targets(targets.into_iter().map(Into::into));
         Request::new(self.handle.clone(), &self.config, targets, None)
@@ -256,8 +257,8 @@ impl Locker {
     /// Asks all masters what they have of a lock: whether it is held by one holder, shared or free,
     /// on how many masters and for how long, and what each master says. It changes nothing.
     ///
-    /// Of a lock that is shared it tells by how many and by which group, when the last one ends, and
-    /// whether a writer waits. [`Semaphore::inspect`] asks about permits.
+    /// Of a lock that is shared it tells by how many and by which group, when the last one ends,
+    /// and whether a writer waits. [`Semaphore::inspect`] asks about permits.
     ///
     /// It is for people, for tests and for metrics. To do something that needs the lock, take it:
     /// what this returns may be over when it is read.
@@ -328,7 +329,8 @@ impl Locker {
     /// and the future is not ready at once.
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// `spawn_blocking`.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
         self.handle.wait(pin!(future))

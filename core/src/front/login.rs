@@ -10,8 +10,8 @@ use crate::endpoint::Login;
 use crate::protocol::{MasterId, Unavailable};
 
 impl Shared {
-    /// The login for a master now: of the credentials' provider if there is one, else of the password
-    /// file, else of the URL.
+    /// The login for a master now: of the credentials' provider if there is one, else of the
+    /// password file, else of the URL.
     pub(super) fn login(&self, master: MasterId) -> Result<Option<Login>, Unavailable> {
         let Some(endpoint) = self.config.masters.get(master.index()) else { return Ok(None) };
         if let Some(provider) = &self.config.credentials {

@@ -1,8 +1,8 @@
 //! Explores with loom the interleavings of callers and their driver over all parts of the front at
-//! once, and has what the parts' own models share: `.ci/loom`, and `tests/PROOFS.md`.
+//! once, and has what the parts' own models share: `cargo xtask check loom`, and `tests/PROOFS.md`.
 //!
 //! loom runs a model again and again, each time in another order and with other values where an
-//! atomic may return an old one. A lost wake-up is a deadlock there: a thread that sleeps for ever.
+//! atomic may return an old one. A lost wake-up is a deadlock there: a thread that sleeps forever.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,7 +1,7 @@
 //! Spans and events for `tracing`. `guide::observability` names them all.
 //!
-//! Subscribers are called under no mutex: what comes about under one is gathered as notices and told behind it. No token and no password is ever
-//! in what is told.
+//! Subscribers are called under no mutex: what happens under one is gathered as notices and
+//! reported after it. No token and no password is ever in what is told.
 
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
@@ -40,7 +40,8 @@ impl Subject {
     }
 }
 
-/// The span from a request to its grant or failure. Nobody is inside of it: it is open while others run.
+/// The span from a request to its grant or failure. Nobody is inside of it: it is open while others
+/// run.
 pub(super) struct Acquisition {
     span: Span,
     is_settled: bool,
@@ -126,7 +127,7 @@ impl Drop for Acquisition {
     }
 }
 
-/// What has come about under the machine's mutex and is worth telling.
+/// What has happened under the machine's mutex and is worth reporting.
 pub(super) struct Notices {
     notices: Vec<Notice>,
     /// What nobody listens to is not gathered.
@@ -172,7 +173,8 @@ enum Health {
     Down(Discriminant<Cause>),
 }
 
-/// Each answer of a master tells the end of its quarantine to the millisecond, and comes at some time after it was given.
+/// Each answer of a master tells the end of its quarantine to the millisecond, and comes at some
+/// time after it was given.
 const SAME_QUARANTINE: Duration = Duration::from_secs(1);
 
 impl Default for Notices {
@@ -254,7 +256,7 @@ impl Notices {
     }
 }
 
-/// An event of its own: whoever carries it out has nothing to do with whom it concerns.
+/// An event without a parent span: the thread that reports it has nothing to do with the lock.
 macro_rules! tell {
     ($level:ident, $name:literal, $message:literal, { $($fields:tt)* }) => {
         event!(name: $name, target: TARGET, parent: None, Level::$level, { db.system.name = "redis", $($fields)* }, $message)

@@ -80,7 +80,8 @@ impl Release {
     /// [`ReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<Released, ReleaseError> {
         let handle = self.handle.clone();
@@ -157,8 +158,9 @@ pub enum ReleaseError {
     Unknown(Arc<Ballot>),
     /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the targets
     /// given to [`Locker::release_all`](super::Locker::release_all) are invalid or not those of the
-    /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to [`Guard::release_after`](super::Guard::release_after) is longer than any key may
-    /// live. Nothing was sent.
+    /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to
+    /// [`Guard::release_after`](super::Guard::release_after) is longer than any key may live.
+    /// Nothing was sent.
     Invalid(ConfigError),
     /// As many locks are held or waited for as the configuration allows, so
     /// [`Locker::release`](super::Locker::release) sent nothing.
@@ -168,7 +170,8 @@ pub enum ReleaseError {
     },
     /// The transport's I/O loop has ended, so no answer can arrive. What the sockets took was sent.
     DriverEnded,
-    /// This process is a forked child of the one that holds the lock. Nothing was sent, and the parent's guard is as it was.
+    /// This process is a forked child of the one that holds the lock. Nothing was sent, and the
+    /// parent's guard is as it was.
     Forked,
 }
 

@@ -179,7 +179,7 @@ impl Releases {
 pub struct Losses {
     /// Their validity ran out.
     pub expired: u64,
-    /// So many masters no longer held them that a quorum was impossible.
+    /// Too few masters still held them for a quorum.
     pub not_held: u64,
 }
 

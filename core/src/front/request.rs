@@ -153,11 +153,12 @@ impl<G> Request<G> {
     /// request is not fenced exclude and are excluded all the same.
     ///
     /// Each master counts the grants of a resource under
-    /// [`Resource::counter_key`](crate::Resource::counter_key), in a key that never expires. Numbers stay in order as long as a majority of the masters keeps its
-    /// counters: use persistence, and with memory limits `noeviction` or a policy that evicts only
-    /// keys with a TTL (`volatile-…`). With the restart guard, counters that were lost start above
-    /// all that were issued before, if the masters' clocks differ by no more than its longest TTL.
-    /// Deleting a counter restarts its numbering: delete it only together with its resource.
+    /// [`Resource::counter_key`](crate::Resource::counter_key), in a key that never expires.
+    /// Numbers stay in order as long as a majority of the masters keeps its counters: use
+    /// persistence, and with memory limits `noeviction` or a policy that evicts only keys with a
+    /// TTL (`volatile-…`). With the restart guard, counters that were lost start above all that
+    /// were issued before, if the masters' clocks differ by no more than its longest TTL. Deleting
+    /// a counter restarts its numbering: delete it only together with its resource.
     pub fn fenced(mut self) -> Self {
         self.fenced = true;
         self
@@ -175,16 +176,16 @@ impl<G> Request<G> {
 
     /// Waits in one queue with all processes that do so: first come, first served.
     ///
-    /// For an exclusive lock of one resource. With readers, several resources or permits the request
-    /// ends with [`ConfigError::FairOfSeveral`], and nothing is sent.
+    /// For an exclusive lock of one resource. With readers, several resources or permits the
+    /// request ends with [`ConfigError::FairOfSeveral`], and nothing is sent.
     ///
     /// A waiter whose place is on a majority of the masters is passed over by nobody that comes
     /// later and asks to be served fairly, as long as the place is renewed, which it is each third
-    /// of a second. A release wakes one waiter. One that dies while it waits keeps the others waiting
-    /// for one second at most.
+    /// of a second. A release wakes one waiter. One that dies while it waits keeps the others
+    /// waiting for one second at most.
     ///
-    /// Exclusion never rests on the queue. Clients that do not ask for a fair lock barge in, and so do
-    /// other libraries. The [page on waiting](crate::guide::waiting) has more.
+    /// Exclusion never rests on the queue. Clients that do not ask for a fair lock barge in, and so
+    /// do other libraries. The [page on waiting](crate::guide::waiting) has more.
     pub fn fair(mut self) -> Self {
         self.fair = true;
         self
@@ -207,7 +208,8 @@ impl<G> Request<G> {
     /// [`AcquireError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in `spawn_blocking`.
+    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<G, AcquireError>
     where

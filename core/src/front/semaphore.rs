@@ -41,17 +41,18 @@ impl Semaphore {
         self.locker.permit(Ok(self.targets.clone()))
     }
 
-    /// Requests several permits at once: either all of them are held or none is. The settings and the
-    /// waiting are those of [`Semaphore::acquire`].
+    /// Requests several permits at once: either all of them are held or none is. The settings and
+    /// the waiting are those of [`Semaphore::acquire`].
     ///
-    /// One request asks each master for all of them, and an attempt that gets too few gives back what
-    /// it got. So no two requests wait for each other, each with a part of what both need. There is
-    /// one validity, one renewal and one release for all; a [fenced](Request::fenced) request has one
-    /// number, which is larger than every earlier one of each of the indexes.
+    /// One request asks each master for all of them, and an attempt that gets too few gives back
+    /// what it got. So no two requests wait for each other, each with a part of what both need.
+    /// There is one validity, one renewal and one release for all; a [fenced](Request::fenced)
+    /// request has one number, which is larger than every earlier one of each of the indexes.
     ///
     /// It may be from 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]); other numbers end the
-    /// request with [`ConfigError::UnusablePermitsAtOnce`](crate::ConfigError::UnusablePermitsAtOnce).
-    /// In a semaphore of more than 64 permits they are taken from 64 that follow one another.
+    /// request with
+    /// [`ConfigError::UnusablePermitsAtOnce`](crate::ConfigError::UnusablePermitsAtOnce). In a
+    /// semaphore of more than 64 permits they are taken from 64 that follow one another.
     ///
     /// ```
     /// # async fn two(semaphore: quorlock_core::front::Semaphore) -> Result<(), Box<dyn std::error::Error>> {
@@ -104,12 +105,13 @@ impl Semaphore {
         self.locker.force_release_permit(&self.targets, index)
     }
 
-    /// Releases permits that were handed over, by what [`hand_over`](Permit::hand_over) returned. The
-    /// future waits for the masters' answers and tells whether a quorum still held all of them.
+    /// Releases permits that were handed over, by what [`hand_over`](Permit::hand_over) returned.
+    /// The future waits for the masters' answers and tells whether a quorum still held all of them.
     ///
-    /// The semaphore must be that of the permits, whatever number of permits it names. Otherwise the
-    /// future ends with [`ConfigError::ResumedAsAnother`](crate::ConfigError::ResumedAsAnother), and
-    /// nothing is sent. Its other errors are [`ReleaseError`](super::ReleaseError)'s.
+    /// The semaphore must be that of the permits, whatever number of permits it names. Otherwise
+    /// the future ends with
+    /// [`ConfigError::ResumedAsAnother`](crate::ConfigError::ResumedAsAnother), and nothing is
+    /// sent. Its other errors are [`ReleaseError`](super::ReleaseError)'s.
     ///
     /// # Cancel safety
     /// The release is sent by this call itself. Dropping the future only forgoes the outcome.

@@ -28,8 +28,8 @@ impl ReadGuard {
         self.0.release()
     }
 
-    /// Releases the lock, but keeps writers out until `at_least` has passed since the grant. Those who
-    /// share it come in. See [`Guard::release_after`].
+    /// Releases the lock, but keeps writers out until `at_least` has passed since the grant. Those
+    /// who share it come in. See [`Guard::release_after`].
     pub fn release_after(self, at_least: Duration) -> Release {
         self.0.release_after(at_least)
     }

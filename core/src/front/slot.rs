@@ -11,15 +11,16 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// One lock as its caller sees it. The machine's events come in on one side, futures look in on the other.
+/// One lock as its caller sees it. The machine's events come in on one side, futures look in on the
+/// other.
 pub(super) struct Slot {
-    /// The end of validity in nanoseconds; zero before the grant and after the loss. Apart, so that a holder can look at it
-    /// with one reading of the clock.
+    /// The end of validity in nanoseconds; zero before the grant and after the loss. Apart, so that
+    /// a holder can look at it with one reading of the clock.
     valid_until: AtomicU64,
     inner: Mutex<Inner>,
     /// The guards of the lock.
     pub(super) handles: Handles,
-    /// What it is about, for whoever observes.
+    /// What it is about, for observers.
     pub(super) subject: Subject,
 }
 
@@ -37,14 +38,14 @@ struct Inner {
 /// What belongs to those who extend a lock and who watch it.
 #[derive(Default)]
 struct Others {
-    /// Extensions that somebody waits for, with what came of them.
+    /// Extensions that a caller waits for, with their results.
     extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     waiting: Vec<(Waiter, Waker)>,
     /// How many have ever watched it.
     watchers: u64,
 }
 
-/// What has come of the last command; nobody gives another one before he has seen that.
+/// The result of the last command. The caller reads it before it gives another one.
 enum Outcome {
     Acquired(Result<(), Box<AcquireError>>),
     Released(ReleaseOutcome),
@@ -54,7 +55,8 @@ enum Outcome {
     ForceReleased(Box<ForceReleased>),
 }
 
-/// One future that waits. A future that is dropped takes its waker back, or those of a long hold would pile up.
+/// One future that waits. A future that is dropped takes its waker back, or those of a long hold
+/// would pile up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
     /// Who seeks the lock, and later who releases it.
@@ -84,7 +86,7 @@ impl Inner {
         self.others.get_or_insert_default()
     }
 
-    /// Has this waker called for him; the one that it replaces is handed back.
+    /// Has this waker called for the waiter, and returns the one that it replaces.
     fn wait(&mut self, waiter: Waiter, waker: &Waker) -> Option<Waker> {
         if waiter == Waiter::Holder {
             let is_there = self.holder.as_ref().is_some_and(|there| there.will_wake(waker));
@@ -123,7 +125,8 @@ impl Slot {
             Event::NotAcquired { error, .. } => {
                 inner.outcome = Some(Outcome::Acquired(Err(Box::new(error))));
             }
-            // What was decided before the holder let go may be delivered after it, and revives nothing.
+            // What was decided before the holder let go may be delivered after it, and revives
+            // nothing.
             Event::Renewed { valid_until, .. } => {
                 if inner.loss.is_none() {
                     self.set_valid_until(valid_until);
@@ -157,7 +160,8 @@ impl Slot {
         inner.wake_all(woken);
     }
 
-    /// Nobody drives any more: what is awaited will not come, and what is held is lost, as nobody watches it.
+    /// Nobody drives any more: what is awaited will not come, and what is held is lost, as nobody
+    /// watches it.
     pub(super) fn driver_ended(&self, woken: &mut Woken) {
         lock(&self.inner).driver_ended = true;
         self.end(LossCause::DriverEnded, woken);
@@ -234,7 +238,7 @@ impl Slot {
         })
     }
 
-    /// A number for somebody who is going to [`Slot::poll_lost`], until [`Slot::forget`].
+    /// A number for a watcher that calls [`Slot::poll_lost`], until [`Slot::forget`].
     pub(super) fn new_watcher(&self) -> Waiter {
         let mut inner = lock(&self.inner);
         let others = inner.others();
@@ -264,7 +268,7 @@ impl Slot {
         lock(&self.inner).loss
     }
 
-    /// Somebody waits for this extension.
+    /// A caller waits for this extension.
     pub(super) fn expect_extension(&self, id: ExtensionId) {
         lock(&self.inner).others().extended.push((id, None));
     }
@@ -275,10 +279,11 @@ impl Slot {
         self.forget(Waiter::Extension(id));
     }
 
-    /// Somebody waits no more.
+    /// A waiter is gone.
     pub(super) fn forget(&self, waiter: Waiter) {
         let forgotten = lock(&self.inner).stop_waiting(waiter);
-        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a guard.
+        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a
+        // guard.
         drop(forgotten);
     }
 
@@ -327,7 +332,8 @@ mod tests {
         let watcher = slot.new_watcher();
         assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
         for _ in 0..100 {
-            // Each with another waker, as in a set of futures that is made anew for each turn of a loop, and one with the waker that stays.
+            // Each with another waker, as in a set of futures that is made anew for each turn of a
+            // loop, and one with the waker that stays.
             let other = Waker::from(Arc::new(Flag::default()));
             for waker in [&other, &waker] {
                 let watcher = slot.new_watcher();

@@ -18,9 +18,9 @@ use crate::protocol::{Cause, Panicked};
 /// streams.
 ///
 /// A call that is pending has `cx` woken when it is worth another call. Only the driver reads.
-/// Callers write on any thread, while they hold mutexes of the front, so that a waker which is called
-/// inside of a method must not poll the driver there: no method may block, nor call
-/// the locker, nor may dropping the stream. An error or a panic ends the connection.
+/// Callers write on any thread, while they hold mutexes of the front, so that a waker which is
+/// called inside of a method must not poll the driver there: no method may block, nor call the
+/// locker, nor may dropping the stream. An error or a panic ends the connection.
 pub trait Stream: Send + 'static {
     /// Reads into `buffer` and tells how many bytes came; zero is the end.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
@@ -54,7 +54,8 @@ where
     .await
 }
 
-/// A stream as the driver's socket. The driver reads it, and callers write to it through a [`Sink`].
+/// A stream as the driver's socket. The driver reads it, and callers write to it through a
+/// [`Sink`].
 pub(super) struct Streamed<S> {
     stream: Arc<Mutex<Shared<S>>>,
     alert: Arc<Alert>,
@@ -68,7 +69,8 @@ struct Shared<S> {
     fault: Option<io::Error>,
 }
 
-/// Code of others, of which dropping is one more call: it happens where many callers are carried out for.
+/// Code of others, of which dropping is one more call: it happens where many callers are carried
+/// out for.
 struct Contained<T>(Option<T>);
 
 impl<T> Drop for Contained<T> {

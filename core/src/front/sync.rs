@@ -18,7 +18,8 @@ pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering,
 #[cfg(not(all(test, loom)))]
 pub(super) use std::sync::{Mutex, MutexGuard};
 
-/// Locks a mutex, poisoned or not: what runs under the front's mutexes leaves them valid at every point.
+/// Locks a mutex, poisoned or not: what runs under the front's mutexes leaves them valid at every
+/// point.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -86,8 +87,9 @@ mod real {
     }
 }
 
-/// loom releases a mutex in one step with what its holder did before, so that nobody finds it taken between the two. Here an
-/// operation stands in between, on something that those who try the mutex touch, too.
+/// loom releases a mutex in one step with what its holder did before, so that nobody finds it taken
+/// between the two. Here an operation stands in between, on something that those who try the mutex
+/// touch, too.
 #[cfg(all(test, loom))]
 mod explored {
     use std::ops::{Deref, DerefMut};

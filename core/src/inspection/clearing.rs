@@ -1,4 +1,4 @@
-//! Deleting a lock's keys, whoever holds it.
+//! Deleting a lock's keys without holding it.
 
 use std::sync::Arc;
 

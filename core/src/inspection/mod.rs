@@ -1,4 +1,4 @@
-//! What masters say of a lock: asking them, and having its keys deleted, whoever holds it.
+//! What masters say of a lock: asking them, and deleting its keys without holding it.
 //!
 //! Rules of this room: its tasks know answers and orders, like a lock, and no connections. Each
 //! asks all masters and waits for all of them, for as long as the connections give each request;

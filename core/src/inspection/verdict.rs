@@ -11,7 +11,8 @@ use crate::protocol::{
 /// What one master has at a key, and whether it votes.
 pub(super) type Told<'a> = (Option<&'a SaidKey>, Standing);
 
-/// Whether each of these masters votes: one without a marker among others that have one has lost it.
+/// Whether each of these masters votes: one without a marker among others that have one has lost
+/// it.
 pub(super) fn standings(markers: &[Marker]) -> Vec<Standing> {
     let longest = |marker: &Marker| match marker {
         Marker::Present { longest, .. } => Some(*longest),
@@ -233,8 +234,9 @@ mod tests {
     }
 
     /// What masters amount to that readers share: a master's letters are its readers, one of which
-    /// may be `o`, ours; the first lives for a second, the next for two. `*` are readers that it does
-    /// not tell, `!` a mark, an upper-case letter is the key of that token alone, `-` is no key.
+    /// may be `o`, ours; the first lives for a second, the next for two. `*` are readers that it
+    /// does not tell, `!` a mark, an upper-case letter is the key of that token alone, `-` is no
+    /// key.
     fn shared(masters: &[&str]) -> LockState {
         let key = |letters: &&str| {
             if *letters == "-" {

@@ -15,7 +15,7 @@ pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::lock::Order;
 pub use crate::protocol::{Action, Ahead, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
-use crate::protocol::{ConfigBuilder, LockId, Resumption, Targets, Token};
+use crate::protocol::{ConfigBuilder, LockId, QueuePlace, Resumption, Targets, Token};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
@@ -28,18 +28,25 @@ pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Targets, Resumption, In
     port.each_guard(look);
 }
 
-/// Returns which permits of a semaphore a guard of these targets holds, counted from zero; none where
-/// it holds other locks. [`each_guard`] shows them so.
+/// Returns which permits of a semaphore a guard of these targets holds, counted from zero; none
+/// where it holds other locks. [`each_guard`] shows them so.
 pub fn seats_of(targets: &Targets) -> Vec<u16> {
     targets.seats().numbers().collect()
 }
 
-/// Returns what a request for one permit may claim: any of the seats, and each of them, in their order.
+/// Returns what a request for one permit may claim: any of the seats, and each of them, in their
+/// order.
 pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Claim> {
     let Some((name, of, _)) = targets.as_permit() else { return Vec::new() };
     let seats: Vec<_> = (0..of).map(|seat| name.seat(seat.into())).collect();
     let each = seats.iter().map(|seat| Claim::new(&seat.clone().into(), token, fenced, None));
     std::iter::once(Claim::of_seats(name, &seats, 1, token, fenced, None)).chain(each).collect()
+}
+
+/// Returns what an attempt at one resource claims with this place in its queue; `None` where there
+/// are several resources.
+pub fn claim_in_queue(targets: &Targets, token: Token, place: QueuePlace) -> Option<Claim> {
+    Some(Claim::queued(targets.as_one()?, token, false, place))
 }
 
 /// Sets whether a further attempt asks one master before all others. That keeps clients that try at

@@ -6,7 +6,7 @@ use crate::jitter::Jitter;
 use crate::lock::{Attempt, Effects, Lock, Order, Report, State};
 use crate::protocol::{
     Acquire, Answer, Config, Entropy, EntropyFailed, Event, ExtendError, ExtensionId, FencingToken, LockId,
-    MasterId, Ttl,
+    MasterId, QueuePlace, Token, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::Bid;
@@ -93,6 +93,17 @@ impl Sought {
         self.hear(report, now, around);
     }
 
+    /// A master tells that its turn in the queue has come; where it has no place there, that the
+    /// key has changed.
+    pub fn told<E: Entropy>(&mut self, master: MasterId, now: Instant, around: &mut Around<'_, E>) {
+        let Some(bid) = &mut self.bid else { return };
+        let (lock, effects) = (&mut self.lock, &mut around.effects(now));
+        match lock.queue_place() {
+            Some(place) => bid.turn_has_come(master, &place.to_hex(), lock, effects),
+            None => bid.changed(master, false, lock, effects),
+        }
+    }
+
     /// The caller takes the grant: until when it is valid, if it still is.
     pub fn take<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
         let (valid_until, report) = self.lock.take(&mut around.effects(now));
@@ -152,6 +163,36 @@ impl Sought {
         self.bid.as_ref().is_some_and(|bid| bid.is_settling())
     }
 
+    /// The token of its present attempt.
+    pub fn token(&self) -> Option<Token> {
+        self.lock.token()
+    }
+
+    /// How many attempts it has made.
+    pub fn attempts(&self) -> u32 {
+        self.lock.attempts()
+    }
+
+    /// Whether it has lost its last attempt and has yet to make the next one.
+    pub fn waits(&self) -> bool {
+        self.bid.as_ref().is_some_and(|bid| bid.next_attempt().is_some())
+    }
+
+    /// Its place in the masters' queues.
+    pub fn place(&self) -> Option<QueuePlace> {
+        self.lock.queue_place()
+    }
+
+    /// Whether a quorum of masters has its place with the number that counts.
+    pub fn is_settled(&self) -> bool {
+        self.lock.has_its_number()
+    }
+
+    /// Whether a quorum of masters has answered since all were asked to keep its place.
+    pub fn keeps_its_place(&self, config: &Config) -> bool {
+        self.lock.keeps_its_place(config.quorum)
+    }
+
     /// Which of a semaphore's permits it is, once one is chosen.
     pub fn seat(&self) -> Option<u16> {
         self.lock.seat()
@@ -167,11 +208,12 @@ impl Sought {
         self.bid = None;
     }
 
-    /// Forgets what only other locks of the process are told of, so that those which do the same from now on are equal.
+    /// Forgets what only other locks of the process are told of, so that those which do the same
+    /// from now on are equal.
     pub fn forget_its_queue(&mut self) {
         self.lock.forget_its_grant();
         if let Some(bid) = &mut self.bid {
-            bid.forget_its_queue(self.lock.state() == State::Held);
+            bid.forget_its_queue(self.lock.state() == State::Held, self.lock.is_fair());
         }
         self.bid.take_if(|bid| **bid == Bid::default());
     }

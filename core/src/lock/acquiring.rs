@@ -13,8 +13,9 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A shorter one (larger n) is below some round trips: the
-/// others are asked too early and split the votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
+/// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A
+/// shorter one (larger n) is below some round trips: the others are asked too early and split the
+/// votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
 pub(crate) const HEAD_START: u32 = 16;
 
 /// How an attempt is made.
@@ -24,16 +25,17 @@ pub(crate) struct Attempt {
     pub(crate) first: Option<(MasterId, Instant)>,
     /// Whether others are expected to want the lock: then a refusal is to say who holds it.
     pub(crate) is_wary: bool,
-    /// Whether it is one more round of the attempt before it: the caller's number of attempts does not count it.
+    /// Whether it is one more round of the attempt before it: the caller's number of attempts does
+    /// not count it.
     pub(crate) is_repeated: bool,
-    /// Whether a refusal by the first master ends the round although no further attempt is allowed: its votes were split, and that is
-    /// being settled.
+    /// Whether a refusal by the first master ends the round although no further attempt is allowed:
+    /// its votes were split, and that is being settled.
     pub(crate) settles: bool,
     /// For how long it has been waited for, where a mark is to keep others out and none of ours
     /// does: new readers of what is to be written, or those that have not waited as long for a
     /// permit.
     pub(crate) waited: Option<Duration>,
-    /// Whether what is to be read is read although somebody waits to write it.
+    /// Whether what is to be read is read although a writer waits.
     pub(crate) insists: bool,
 }
 
@@ -44,13 +46,14 @@ pub(super) struct Trying {
     /// Before the first send: elapsed time counts from here.
     since: Instant,
     votes: Votes,
-    /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
+    /// Masters whose connection had been quiet for long and turned out dead: they have not been
+    /// asked in truth.
     stale: MasterSet,
     numbers: Numbers,
     /// When the others are asked too, while only one master has been.
     pub(super) rest_at: Option<Instant>,
-    /// Of a lock that waits fairly: until when a round that is lost waits for the answers that are still to come. What was granted in part is
-    /// taken back then.
+    /// Of a lock that waits fairly: until when a round that is lost waits for the answers that are
+    /// still to come. What was granted in part is taken back then.
     closes_at: Option<Instant>,
     /// Whether a refusal by the one master that was asked ends the round.
     yields: bool,
@@ -183,8 +186,9 @@ impl Trying {
                 named(master, answer).unwrap_or(Next::Stay)
             }
             Decision::Won => self.won(cx),
-            Decision::Lost if tally.outstanding() > 0 && cx.base.queueing.is_some() => {
-                // A master that has yet to say where the place is would have to be asked once more. But the place is to be renewed in time.
+            Decision::Lost if tally.outstanding() > 0 && cx.goes_on_in_queue() => {
+                // A master that has yet to say where the place is would have to be asked once more.
+                // But the place is to be renewed in time.
                 let half = cx.effects.config.request_timeout / 2;
                 let closes_at = self.since + half.min(QueuePlace::RENEWED_EACH);
                 self.closes_at.get_or_insert(closes_at.max(cx.effects.now));
@@ -194,15 +198,30 @@ impl Trying {
         }
     }
 
-    /// A quorum granted the lock with different numbers: the smaller ones are raised, where the lock is still ours.
+    /// These masters are free by now. Where they are a quorum, with those that have granted the
+    /// lock, a round that is lost waits for no further answers.
+    pub(super) fn freed(&mut self, free: MasterSet, cx: &mut Context<'_, '_>) -> Next {
+        let may_grant = |(master, vote): &(MasterId, &Vote)| match vote {
+            Vote::Granted => true,
+            vote => vote.is_refusal() && free.contains(*master),
+        };
+        let masters = MasterId::all(self.votes.len()).zip(self.votes.iter());
+        if self.closes_at.is_some() && masters.filter(may_grant).count() >= cx.quorum().needed() {
+            return Next::RoundLost(self.lost(None, cx));
+        }
+        Next::Stay
+    }
+
+    /// A quorum granted the lock with different numbers: the smaller ones are raised, where the
+    /// lock is still ours.
     fn raise_numbers(&mut self, cx: &mut Context<'_, '_>) {
         let behind = self.numbers.ask_those_behind(&self.votes);
         cx.order_numbered(behind, self.round, Action::Raise, cx.base.ttl, self.numbers.highest());
     }
 
-    /// "If the client managed to acquire the lock in the majority of the instances, and the total time elapsed to
-    /// acquire the lock is less than lock validity time, the lock is considered to be acquired" (Redis
-    /// distributed-locks page, "The Redlock Algorithm", step 3).
+    /// "If the client managed to acquire the lock in the majority of the instances, and the total
+    /// time elapsed to acquire the lock is less than lock validity time, the lock is considered to
+    /// be acquired" (Redis distributed-locks page, "The Redlock Algorithm", step 3).
     fn won(&mut self, cx: &mut Context<'_, '_>) -> Next {
         let now = cx.effects.now;
         let valid_until = cx.base.ttl.valid_until(self.since);
@@ -239,7 +258,8 @@ impl Trying {
         LostRound { last, stale: self.stale, ..LostRound::new(self.round, self.since, votes, cx) }
     }
 
-    /// The caller's time is over in the middle of a round, or one master has been waited for long enough.
+    /// The caller's time is over in the middle of a round, or one master has been waited for long
+    /// enough.
     pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
         let now = cx.effects.now;
         if self.closes_at.is_some_and(|at| at <= now) {

@@ -1,5 +1,5 @@
-//! Behind a round that was lost: the token is taken back, and reads tell who holds the key. The lock is told
-//! whether and when to make the next attempt (`waiting`).
+//! Behind a round that was lost: the token is taken back, and reads tell who holds the key. The
+//! lock is told whether and when to make the next attempt (`waiting`).
 
 use super::Next;
 use super::shared::{Base, Context};
@@ -43,10 +43,11 @@ pub(crate) struct LostRound {
     pub(crate) votes: Vec<Vote>,
     /// The answer that decided it, if one did.
     pub(crate) last: Option<(MasterId, Answer)>,
-    /// Masters whose connection had been quiet for long and turned out dead: they have not been asked in truth.
+    /// Masters whose connection had been quiet for long and turned out dead: they have not been
+    /// asked in truth.
     pub(crate) stale: MasterSet,
-    /// Masters that refused and have not said yet who holds the key, and those whose vote still tells "held by another" from "no
-    /// quorum of answers".
+    /// Masters that refused and have not said yet who holds the key, and those whose vote still
+    /// tells "held by another" from "no quorum of answers".
     pub(crate) awaited: MasterSet,
     /// Whether masters might yet have granted it: time ran out.
     pub(crate) is_undecided: bool,
@@ -67,7 +68,8 @@ impl LostRound {
             && tally.granted() + tally.held() + tally.outstanding() >= quorum.needed();
         let mut awaited = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
-            // A master that refused a lock that was won without it is not asked once more, so nothing comes from it.
+            // A master that refused a lock that was won without it is not asked once more, so
+            // nothing comes from it.
             let answers = cx.keys.reached.contains(master);
             match vote {
                 Vote::HeldByAnother { .. } if answers => awaited.insert(master),
@@ -92,7 +94,8 @@ impl LostRound {
     }
 }
 
-/// One master was asked before the others and refused. No other one was asked, so nothing is to be taken back.
+/// One master was asked before the others and refused. No other one was asked, so nothing is to be
+/// taken back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {
     pub(super) round: u32,

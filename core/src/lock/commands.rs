@@ -7,7 +7,8 @@ use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resum
 use crate::time::Instant;
 
 impl Lock {
-    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought further.
+    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought
+    /// further.
     pub(crate) fn take(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return (None, Report::Nothing);
@@ -51,8 +52,9 @@ impl Lock {
 
     /// Shares with readers what is locked exclusively, from now on: whether it is held.
     ///
-    /// Masters keep writers out by the token as by the entry that it becomes, so that the lock is as valid as it was, whatever they answer. It
-    /// must be local first: masters that have shared it already admit readers.
+    /// Masters keep writers out by the token as by the entry that it becomes, so that the lock is
+    /// as valid as it was, whatever they answer. It must be local first: masters that have shared
+    /// it already admit readers.
     pub(crate) fn downgrade(&mut self, effects: &mut Effects<'_>) -> bool {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return false };
         if base.targets.is_permit() {
@@ -66,7 +68,8 @@ impl Lock {
         true
     }
 
-    /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None` if it is not held any more.
+    /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None`
+    /// if it is not held any more.
     pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
         let resumption = self.resumption();
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
@@ -97,7 +100,8 @@ impl Lock {
         }
     }
 
-    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end already still comes.
+    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end
+    /// already still comes.
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
             Stage::Told => return,

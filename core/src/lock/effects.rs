@@ -37,7 +37,8 @@ impl Effects<'_> {
         }
     }
 
-    /// The connected master that all clients ask first for these targets, where they ask one before the others.
+    /// The connected master that all clients ask first for these targets, where they ask one before
+    /// the others.
     pub(crate) fn first_master(&self, targets: &Targets) -> Option<MasterId> {
         self.ranked(targets).max().map(|(_, first)| first)
     }
@@ -50,7 +51,8 @@ impl Effects<'_> {
     }
 
     fn ranked(&self, targets: &Targets) -> impl Iterator<Item = (u64, MasterId)> {
-        // Locks of several targets may meet with different first ones, so all of them ask the same master first.
+        // Locks of several targets may meet with different first ones, so all of them ask the same
+        // master first.
         let seed = targets.only().map_or(0, |(resource, _)| digest(resource));
         let ranked = MasterId::all(self.ranks.len()).zip(self.ranks);
         let connected = ranked.filter_map(|(master, rank)| Some((master, (*rank)?)));

@@ -13,8 +13,8 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// Extensions that may be under way at once: renewal, and a few callers'. More would only let one caller use more memory, fewer would
-/// refuse callers that share a guard.
+/// Extensions that may be under way at once: renewal, and a few callers'. More would only let one
+/// caller use more memory, fewer would refuse callers that share a guard.
 const MAX_EXTENSIONS: usize = 8;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -74,8 +74,8 @@ impl Held {
         Ok(())
     }
 
-    /// Asks every master that may hold the token. All N count: one that never had it, or must not be counted, has said
-    /// "not held" before it is asked.
+    /// Asks every master that may hold the token. All N count: one that never had it, or must not
+    /// be counted, has said "not held" before it is asked.
     pub(super) fn start_extension(
         &mut self,
         caller: Option<ExtensionId>,
@@ -127,7 +127,8 @@ impl Held {
             return self.ended_untaken(cx);
         }
         if tally.granted() >= quorum.needed() {
-            // Decided after validity ended it revives nothing: the key may have gone to another and come back.
+            // Decided after validity ended it revives nothing: the key may have gone to another and
+            // come back.
             if now + NOTICE >= self.valid_until {
                 return self.time_passed(cx);
             }
@@ -152,8 +153,8 @@ impl Held {
         Next::GoOn
     }
 
-    /// A quorum still holds the lock: it is put back on masters that do not, as they say so. Without that there is nothing more to
-    /// listen for.
+    /// A quorum still holds the lock: it is put back on masters that do not, as they say so.
+    /// Without that there is nothing more to listen for.
     fn heal_behind(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let Some(extension) = self.extensions.get_mut(place) else { return };
         let mut lost = MasterSet::EMPTY;
@@ -169,7 +170,8 @@ impl Held {
         self.heal(lost, cx);
     }
 
-    /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer may say that they do not hold it.
+    /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer
+    /// may say that they do not hold it.
     fn extension_failed(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let now = cx.effects.now;
         let Some(extension) = self.extensions.get_mut(place) else { return };
@@ -206,8 +208,8 @@ impl Held {
         }
     }
 
-    /// The claim has another form: what masters say of the earlier one means nothing any more. Extensions that callers wait for are asked
-    /// for again, or else one as in renewal.
+    /// The claim has another form: what masters say of the earlier one means nothing any more.
+    /// Extensions that callers wait for are asked for again, or else one as in renewal.
     pub(super) fn extend_anew(&mut self, cx: &mut Context<'_, '_>) {
         let under_way = std::mem::take(&mut self.extensions).into_iter();
         for extension in under_way.filter(|extension| extension.stage == Stage::Open) {
@@ -230,8 +232,8 @@ impl Held {
     }
 }
 
-/// Renewal begins at a third of the TTL, or up to a tenth of that earlier, so that two more tries fit before the end
-/// and many locks taken together are not renewed together.
+/// Renewal begins at a third of the TTL, or up to a tenth of that earlier, so that two more tries
+/// fit before the end and many locks taken together are not renewed together.
 pub(super) fn renewal_pause(ttl: Ttl, jitter: &mut Jitter) -> Duration {
     let third = ttl.as_duration() / 3;
     jitter.within(&(third - third / 10..=third))

@@ -1,8 +1,10 @@
-//! Numbers for grants: what the masters' counters say in one attempt, and the number that they agree on.
+//! Numbers for grants: what the masters' counters say in one attempt, and the number that they
+//! agree on.
 //!
-//! A fencing token is V where a majority of the masters have had the event "the counter is V while the lock is ours". Any two
-//! majorities share a master, and there the later of two grants was counted after the earlier one's event, so its number is larger. That
-//! needs no assumption about time. The largest number of one round is not enough, nor is a counter that is larger than V.
+//! A fencing token is V where a majority of the masters have had the event "the counter is V while
+//! the lock is ours". Any two majorities share a master, and there the later of two grants was
+//! counted after the earlier one's event, so its number is larger. That needs no assumption about
+//! time. The largest number of one round is not enough, nor is a counter that is larger than V.
 
 use crate::protocol::{FencingToken, MasterId, MasterSet, Vote};
 
@@ -38,7 +40,8 @@ impl Numbers {
         self.0.as_mut().is_some_and(|counters| counters.note(master, number))
     }
 
-    /// Whether this master has counted the grant already, so that what it says now is about raising its counter.
+    /// Whether this master has counted the grant already, so that what it says now is about raising
+    /// its counter.
     pub(super) fn has_counted(&self, master: MasterId) -> bool {
         let counters = self.0.as_ref();
         counters.is_some_and(|counters| matches!(counters.counted.get(master.index()), Some(Some(_))))
@@ -49,7 +52,8 @@ impl Numbers {
         self.0.as_ref().map_or(0, |counters| counters.agreed(votes))
     }
 
-    /// The masters that granted the lock with a smaller number and are not being asked to raise it; they are from here on.
+    /// The masters that granted the lock with a smaller number and are not being asked to raise it;
+    /// they are from here on.
     pub(super) fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
         self.0.as_mut().map_or(MasterSet::EMPTY, |counters| counters.ask_those_behind(votes))
     }

@@ -1,7 +1,9 @@
-//! Healing: keys are put back on masters that lost them, or never had them, while a quorum still holds the lock.
+//! Healing: keys are put back on masters that lost them, or never had them, while a quorum still
+//! holds the lock.
 //!
-//! A key that was put back counts from the next round of extensions on. So every end of validity rests on masters that held the
-//! token before its round began, and every client that acquires the lock later meets one of them.
+//! A key that was put back counts from the next round of extensions on. So every end of validity
+//! rests on masters that held the token before its round began, and every client that acquires the
+//! lock later meets one of them.
 
 use super::holding::Held;
 use super::shared::Context;
@@ -31,11 +33,13 @@ impl Held {
                 cx.keys.unproven.remove(master);
                 self.unsettled.remove(master);
             }
-            // One that was not sent says nothing about an earlier one, which may have put the key back before its answer was lost.
+            // One that was not sent says nothing about an earlier one, which may have put the key
+            // back before its answer was lost.
             Answer::Failed { fate: Fate::NotSent, .. } => {}
             Answer::Failed { .. } => cx.keys.note_fate(master, answer),
-            // A key is there. It may be ours, from a request whose answer was lost, so that it is to be released; but it may as
-            // well be another master's (one server behind two addresses), so that it must not be counted.
+            // A key is there. It may be ours, from a request whose answer was lost, so that it is
+            // to be released; but it may as well be another master's (one server behind two
+            // addresses), so that it must not be counted.
             _ => {}
         }
     }

@@ -17,15 +17,16 @@ pub(super) struct Held {
     /// The round in which keys are put back.
     pub(super) healing_round: u32,
     pub(super) since: Instant,
-    /// What the masters said in that round; nothing any more once it has been extended and nobody can ask for it.
+    /// What the masters said in that round; nothing any more once it has been extended and nobody
+    /// can ask for it.
     pub(super) votes: Vec<Vote>,
     /// Masters that have granted it, by what they said in that round.
     granted: MasterSet,
-    /// Masters that have not said what became of a request that sets the key: where the connection falls silent, a release is written
-    /// behind it.
+    /// Masters that have not said what became of a request that sets the key: where the connection
+    /// falls silent, a release is written behind it.
     pub(super) unsettled: MasterSet,
     pub(super) valid_until: Instant,
-    /// Whether the caller has it; until then its end is no loss to anybody.
+    /// Whether the caller has taken it; until then its end is no loss.
     pub(super) taken: bool,
     /// Whether it was handed over to us. Until it is taken it is not ours to release.
     pub(super) was_resumed: bool,
@@ -88,7 +89,8 @@ impl Held {
 
     /// A vote that comes after the lock was won: it holds there too, or it never will.
     fn late_vote(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) {
-        // A master that has granted it answers a raise, and one that is asked to go on with a lock an extension: neither sets a key.
+        // A master that has granted it answers a raise, and one that is asked to go on with a lock
+        // an extension: neither sets a key.
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
@@ -133,7 +135,7 @@ impl Held {
         Next::Stay
     }
 
-    /// A grant that ended before anybody took it is a lost attempt.
+    /// A grant that ended before its caller took it is a lost attempt.
     pub(super) fn ended_untaken(&mut self, cx: &mut Context<'_, '_>) -> Next {
         self.end_extensions(LossCause::Expired, cx);
         let votes = std::mem::take(&mut self.votes);

@@ -11,14 +11,16 @@
 //!                     Told
 //! ```
 //!
-//! Each phase is a type of its own, with its own answers and deadlines. It returns what comes next, and [`Lock::go_on`] moves on: the one
-//! place for what an answer or the time leads to. What the caller commands (release, cancel, hand over) is in `commands.rs`, and what the
-//! lock is told while it is sought (attempt, read, end) in `seeking.rs`. A cancelled lock is over at once, unless its end has been told: then
-//! the machine drops it with its last event.
+//! Each phase is a type of its own, with its own answers and deadlines. It returns what comes next,
+//! and [`Lock::go_on`] moves on: the one place for what an answer or the time leads to. What the
+//! caller commands (release, cancel, hand over) is in `commands.rs`, and what the lock is told
+//! while it is sought (attempt, read, end) in `seeking.rs`. A cancelled lock is over at once,
+//! unless its end has been told: then the machine drops it with its last event.
 //!
-//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections or other locks, nor when it is worth
-//! asking again: it is told to make an attempt, and reports how that was lost. It gives orders for masters and events for its caller, and
-//! tells its next deadline.
+//! Rules of this room: a lock knows votes, instants and its own token. It does not know connections
+//! or other locks, nor when it is worth asking again: it is told to make an attempt, and reports
+//! how that was lost. It gives orders for masters and events for its caller, and tells its next
+//! deadline.
 
 mod acquiring;
 mod clearing;
@@ -55,8 +57,9 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// How long before validity ends a loss is told. Timers of the operating system and of async runtimes fire up to a millisecond or two
-/// late, and the holder must not learn of it after the fact. Longer would take that much from every grant.
+/// How long before validity ends a loss is told. Timers of the operating system and of async
+/// runtimes fire up to a millisecond or two late, and the holder must not learn of it after the
+/// fact. Longer would take that much from every grant.
 const NOTICE: Duration = Duration::from_millis(2);
 
 /// One lock, from the request for it to its end.
@@ -99,8 +102,9 @@ pub(crate) enum State {
     Held,
     /// It is neither sought nor held any more.
     LetGo,
-    /// Nothing refers to it any more, and its number may be used again. A lock whose last event has yet to be taken has only let go: so a
-    /// table by number can tell the event's receiver from the next lock.
+    /// Nothing refers to it any more, and its number may be used again. A lock whose last event has
+    /// yet to be taken has only let go: so a table by number can tell the event's receiver from the
+    /// next lock.
     Over,
 }
 

@@ -1,15 +1,17 @@
 //! Fair waiting: a place in the queue that each master keeps of one resource.
 //!
-//! Queues by arrival get stuck: each of two waiters may be first on one master. So the order is agreed first, as an atomic register's timestamps
-//! are. A place gets the number after the largest on each master; the largest of a majority's numbers is the one that counts, and is written to a
-//! majority. Who comes later meets it on one master at least, and gets a larger number. Each master grants the lock only to the place with the
-//! smallest number that it knows and whose waiter is alive.
+//! Queues by arrival get stuck: each of two waiters may be first on one master. So the order is
+//! agreed first, as an atomic register's timestamps are. A place gets the number after the largest
+//! on each master; the largest of a majority's numbers is the one that counts, and is written to a
+//! majority. Who comes later meets it on one master at least, and gets a larger number. Each master
+//! grants the lock only to the place with the smallest number that it knows and whose waiter is
+//! alive.
 //!
 //! Exclusion does not rest on any of that: a grant is a majority's, as without a queue.
 
 use super::clearing::Clearing;
 use super::shared::Context;
-use super::{Effects, Lock, Phase, Stage};
+use super::{Effects, Lock, Phase, Report, Stage};
 use crate::protocol::{
     Action, Answer, Cause, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
 };
@@ -21,11 +23,13 @@ pub(super) struct Queueing {
     place: Option<QueuePlace>,
     /// Whether it waits without a place.
     is_out: bool,
-    /// The largest number that a master has given the place until a quorum has had one: those with another one are given that.
+    /// The largest number that a master has given the place until a quorum has had one: those with
+    /// another one are given that.
     number: Option<FencingToken>,
     /// Masters that have the place with that number.
     agreed: MasterSet,
-    /// Whether a quorum has had that number. From then on it stays, and is the exact one on each master: those that came meanwhile have met it.
+    /// Whether a quorum has had that number. From then on it stays, and is the exact one on each
+    /// master: those that came meanwhile have met it.
     is_settled: bool,
     /// Masters that are asked to give the place that number.
     raised: MasterSet,
@@ -104,8 +108,8 @@ impl Lock {
         answered.is_some_and(|answered| answered.iter().count() >= quorum.needed())
     }
 
-    /// Behind a lost round: masters that have the place with another number than the one that counts, or have not said with which, are given
-    /// that one.
+    /// Behind a lost round: masters that have the place with another number than the one that
+    /// counts, or have not said with which, are given that one.
     pub(crate) fn agree_on_number(&mut self, effects: &mut Effects<'_>) {
         let quorum = effects.config.quorum;
         let Some(queueing) = &mut self.base.queueing else { return };
@@ -113,6 +117,16 @@ impl Lock {
         let behind = queueing.answered.without(queueing.agreed).without(queueing.raised);
         behind.iter().for_each(|master| queueing.raised.insert(master));
         self.order_stay(behind, effects);
+    }
+
+    /// These masters are free by now. A round that is lost, and only waits for its last answers,
+    /// ends where the next attempt may have a quorum.
+    pub(crate) fn freed(&mut self, free: MasterSet, effects: &mut Effects<'_>) -> Report {
+        let Self { base, stage: Stage::Asked(keys, Phase::Trying(trying)) } = self else {
+            return Report::Unchanged;
+        };
+        let next = trying.freed(free, &mut Context { base, keys, effects });
+        self.go_on(next, effects)
     }
 
     /// Keeps its place on all masters.
@@ -179,6 +193,11 @@ impl Context<'_, '_> {
     /// Whether the place is to have exactly that number.
     pub(super) fn is_settled_in_queue(&self) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
+    }
+
+    /// Whether another attempt may follow that has the same place.
+    pub(super) fn goes_on_in_queue(&self) -> bool {
+        self.base.queueing.is_some() && self.base.may_try_again()
     }
 
     /// Takes the token and the place back from all masters that may have the place.

@@ -19,8 +19,8 @@ impl Releasing {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
         let request = cx.request(Some(round), Action::Release, cx.base.longest_ttl);
-        // The first master last, which is written last where it is queued first: others that wait hear
-        // of the release there, and ask the others then.
+        // The first master last, which is written last where it is queued first: others that wait
+        // hear of the release there, and ask the others then.
         let is_contended = cx.base.is_contended;
         let first = is_contended.then(|| cx.effects.first_master(&cx.base.targets)).flatten();
         let reached = cx.keys.reached;

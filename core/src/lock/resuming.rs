@@ -1,4 +1,5 @@
-//! Going on with a lock that another locker was granted: an extension by its token, and then it is held like any other.
+//! Going on with a lock that another locker was granted: an extension by its token, and then it is
+//! held like any other.
 
 use std::sync::Arc;
 

@@ -1,11 +1,13 @@
 //! Permits: one master assigns seats of the semaphore, and the others are asked for exactly those.
 //!
-//! A seat is an ordinary exclusive lock, so that no two holders have the same one, whatever is assigned: that the masters agree on it beforehand
-//! only saves them the search. A master that is silent is not waited for: the next one is asked to assign. So several may have taken seats,
-//! and each that took others than were chosen lets go of them.
+//! A seat is an ordinary exclusive lock, so that no two holders have the same one, whatever is
+//! assigned: that the masters agree on it beforehand only saves them the search. A master that is
+//! silent is not waited for: the next one is asked to assign. So several may have taken seats, and
+//! each that took others than were chosen lets go of them.
 //!
-//! Several permits at once are assigned in one script, all or none, and the others are asked for all of them or none: a lock of several
-//! resources. No attempt holds some of them while it waits for others, so that no two wait for each other.
+//! Several permits at once are assigned in one script, all or none, and the others are asked for
+//! all of them or none: a lock of several resources. No attempt holds some of them while it waits
+//! for others, so that no two wait for each other.
 
 use std::time::Duration;
 
@@ -32,8 +34,8 @@ pub(super) struct Seating {
     left: u16,
     /// Masters that may have taken any seats of the window.
     taking: MasterSet,
-    /// Windows before this one of which masters may have taken any seats, and those masters. What they say is too late to be chosen, and is
-    /// told in places of their own window.
+    /// Windows before this one of which masters may have taken any seats, and those masters. What
+    /// they say is too late to be chosen, and is told in places of their own window.
     earlier: Vec<(MasterSet, Claim)>,
     chosen: Option<Seats>,
 }
@@ -70,7 +72,8 @@ impl Seating {
         Some(seating)
     }
 
-    /// Goes on with the seats behind the window: `false` if the circle is round, or too few are left.
+    /// Goes on with the seats behind the window: `false` if the circle is round, or too few are
+    /// left.
     fn next_window(&mut self, token: Token, fenced: bool) -> bool {
         if self.left < self.take {
             return false;
@@ -117,8 +120,8 @@ impl Seating {
 }
 
 impl Base {
-    /// Behind a lost attempt: a seat that others refused is not the first that the next one asks for. The master that assigned it may not know of
-    /// its holder.
+    /// Behind a lost attempt: a seat that others refused is not the first that the next one asks
+    /// for. The master that assigned it may not know of its holder.
     pub(super) fn skip_seats(&mut self, chosen: Option<Seats>) {
         if let Some(seat) = chosen.and_then(|seats| seats.numbers().next()) {
             self.seat_from = seat + 1;
@@ -217,8 +220,9 @@ impl Context<'_, '_> {
         self.keys.reached.remove(master);
     }
 
-    /// Orders what takes the token back, at once or in a while. Where a master may have taken any seats of a window, all of them are named,
-    /// and nothing is kept: those that were chosen are kept elsewhere.
+    /// Orders what takes the token back, at once or in a while. Where a master may have taken any
+    /// seats of a window, all of them are named, and nothing is kept: those that were chosen are
+    /// kept elsewhere.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         let mut exactly = to;

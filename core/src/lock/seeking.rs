@@ -1,4 +1,5 @@
-//! What a lock is told by the one that decides whether and when it asks: attempts, what comes behind a lost one, and the end without it.
+//! What a lock is told by the one that decides whether and when it asks: attempts, what comes
+//! behind a lost one, and the end without it.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::protocol::{
 };
 
 impl Lock {
-    /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take this one's keys.
+    /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take
+    /// this one's keys.
     pub(crate) fn attempt(
         &mut self,
         attempt: Attempt,
@@ -39,9 +41,10 @@ impl Lock {
         Ok(())
     }
 
-    /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try to unlock all the instances, even the
-    /// instances it believed it was not able to lock" (Redis distributed-locks page, "The Redlock Algorithm", step 5).
-    /// The release reads the key where another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells
+    /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try
+    /// to unlock all the instances, even the instances it believed it was not able to lock" (Redis
+    /// distributed-locks page, "The Redlock Algorithm", step 5). The release reads the key where
+    /// another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells
     /// when that changes.
     pub(crate) fn undo(&mut self, watch: bool, effects: &mut Effects<'_>) {
         if let Some((clearing, mut cx)) = self.clearing(effects) {
@@ -50,7 +53,8 @@ impl Lock {
         }
     }
 
-    /// Behind a lost round that is made again at once: the token is taken back, and nobody waits for what the masters say.
+    /// Behind a lost round that is made again at once: the token is taken back, and nobody waits
+    /// for what the masters say.
     pub(crate) fn give_back(&mut self, effects: &mut Effects<'_>) {
         if let Some((_, mut cx)) = self.clearing(effects) {
             cx.give_back();
@@ -97,8 +101,9 @@ impl Lock {
         self.fail(AcquireError::from_ballot(ballot, effects.config.quorum), effects);
     }
 
-    /// Ends without the lock, of which its caller is told what the masters said to the lock in front. Returns what it is told: tens of thousands that give up
-    /// together are all told the same, and the memory for it takes longer than everything else.
+    /// Ends without the lock, of which its caller is told what the masters said to the lock in
+    /// front. Returns what it is told: tens of thousands that give up together are all told the
+    /// same, and the memory for it takes longer than everything else.
     pub(crate) fn finish_behind(
         &mut self,
         votes: Arc<[Vote]>,

@@ -1,4 +1,5 @@
-//! What all phases of a lock share: what its caller requested, and the token of its present attempt.
+//! What all phases of a lock share: what its caller requested, and the token of its present
+//! attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,8 @@ pub(super) struct Base {
     /// The name of the wait, once it has met those that share what it wants to write.
     pub(super) wish: Option<Box<Wish>>,
     pub(super) ttl: Ttl,
-    /// The longest life that any of its keys may have been given: a release that could not be sent is owed for that long.
+    /// The longest life that any of its keys may have been given: a release that could not be sent
+    /// is owed for that long.
     pub(super) longest_ttl: Ttl,
     /// When its caller stops waiting for it.
     pub(super) give_up_at: Option<Instant>,
@@ -116,7 +118,8 @@ pub(super) struct Keys {
     pub(super) reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
     pub(super) forsaken: MasterSet,
-    /// Masters that did not take the token at first and have not said that it was put back there: they do not count as holders.
+    /// Masters that did not take the token at first and have not said that it was put back there:
+    /// they do not count as holders.
     pub(super) unproven: MasterSet,
     /// The number of the grant, once it is fenced and granted.
     pub(super) fence: Option<FencingToken>,
@@ -160,8 +163,9 @@ impl Keys {
         }
     }
 
-    /// Whether a master must not be counted as a holder even if it says that it is one: a release may follow the token
-    /// there, or it refused the token and can have it only as another master's (one server behind two addresses).
+    /// Whether a master must not be counted as a holder even if it says that it is one: a release
+    /// may follow the token there, or it refused the token and can have it only as another master's
+    /// (one server behind two addresses).
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
     }
@@ -232,7 +236,8 @@ impl Context<'_, '_> {
         self.leave_other_places();
     }
 
-    /// Releases the token everywhere, as [`Self::clear_all`] does, and keeps the place in the queue.
+    /// Releases the token everywhere, as [`Self::clear_all`] does, and keeps the place in the
+    /// queue.
     pub(super) fn give_back(&mut self) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.order_back(self.keys.reached, request.without_place());

@@ -1,4 +1,4 @@
-//! Asking masters about a lock that may be anybody's, and having its keys deleted.
+//! Asking masters about a lock of any holder, and having its keys deleted.
 
 use super::Machine;
 use super::slot::{Place, Slot, Task};
@@ -60,8 +60,9 @@ impl<E: Entropy> Machine<E> {
         ours.filter_map(Lock::token)
     }
 
-    /// Has all masters delete a lock's key, whoever holds it, and whoever shares it. It ends with
-    /// [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered, or cannot.
+    /// Has all masters delete a lock's key, also that of another holder or of its readers. It ends
+    /// with [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered, or
+    /// cannot.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.

@@ -12,10 +12,12 @@ use crate::time::Instant;
 use crate::waiting::{Bid, Entry, Start};
 
 impl<E: Entropy> Machine<E> {
-    /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired).
+    /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or
+    /// [`Event::NotAcquired`](super::Event::NotAcquired).
     ///
-    /// A lock whose resource another lock of this machine holds or seeks waits in the queue behind that, and asks no master before it comes to the
-    /// front. When the lock in front lets go, the next one's request follows its releases in the same write.
+    /// A lock whose resource another lock of this machine holds or seeks waits in the queue behind
+    /// that, and asks no master before it comes to the front. When the lock in front lets go, the
+    /// next one's request follows its releases in the same write.
     ///
     /// # Errors
     /// [`AcquireError::Invalid`], [`AcquireError::TooManyLocks`] and [`AcquireError::NoEntropy`].
@@ -92,9 +94,10 @@ impl<E: Entropy> Machine<E> {
 
     /// Tells at the moment in which the caller takes a granted lock until when it is valid.
     ///
-    /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought further within the caller's
-    /// limits, and another [`Event::Granted`](super::Event::Granted) or [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that nobody has taken is not
-    /// lost but sought further, too, when its validity ends.
+    /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought
+    /// further within the caller's limits, and another [`Event::Granted`](super::Event::Granted) or
+    /// [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that nobody has taken is
+    /// not lost but sought further, too, when its validity ends.
     pub fn take(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
         let mut valid_until = None;
         self.input(lock, now, |lock, effects| {
@@ -106,7 +109,8 @@ impl<E: Entropy> Machine<E> {
         valid_until
     }
 
-    /// Asks for a lock to be valid for `ttl` from now. It ends with [`Event::Extended`](super::Event::Extended).
+    /// Asks for a lock to be valid for `ttl` from now. It ends with
+    /// [`Event::Extended`](super::Event::Extended).
     ///
     /// # Errors
     /// [`ExtendError::Invalid`], [`ExtendError::TooManyExtensions`], and [`ExtendError::Lost`]
@@ -130,7 +134,8 @@ impl<E: Entropy> Machine<E> {
         self.settle(now);
     }
 
-    /// Releases a lock. It ends with [`Event::Released`](super::Event::Released); a lock that is still sought is cancelled instead, without an event.
+    /// Releases a lock. It ends with [`Event::Released`](super::Event::Released); a lock that is
+    /// still sought is cancelled instead, without an event.
     pub fn release(&mut self, lock: LockId, now: Instant) {
         self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
@@ -139,8 +144,8 @@ impl<E: Entropy> Machine<E> {
         self.settle(now);
     }
 
-    /// Shares with readers what a held lock locks exclusively, from now on: whether it is held. Its token and number stay, and it is extended
-    /// by its TTL.
+    /// Shares with readers what a held lock locks exclusively, from now on: whether it is held. Its
+    /// token and number stay, and it is extended by its TTL.
     pub fn downgrade(&mut self, lock: LockId, now: Instant) -> bool {
         let done = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
@@ -153,8 +158,8 @@ impl<E: Entropy> Machine<E> {
         done == Some(true)
     }
 
-    /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends, and it is over without an event. `None` if it
-    /// is not held any more.
+    /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends,
+    /// and it is over without an event. `None` if it is not held any more.
     pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
@@ -184,8 +189,9 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    /// Tells all masters that nothing can be locked yet, so that they vote at once under the restart guard. It ends with
-    /// [`Event::Bootstrapped`](super::Event::Bootstrapped); only if all masters answer, and none has voted yet or all do, is anything changed.
+    /// Tells all masters that nothing can be locked yet, so that they vote at once under the
+    /// restart guard. It ends with [`Event::Bootstrapped`](super::Event::Bootstrapped); only if all
+    /// masters answer, and none has voted yet or all do, is anything changed.
     ///
     /// # Errors
     /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::TooManyLocks`], and nothing was
@@ -207,7 +213,8 @@ impl<E: Entropy> Machine<E> {
         if self.locks.len() >= limit { Err(TooManyLocks { limit }) } else { Ok(()) }
     }
 
-    /// Gives a lock up, sought or held, without an event: its keys are released wherever they may be.
+    /// Gives a lock up, sought or held, without an event: its keys are released wherever they may
+    /// be.
     pub fn cancel(&mut self, lock: LockId, now: Instant) {
         self.with_lock(lock, now, |lock, effects| lock.cancel(effects));
         self.settle(now);

@@ -34,26 +34,27 @@ impl Due {
 }
 
 impl<E: Entropy> Machine<E> {
-    /// The time is `now`: whatever was due until then happens. If hundreds of callers are to be told
-    /// of it, the rest of it happens as their events are taken with
+    /// The time is `now`: whatever was due until then happens. If hundreds of callers are to be
+    /// told of it, the rest of it happens as their events are taken with
     /// [`poll_output`](Self::poll_output).
     pub fn time_passed(&mut self, now: Instant) {
         self.time_passed_since_look(now, now);
     }
 
-    /// The time is `now`, and everything has been received that sockets had at the instant `looked`: no later silence counts.
+    /// The time is `now`, and everything has been received that sockets had at the instant
+    /// `looked`: no later silence counts.
     pub(crate) fn time_passed_since_look(&mut self, looked: Instant, now: Instant) {
         (self.due.looked, self.due.now) = (looked, now);
         self.go_on_with_due();
     }
 
-    /// Deals with what is due until nothing is, or as many events wait as may. The rest follows when
-    /// those have been taken.
+    /// Deals with what is due until nothing is, or as many events wait as may. The rest follows
+    /// when those have been taken.
     pub(super) fn go_on_with_due(&mut self) {
         let Due { looked, now, .. } = self.due;
         loop {
-            // All connections first: masters that have been silent for equally long are found out together, and a
-            // lock that tries again does not meet one of them.
+            // All connections first: masters that have been silent for equally long are found out
+            // together, and a lock that tries again does not meet one of them.
             for master in MasterId::all(self.connections.len()) {
                 self.connection_due(master, looked, now);
             }

@@ -67,7 +67,8 @@ impl<E: Entropy> Machine<E> {
         self.changed(id, was_held);
     }
 
-    /// Something that the lock in front of a queue is not told itself, but the bid for it; that begins with this if there was none.
+    /// Something that the lock in front of a queue is not told itself, but the bid for it; that
+    /// begins with this if there was none.
     fn contend(
         &mut self,
         id: LockId,
@@ -266,12 +267,10 @@ impl<E: Entropy> Machine<E> {
                     bid.changed(master, by_us, lock, effects);
                 };
                 if let Some((key, place)) = Resource::of_place_key(key) {
-                    if let Some(&Front::One(id)) = self.contenders.front(key) {
-                        if self.has_bid(id) {
-                            self.contend(id, now, |bid, lock, effects| {
-                                bid.turn_has_come(master, place, lock, effects);
-                            });
-                        }
+                    if let Some(id) = self.only_bidder(key) {
+                        self.contend(id, now, |bid, lock, effects| {
+                            bid.turn_has_come(master, place, lock, effects);
+                        });
                     }
                     return;
                 }
@@ -282,6 +281,11 @@ impl<E: Entropy> Machine<E> {
                         sharers.into_iter().for_each(|id| self.contend(id, now, change));
                     }
                     _ => {}
+                }
+            }
+            News::LeftByUs(key) => {
+                if let Some(id) = self.only_bidder(key) {
+                    self.contend(id, now, |bid, lock, effects| bid.queue_has_moved(master, lock, effects));
                 }
             }
             News::AllChanged | News::Deaf => {
@@ -300,6 +304,14 @@ impl<E: Entropy> Machine<E> {
                     });
                 }
             }
+        }
+    }
+
+    /// The lock in front of this resource, if it is alone there and has a bid.
+    fn only_bidder(&self, key: &[u8]) -> Option<LockId> {
+        match self.contenders.front(key) {
+            Some(&Front::One(id)) if self.has_bid(id) => Some(id),
+            _ => None,
         }
     }
 

@@ -1,9 +1,11 @@
-//! Many locks over N connections: routes what comes in, gathers what goes out, knows the next deadline.
+//! Many locks over N connections: routes what comes in, gathers what goes out, knows the next
+//! deadline.
 //!
-//! Orders go from locks down to connections, answers from connections up to locks, until neither has anything more to say.
+//! Orders go from locks down to connections, answers from connections up to locks, until neither
+//! has anything more to say.
 //!
-//! Rules of this room: it decides only what a single lock or connection cannot see, such as one server behind two addresses or how many callers are
-//! ahead of one that gives up.
+//! Rules of this room: it decides only what a single lock or connection cannot see, such as one
+//! server behind two addresses or how many callers are ahead of one that gives up.
 
 /// The effects that a lock may bring about, borrowed beside the lock itself.
 macro_rules! effects {
@@ -52,8 +54,8 @@ use crate::waiting::{Contenders, LetGo};
 
 /// The protocol's whole state: every lock that is sought or held, and every master's connection.
 ///
-/// It does nothing by itself. A driver feeds it inputs and commands, each with the time, and after each drains
-/// [`Machine::poll_output`] until that says [`Output::Wake`]:
+/// It does nothing by itself. A driver feeds it inputs and commands, each with the time, and after
+/// each drains [`Machine::poll_output`] until that says [`Output::Wake`]:
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
 ///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
@@ -61,14 +63,15 @@ use crate::waiting::{Contenders, LetGo};
 ///   [`release_token`](Self::release_token), [`cancel`](Self::cancel),
 ///   [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
 ///   [`force_release`](Self::force_release), [`reauthenticate`](Self::reauthenticate).
-/// - *Inputs*: [`connected`](Self::connected), [`connected_as`](Self::connected_as), [`received`](Self::received), [`closed`](Self::closed),
-///   [`time_passed`](Self::time_passed).
+/// - *Inputs*: [`connected`](Self::connected), [`connected_as`](Self::connected_as),
+///   [`received`](Self::received), [`closed`](Self::closed), [`time_passed`](Self::time_passed).
 /// - *Outputs*: [`poll_output`](Self::poll_output).
-/// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`resumption`](Self::resumption), [`masters`](Self::masters),
-///   [`is_idle`](Self::is_idle), [`holds_locks`](Self::holds_locks).
+/// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`resumption`](Self::resumption),
+///   [`masters`](Self::masters), [`is_idle`](Self::is_idle), [`holds_locks`](Self::holds_locks).
 ///
-/// The time must never run backwards, and inputs that are waiting in a socket should be read before the time is told, or
-/// answers that are there already count as silence. The same calls give the same outputs, byte for byte.
+/// The time must never run backwards, and inputs that are waiting in a socket should be read before
+/// the time is told, or answers that are there already count as silence. The same calls give the
+/// same outputs, byte for byte.
 #[derive(Clone)]
 pub struct Machine<E> {
     config: Arc<Config>,
@@ -103,8 +106,8 @@ pub struct Machine<E> {
 #[derive(Clone)]
 struct Link {
     connection: Connection,
-    /// When the connection has something to do, as it was when last asked for. There are few connections and their deadlines move with each
-    /// request, so they are compared and not sorted.
+    /// When the connection has something to do, as it was when last asked for. There are few
+    /// connections and their deadlines move with each request, so they are compared and not sorted.
     deadline: Option<Instant>,
     /// Whether the deadline may have moved since.
     has_moved: bool,
@@ -201,22 +204,22 @@ impl<E: Entropy> Machine<E> {
     /// The connection that [`Output::Connect`] asked for stands. The user and the password of the
     /// master's URL log in there.
     ///
-    /// Where there is a password file or a provider of [credentials](crate::Credentials), the driver
-    /// asks that, and calls [`connected_as`](Self::connected_as).
+    /// Where there is a password file or a provider of [credentials](crate::Credentials), the
+    /// driver asks that, and calls [`connected_as`](Self::connected_as).
     pub fn connected(&mut self, master: MasterId, generation: u32, now: Instant) {
         let login = self.config.masters.get(master.index()).and_then(|master| master.login(None));
         self.connected_as(master, generation, login, now);
     }
 
-    /// The connection that [`Output::Connect`] asked for stands, and this login is for it; `None` if
-    /// there is no password.
+    /// The connection that [`Output::Connect`] asked for stands, and this login is for it; `None`
+    /// if there is no password.
     pub fn connected_as(&mut self, master: MasterId, generation: u32, login: Option<Login>, now: Instant) {
         self.with_connection(master, now, |connection, _| connection.connected(generation, login, now));
     }
 
-    /// Logs in anew on the present connection, if there is one, while it serves: requests before and
-    /// behind it are not disturbed. If the master refuses it, the connection is closed, and the next
-    /// one asks for a login itself.
+    /// Logs in anew on the present connection, if there is one, while it serves: requests before
+    /// and behind it are not disturbed. If the master refuses it, the connection is closed, and the
+    /// next one asks for a login itself.
     pub fn reauthenticate(&mut self, master: MasterId, login: Login, now: Instant) {
         self.with_connection(master, now, |connection, _| connection.reauthenticate(login, now));
     }
@@ -234,15 +237,16 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A connection could not be opened, or has ended. What was received before must have been handed in before.
+    /// A connection could not be opened, or has ended. What was received before must have been
+    /// handed in before.
     pub fn closed(&mut self, master: MasterId, generation: u32, cause: Cause, now: Instant) {
         self.with_connection(master, now, |connection, answers| {
             connection.closed(generation, cause, now, answers);
         });
     }
 
-    /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may come to it long after the commands says
-    /// so, since answers are awaited from then on.
+    /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may
+    /// come to it long after the commands says so, since answers are awaited from then on.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
         self.written_at = Some(now);
     }
@@ -264,13 +268,14 @@ impl<E: Entropy> Machine<E> {
         self.locks.get(id).and_then(|slot| slot.task.as_lock())
     }
 
-    /// The token of a lock's present attempt, which is what its keys hold once it is granted; `None` before the first.
+    /// The token of a lock's present attempt, which is what its keys hold once it is granted;
+    /// `None` before the first.
     pub fn token(&self, lock: LockId) -> Option<Token> {
         self.lock(lock).and_then(Lock::token)
     }
 
-    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen. Of several it
-    /// is one of them.
+    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen. Of several
+    /// it is one of them.
     pub fn seat(&self, lock: LockId) -> Option<u16> {
         self.lock(lock).and_then(Lock::seat)
     }
@@ -310,13 +315,14 @@ impl<E: Entropy> Machine<E> {
         self.held
     }
 
-    /// Whether no lock is alive, no reply is awaited and no release waits for a connection that is being opened with
-    /// good hope: a driver that is to end may do so now.
+    /// Whether no lock is alive, no reply is awaited and no release waits for a connection that is
+    /// being opened with good hope: a driver that is to end may do so now.
     pub fn is_idle(&self) -> bool {
         self.locks.len() == 0 && !self.connections.iter().any(|link| link.connection.is_in_flight())
     }
 
-    /// Whether any lock is held, so that a driver must look at the clock now and then: timers may stand still while the machine sleeps.
+    /// Whether any lock is held, so that a driver must look at the clock now and then: timers may
+    /// stand still while the machine sleeps.
     pub fn holds_locks(&self) -> bool {
         self.held > 0
     }

@@ -29,7 +29,8 @@ pub enum Output<'a> {
         /// The bytes, until the next call.
         bytes: &'a [u8],
     },
-    /// Close a connection, or give up opening it. What was to be written before may still be written if that needs no waiting.
+    /// Close a connection, or give up opening it. What was to be written before may still be
+    /// written if that needs no waiting.
     Close {
         /// The master.
         master: MasterId,

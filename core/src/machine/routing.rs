@@ -7,8 +7,9 @@ use crate::protocol::{Cause, Entropy, LockId, MasterId};
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
-    /// Carries orders down and answers up until there are none. Each lock makes a bounded number of orders for an
-    /// answer, and each order is answered a bounded number of times, most of them later.
+    /// Carries orders down and answers up until there are none. Each lock makes a bounded number of
+    /// orders for an answer, and each order is answered a bounded number of times, most of them
+    /// later.
     pub(super) fn settle(&mut self, now: Instant) {
         self.due.now = now;
         loop {
@@ -22,7 +23,8 @@ impl<E: Entropy> Machine<E> {
                     }
                 }
             } else if let Some(freed) = self.freed.pop_front() {
-                // Before any answer: what the next one asks goes into the same write as what the last one released.
+                // Before any answer: what the next one asks goes into the same write as what the
+                // last one released.
                 self.advance(freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {
@@ -62,7 +64,8 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// One server has one vote, however many addresses lead to it. The one that was there first keeps it.
+    /// One server has one vote, however many addresses lead to it. The one that was there first
+    /// keeps it.
     pub(super) fn check_identity(&mut self, master: MasterId, now: Instant) {
         let Some(identity) = self.connections.get(master.index()).and_then(|link| link.connection.identity())
         else {
@@ -150,7 +153,8 @@ impl<E: Entropy> Machine<E> {
     }
 }
 
-/// A number for a master that does not depend on the order in which a client lists them, if it tells who it is.
+/// A number for a master that does not depend on the order in which a client lists them, if it
+/// tells who it is.
 fn rank(master: MasterId, identity: Option<RunId>) -> u64 {
     match identity {
         // Hexadecimal digits, 16 of which make a number.

@@ -17,9 +17,11 @@ pub(super) struct Slot {
 /// Where a lock waits.
 #[derive(Clone)]
 pub(super) enum Place {
-    /// In no queue: no other lock waits for it. A single try that lost a round has a bid of its own.
+    /// In no queue: no other lock waits for it. A single try that lost a round has a bid of its
+    /// own.
     Outside(Option<Box<Bid>>),
-    /// In front of its queue. It has a bid once it has lost a round, and where it began otherwise than by asking at once.
+    /// In front of its queue. It has a bid once it has lost a round, and where it began otherwise
+    /// than by asking at once.
     Front(Option<Box<Bid>>),
     /// Behind others.
     Behind(Places),
@@ -48,8 +50,8 @@ impl Slot {
     /// When it has something to do, or its contender for it.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        // What is no lock has none: each of its requests is answered in the time that the connection
-        // gives it.
+        // What is no lock has none: each of its requests is answered in the time that the
+        // connection gives it.
         let ours = self.task.as_lock().and_then(Lock::deadline);
         let next_attempt = match &self.place {
             Place::Front(Some(bid)) | Place::Outside(Some(bid)) => bid.next_attempt(),

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use crate::protocol::LockId;
 use crate::time::Instant;
 
-/// So many cells are made at once: growing moves nothing, and leaves little unused.
+/// Cells that are allocated at once: growing moves nothing, and leaves little unused.
 const CHUNK: usize = 64;
 
 /// Values by number. A number that is used again has another generation, so that an answer to a
@@ -17,15 +17,16 @@ pub(super) struct Slab<T> {
     chunks: Vec<Vec<Cell<T>>>,
     cells: u32,
     len: usize,
-    /// The id that the next value gets: that of the cell that was freed last, or of one that has yet to be made.
+    /// The id that the next value gets: that of the cell that was freed last, or of one that has
+    /// yet to be made.
     next: LockId,
 }
 
 #[derive(Clone, Debug)]
 struct Cell<T> {
     generation: u32,
-    /// Of a free cell: the index that is used after its own, of one that was freed before it or that
-    /// has yet to be made. So a list of tens of thousands takes no memory of its own.
+    /// Of a free cell: the index that is used after its own, of one that was freed before it or
+    /// that has yet to be made. So a list of tens of thousands takes no memory of its own.
     next: u32,
     value: Option<T>,
 }
@@ -96,19 +97,22 @@ impl<T> Slab<T> {
     }
 }
 
-/// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest is taken at once. If it is smaller, small heaps
-/// are rebuilt more often; if it is larger, more entries are taken slowly from a large heap.
+/// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest
+/// is taken at once. If it is smaller, small heaps are rebuilt more often; if it is larger, more
+/// entries are taken slowly from a large heap.
 const SEPARATELY: usize = 32;
 
-/// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is dropped when it
-/// comes up. So a lock that is taken and released costs one push, and nothing is searched.
+/// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is
+/// dropped when it comes up. So a lock that is taken and released costs one push, and nothing is
+/// searched.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, LockId)>>,
 }
 
 impl Timers {
-    /// Makes sure that `lock` comes up no later than at `deadline`. `armed` is its earliest entry, kept with the owner.
+    /// Makes sure that `lock` comes up no later than at `deadline`. `armed` is its earliest entry,
+    /// kept with the owner.
     #[inline]
     pub(super) fn arm(&mut self, lock: LockId, deadline: Option<Instant>, armed: &mut Option<Instant>) {
         let Some(deadline) = deadline else { return };
@@ -130,8 +134,9 @@ impl Timers {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
-    /// Takes the entries that are due, earliest first. Where thousands are due at once they are sorted once, instead of
-    /// being taken one after the other from a heap that is too large for the processor's caches.
+    /// Takes the entries that are due, earliest first. Where thousands are due at once they are
+    /// sorted once, instead of being taken one after the other from a heap that is too large for
+    /// the processor's caches.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<(Instant, LockId)> {
         let mut due = Vec::new();
         let most = SEPARATELY + self.heap.len() / SEPARATELY;
@@ -145,15 +150,16 @@ impl Timers {
             self.heap = all.iter().filter(|Reverse((at, _))| *at > now).copied().collect();
             all.retain(|Reverse((at, _))| *at <= now);
             all.extend(due.drain(..).map(Reverse));
-            // In place: where tens of thousands are due, further memory for them costs more than sorting them.
+            // In place: where tens of thousands are due, further memory for them costs more than
+            // sorting them.
             due = all.into_iter().map(|Reverse(entry)| entry).collect();
             due.sort_unstable();
         }
         due
     }
 
-    /// Drops the entries that are left behind once there are far more of them than locks: a lock with a long TTL that
-    /// is released at once would otherwise leave one until the TTL has passed.
+    /// Drops the entries that are left behind once there are far more of them than locks: a lock
+    /// with a long TTL that is released at once would otherwise leave one until the TTL has passed.
     pub(super) fn tidy(&mut self, locks: usize, is_armed: impl Fn(Instant, LockId) -> bool) {
         if self.heap.len() > 64 + 4 * locks {
             self.heap.retain(|Reverse((at, lock))| is_armed(*at, *lock));

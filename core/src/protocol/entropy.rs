@@ -5,8 +5,9 @@ use std::fmt;
 
 /// Where tokens come from.
 ///
-/// A driver hands in the operating system's generator, asked anew for every token: one that is kept in the process
-/// repeats itself after a fork, and two holders with one token are one holder to every master. Tests hand in a seeded one.
+/// A driver hands in the operating system's generator, asked anew for every token: one that is kept
+/// in the process repeats itself after a fork, and two holders with one token are one holder to
+/// every master. Tests hand in a seeded one.
 pub trait Entropy {
     /// Fills `bytes` with random bytes.
     ///

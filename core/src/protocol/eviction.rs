@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What a server does when its memory limit is reached (`maxmemory-policy`; Redis documentation, "Key eviction").
+/// What a server does when its memory limit is reached (`maxmemory-policy`; Redis documentation,
+/// "Key eviction").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum EvictionPolicy {

@@ -29,7 +29,7 @@ impl Fleet {
     /// milliseconds and the number of masters, plus 1,000 for each replica of this master.
     pub const MARKER: &str = "quorlock:restart-guard";
 
-    /// What each replica adds to the last number of the marker. There are never so many masters, so
+    /// What each replica adds to the last number of the marker. There are always fewer masters, so
     /// both are in one number, and clients that know of no replicas are told that they disagree.
     const PER_REPLICA: u32 = 1000;
 

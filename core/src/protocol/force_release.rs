@@ -1,4 +1,4 @@
-//! Deleting a lock's keys, whoever holds it, and what came of it.
+//! Deleting a lock's keys without holding it, and its result.
 
 use std::error::Error;
 use std::fmt;

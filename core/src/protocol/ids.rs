@@ -10,7 +10,8 @@ pub struct LockId {
 }
 
 impl LockId {
-    /// A small number that no other lock of the machine has. It is used again once the lock is over and its last event has been taken.
+    /// A small number that no other lock of the machine has. It is used again once the lock is over
+    /// and its last event has been taken.
     pub const fn index(self) -> usize {
         self.index as usize
     }

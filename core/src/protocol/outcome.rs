@@ -17,17 +17,18 @@ pub enum AcquireError {
     /// Another client or caller holds it: a quorum of masters answered, and at least one of them
     /// refused because its key has another token.
     ///
-    /// Or the other is a caller of this process, and no master was asked: a single try never goes ahead of callers that wait, and a
-    /// caller that waits behind a holder in this process asks no master. [`Ballot::callers_ahead`] tells how many they are.
+    /// Or the other is a caller of this process, and no master was asked: a single try never goes
+    /// ahead of callers that wait, and a caller that waits behind a holder in this process asks no
+    /// master. [`Ballot::callers_ahead`] tells how many they are.
     HeldByAnother(Arc<Ballot>),
     /// Too few masters answered.
     NoQuorum(Arc<Ballot>),
-    /// Too few masters can answer before a configuration is changed: password, permission, database, duplicate.
+    /// Too few masters can answer before a configuration is changed: password, permission,
+    /// database, duplicate.
     Misconfigured(Arc<Ballot>),
     /// A quorum granted it, but so late that nothing was left of its validity.
     TooLate(Arc<Ballot>),
-    /// The request was to resume a lock, and so many masters do not have its token that a quorum is
-    /// impossible.
+    /// The request was to resume a lock, and too few masters have its token for a quorum.
     NotHeld(Arc<Ballot>),
     /// An [`Owner`](crate::front::Owner) requested what it had acquired before, and that lock was
     /// lost while a handle of it lives. Nothing was sent.
@@ -222,7 +223,7 @@ impl Error for TooManyLocks {}
 pub enum LossCause {
     /// Its validity ran out without an extension.
     Expired,
-    /// So many masters no longer hold its token that a quorum is impossible.
+    /// Too few masters still hold its token for a quorum.
     NotHeld,
     /// Its holder released it.
     Released,

@@ -16,13 +16,13 @@ impl QueuePlace {
     /// Its length, in bytes.
     pub const BYTES: usize = Token::BYTES;
 
-    /// How long a place lives unless it is renewed, which is done each third of that. A longer lease
-    /// has a waiter that died keep the others waiting for longer; a shorter one costs more requests,
-    /// and a waiter whose messages are late loses its place.
+    /// How long a place lives unless it is renewed, which is done each third of that. A longer
+    /// lease has a waiter that died keep the others waiting for longer; a shorter one costs more
+    /// requests, and a waiter whose messages are late loses its place.
     pub const LEASE: Duration = Duration::from_secs(1);
 
-    /// After how long a place is renewed: three times in its life, so that one late message does not
-    /// lose it.
+    /// After how long a place is renewed: three times in its life, so that one late message does
+    /// not lose it.
     pub(crate) const RENEWED_EACH: Duration = Duration::from_nanos(1_000_000_000 / 3);
 
     /// Creates a place from random bytes.

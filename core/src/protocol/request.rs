@@ -52,7 +52,8 @@ impl Action {
         matches!(self, Self::Release | Self::Undo | Self::Keep)
     }
 
-    /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same connection must read it again.
+    /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same
+    /// connection must read it again.
     pub(crate) fn changes_held_key(self) -> bool {
         matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
     }
@@ -93,8 +94,8 @@ pub struct Request {
     pub fence: Option<FencingToken>,
     /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
     pub watch: bool,
-    /// Whether an acquisition of what is read looks past those that wait to write; whether a place in
-    /// the queue is to have the number given, and no larger one either.
+    /// Whether an acquisition of what is read looks past those that wait to write; whether a place
+    /// in the queue is to have the number given, and no larger one either.
     pub insists: bool,
     /// For how long the lock has been waited for, where an acquisition is to mark that: what it
     /// waits to write and is shared, or the next seat of a semaphore.
@@ -156,7 +157,8 @@ pub enum Answer {
         cause: Cause,
         /// What may have become of the request.
         fate: Fate,
-        /// Whether the connection had been quiet for long, so that its silence says little of the master.
+        /// Whether the connection had been quiet for long, so that its silence says little of the
+        /// master.
         stale: bool,
     },
 }
@@ -185,7 +187,8 @@ impl Answer {
         }
     }
 
-    /// The vote that it is in a round of extensions or releases; `is_discounted` if the master does not count as a holder whatever it says.
+    /// The vote that it is in a round of extensions or releases; `is_discounted` if the master does
+    /// not count as a holder whatever it says.
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
@@ -207,8 +210,9 @@ pub enum Fate {
     NotSent,
     /// It may have been executed, or may yet be.
     Unknown,
-    /// It may have been executed, or may yet be, on a connection that was given up: a release follows each request there that may have set the
-    /// key. Where this one was such a request, whatever the master says about the token from now on may be undone a moment later, so it
+    /// It may have been executed, or may yet be, on a connection that was given up: a release
+    /// follows each request there that may have set the key. Where this one was such a request,
+    /// whatever the master says about the token from now on may be undone a moment later, so it
     /// must not be counted.
     Undone,
 }

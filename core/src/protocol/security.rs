@@ -19,8 +19,8 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
     fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// Returns a channel for one connection to this address, which is the master's or that of a
-    /// sentinel or node that is asked for it. It is called when the connection stands, on the thread
-    /// that drives the sockets.
+    /// sentinel or node that is asked for it. It is called when the connection stands, on the
+    /// thread that drives the sockets.
     ///
     /// # Errors
     /// Why there is none, mostly a [`Cause::Tls`].

@@ -19,7 +19,7 @@ impl Sentinel {
     /// The first eight bytes of that: who holds a resource that is shared, in a master's answer.
     pub const HOLDER: u64 = 0x0ee5_4c81_939d_f725;
 
-    /// Stands for a holder where nobody holds the resource and somebody waits to write it, or where
+    /// Stands for a holder where the resource is free and a writer waits for it, or where
     /// the permits that are free are kept for one that has waited for longer.
     pub const WANTED: u64 = 0x7761_6e74_6564_0000;
 

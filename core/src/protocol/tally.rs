@@ -76,12 +76,12 @@ impl Tally {
         self.other_fleet.into()
     }
 
-    /// Whether a quorum answered, and somebody else holds the lock on some of it.
+    /// Whether a quorum answered, and another holder has the lock on some of it.
     pub(crate) fn is_held_by_another(self, quorum: Quorum) -> bool {
         self.held > 0 && self.granted() + self.held() >= quorum.needed()
     }
 
-    /// Whether a quorum is out of reach, or forbidden, until somebody changes a configuration.
+    /// Whether a quorum is out of reach, or forbidden, until a configuration is changed.
     pub(crate) fn is_misconfigured(self, quorum: Quorum) -> bool {
         self.other_fleet > 0 || quorum.masters() - usize::from(self.misconfigured) < quorum.needed()
     }
@@ -112,7 +112,8 @@ mod tests {
         assert_eq!((tally.outstanding(), tally.misconfigured), (5, 6));
     }
 
-    /// Held by another: a quorum answered, and somebody refused. Misconfigured: those that are in order are no quorum.
+    /// Held by another: a quorum answered, and a master refused. Misconfigured: those that are in
+    /// order are no quorum.
     #[test]
     fn what_votes_amount_to_is_counted_over_all_masters() {
         for masters in 1..=7u8 {

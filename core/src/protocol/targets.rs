@@ -162,8 +162,8 @@ impl Targets {
         })
     }
 
-    /// A number that tells other targets and modes apart, for those that go on with a lock; zero for one resource that is locked exclusively.
-    /// (FNV-1a, Fowler, Noll and Vo 1991.)
+    /// A number that tells other targets and modes apart, for those that go on with a lock; zero
+    /// for one resource that is locked exclusively. (FNV-1a, Fowler, Noll and Vo 1991.)
     pub(crate) fn digest(&self) -> u32 {
         if self.as_one().is_some() {
             return 0;

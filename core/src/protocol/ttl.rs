@@ -26,7 +26,8 @@ impl Ttl {
     /// Creates a TTL. Parts of a millisecond are cut off, because masters count whole milliseconds.
     ///
     /// # Errors
-    /// [`ConfigError::ZeroTtl`] below one millisecond, [`ConfigError::OversizedTtl`] above [`Ttl::MAX`].
+    /// [`ConfigError::ZeroTtl`] below one millisecond, [`ConfigError::OversizedTtl`] above
+    /// [`Ttl::MAX`].
     pub fn new(span: Duration) -> Result<Self, ConfigError> {
         if span > Self::MAX {
             return Err(ConfigError::OversizedTtl { ttl: span });

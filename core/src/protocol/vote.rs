@@ -21,7 +21,8 @@ pub enum Vote {
         /// How long that key will live unless it is renewed; `None` if it never expires or the time
         /// is not known.
         remaining: Option<Duration>,
-        /// The first eight bytes of the SHA-1 of the other's token: equal where one holder has several masters.
+        /// The first eight bytes of the SHA-1 of the other's token: equal where one holder has
+        /// several masters.
         holder: Option<u64>,
     },
     /// Asked to extend or to release, it found no key or one with another token.
@@ -85,16 +86,17 @@ pub enum Cause {
         /// The master that has the vote.
         other: MasterId,
     },
-    /// Two tags of a cluster are on one server, which has one vote. It gets the other one when one of
-    /// them is moved. `quorlock cluster-plan` tells tags that are on different servers.
+    /// Two tags of a cluster are on one server, which has one vote. It gets the other one when one
+    /// of them is moved. `quorlock cluster-plan` tells tags that are on different servers.
     SharedServer {
         /// The master that has the vote.
         other: MasterId,
     },
     /// Too many requests to this master are in flight.
     TooManyInFlight,
-    /// The master has lost its data, or may have, and does not vote until every lock that it may have forgotten has run out. Or
-    /// another server answers in its place ([`Warning::OtherServer`](crate::Warning::OtherServer)).
+    /// The master has lost its data, or may have, and does not vote until every lock that it may
+    /// have forgotten has run out. Or another server answers in its place
+    /// ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     Quarantined {
         /// How long it will not vote yet.
         remaining: Duration,
@@ -125,7 +127,8 @@ pub enum Cause {
         /// How many are declared.
         declared: u32,
     },
-    /// The server may remove locks when its memory is full, which the restart guard does not notice.
+    /// The server may remove locks when its memory is full, which the restart guard does not
+    /// notice.
     Evicts(EvictionPolicy),
     /// There was no login for it: its password file cannot be read, or the
     /// [`Credentials`](crate::Credentials) have none. They are asked again at the next attempt.

@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use super::{MasterId, MasterSet, Tally, Vote};
 
-/// What each master has said in one round, counted as it comes: with many masters, counting all of them at each answer would cost more than anything
-/// else.
+/// What each master has said in one round, counted as it comes: with many masters, counting all of
+/// them at each answer would cost more than anything else.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Votes {
     cast: Vec<Vote>,

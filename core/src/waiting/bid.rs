@@ -1,7 +1,9 @@
-//! A bid for one lock in front of its queue: what its process knows of the masters and of others that want the lock, and what it waits for. A
-//! lock that asks at once and meets no others has none until it loses a round.
+//! A bid for one lock in front of its queue: what its process knows of the masters and of others
+//! that want the lock, and what it waits for. A lock that asks at once and meets no others has none
+//! until it loses a round.
 //!
-//! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and how the next one is made.
+//! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and
+//! how the next one is made.
 
 use super::masters::Masters;
 use super::pace::{LetsPass, Start};
@@ -15,7 +17,8 @@ use crate::time::Instant;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {
-    /// When the lock came to the front. Not known of one that asked at once, until it has lost its first round: that began then.
+    /// When the lock came to the front. Not known of one that asked at once, until it has lost its
+    /// first round: that began then.
     pub(super) came_at: Option<Instant>,
     /// Whether others are expected to want it at the same time.
     pub(super) is_wary: bool,
@@ -48,7 +51,8 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// While a split of the votes of its last attempt is being settled.
     pub(super) settling: Option<Settling>,
-    /// Masters for whose sake an attempt has been repeated, because their connections had been dropped while they were quiet.
+    /// Masters for whose sake an attempt has been repeated, because their connections had been
+    /// dropped while they were quiet.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
     /// What the masters said in the last attempt that came to a decision.
@@ -59,8 +63,9 @@ pub(crate) struct Bid {
 /// What a bid waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Plan {
-    /// The lock is asking, or holds what it asked for. With a first master whose refusal means that another has come before, and goes on to
-    /// the others: not if it may have been held all the time.
+    /// The lock is asking, or holds what it asked for. With a first master whose refusal means that
+    /// another has come before, and goes on to the others: not if it may have been held all the
+    /// time.
     Asking { first_leads: bool },
     /// Others get their turn until then.
     Pause { until: Instant },
@@ -75,13 +80,16 @@ pub(super) struct Waiting {
     pub(super) votes: Arc<[Vote]>,
     /// Masters whose answer is still to come, and matters.
     pub(super) awaited: MasterSet,
-    /// `None`: there is no further attempt, and the command ends when the awaited answers are there.
+    /// `None`: there is no further attempt, and the command ends when the awaited answers are
+    /// there.
     pub(super) retry_at: Option<Instant>,
     /// When to ask again those of whom nothing will be heard.
     pub(super) poll_at: Instant,
-    /// The one master that was asked: it refused before any other was, or was only asked who holds the key.
+    /// The one master that was asked: it refused before any other was, or was only asked who holds
+    /// the key.
     pub(super) refused_first: Option<MasterId>,
-    /// Whether that master has been asked who holds the key, and no more, and has yet to answer: see `listening.rs`.
+    /// Whether that master has been asked who holds the key, and no more, and has yet to answer:
+    /// see `listening.rs`.
     pub(super) listens: bool,
 }
 
@@ -115,7 +123,8 @@ impl Default for Bid {
 }
 
 impl Bid {
-    /// Of a lock that comes to the front now, and begins like this; none where it asks at once, and expects no others.
+    /// Of a lock that comes to the front now, and begins like this; none where it asks at once, and
+    /// expects no others.
     pub(crate) fn for_start(
         start: Start,
         lets_pass: impl FnOnce() -> LetsPass,
@@ -167,14 +176,16 @@ impl Bid {
         }
     }
 
-    /// For how long it had to wait in front until it asked for what it was granted. A while in which it left a lock to others that nobody
-    /// wanted does not count: the next wait would be longer for it, and the one after that longer still.
+    /// For how long it had to wait in front until it asked for what it was granted. A while in
+    /// which it left a lock to others that nobody wanted does not count: the next wait would be
+    /// longer for it, and the one after that longer still.
     pub(super) fn waited(&self, grant: Grant) -> Duration {
         let might_have_asked_at = self.left_free_at.map_or(grant.asked_at, |at| at.min(grant.asked_at));
         self.came_at.map_or(Duration::ZERO, |at| might_have_asked_at.since(at))
     }
 
-    /// When the next attempt is to be made or the place in the queue renewed, unless there is news before.
+    /// When the next attempt is to be made or the place in the queue renewed, unless there is news
+    /// before.
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
         match &self.plan {
             Plan::Asking { .. } => None,
@@ -207,15 +218,19 @@ impl Bid {
         }
     }
 
-    /// Forgets what only other locks of the process are told of, and what nothing depends on once the lock is held: bids for locks that do the
-    /// same from now on are equal then.
+    /// Forgets what only other locks of the process are told of, and what nothing depends on once
+    /// the lock is held: bids for locks that do the same from now on are equal then. What one that
+    /// waits fairly, and for as long as it takes, has been told last is never reported.
     #[cfg(feature = "internals")]
-    pub(crate) fn forget_its_queue(&mut self, is_held: bool) {
+    pub(crate) fn forget_its_queue(&mut self, is_held: bool, is_fair: bool) {
         let masters = if is_held { Masters::default() } else { std::mem::take(&mut self.masters) };
+        let keeps_place = is_fair && !is_held;
         *self = Self {
             is_wary: self.is_wary,
             repeated: self.repeated,
-            last_votes: self.last_votes.take(),
+            asked_at: if keeps_place { self.asked_at } else { Instant::ORIGIN },
+            renews_at: self.renews_at.filter(|_| keeps_place),
+            last_votes: self.last_votes.take().filter(|_| !is_fair),
             masters,
             plan: std::mem::replace(&mut self.plan, Plan::Asking { first_leads: false }),
             ..Self::default()
@@ -238,7 +253,8 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
-        // The one rival of a process that listens has let go, the first master last: so the others are free, too, and nobody else asks.
+        // The one rival of a process that listens has let go, the first master last: so the others
+        // are free, too, and nobody else asks.
         let follows_rival = self.listens && self.last_votes.is_none();
         let first = self.first_to_ask(lock, effects).filter(|_| !follows_rival);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));

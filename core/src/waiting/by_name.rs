@@ -19,7 +19,8 @@ pub(super) struct ByName<T> {
 #[derive(Clone, Debug)]
 enum Bucket<T> {
     One(Resource, T),
-    /// Names can be made to have one digest. A tree finds those, too, in a logarithm of their number.
+    /// Names can be made to have one digest. A tree finds those, too, in a logarithm of their
+    /// number.
     Several(BTreeMap<Resource, T>),
 }
 

@@ -1,4 +1,5 @@
-//! All resources that this process wants: for each the locks in front, those that wait behind them, and what is known of others that want it.
+//! All resources that this process wants: for each the locks in front, those that wait behind them,
+//! and what is known of others that want it.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::lock::Grant;
 use crate::protocol::{Acquire, LockId, Mode, Resource, Targets};
 use crate::time::Instant;
 
-/// How many resources are kept, wanted or not, before those are looked for that nobody wants any more. More keeps memory, fewer looks more often.
+/// How many resources are kept, wanted or not, before those are looked for that nobody wants any
+/// more. More keeps memory, fewer looks more often.
 const KEPT: usize = 1024;
 
 /// One resource. Small, since every lock that is held has one.
@@ -35,7 +37,8 @@ impl Contender {
         self.known.as_ref().map_or(0, |known| known.queue.len())
     }
 
-    /// Whether anybody waits. What is known of a resource is forgotten where it is no more than of one that nobody has wanted.
+    /// Whether a lock waits. What is known of a resource is forgotten where it is no more than of
+    /// one that was never wanted.
     fn still_waited_for(&mut self) -> bool {
         let waits = self.waiting() > 0;
         if !waits && self.known.as_ref().is_some_and(|known| known.pace == Pace::default()) {
@@ -56,13 +59,15 @@ pub(crate) enum Entry {
     Front(Start),
     /// It waits behind others.
     Behind(Places),
-    /// It has a single try. Nobody waits, and what the masters say about the holder is worth more than what is known here.
+    /// It has a single try. Nobody waits, and what the masters say about the holder is worth more
+    /// than what is known here.
     Outside,
     /// It has a single try, and these callers came before it.
     Refused { others: usize },
 }
 
-/// Where a lock waits that is not in front everywhere: a place in the queue of each target, in the order of the targets.
+/// Where a lock waits that is not in front everywhere: a place in the queue of each target, in the
+/// order of the targets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Places {
     One(Place),
@@ -88,7 +93,8 @@ impl Places {
         }
     }
 
-    /// Whether it has still to wait. One that waited for a single target comes to the front with that.
+    /// Whether it has still to wait. One that waited for a single target comes to the front with
+    /// that.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(self, Self::Several(several) if several.iter().any(Option::is_some))
     }
@@ -177,7 +183,8 @@ impl Contenders {
 
     // Coming.
 
-    /// A lock is requested: it comes to the front of a queue in which nobody is, or behind the others.
+    /// A lock is requested: it comes to the front of a queue in which nobody is, or behind the
+    /// others.
     pub(crate) fn enter(
         &mut self,
         wanted: &Acquire,
@@ -195,7 +202,8 @@ impl Contenders {
         };
         if contender.has_room_for(mode) {
             contender.front.add(id, mode);
-            // A lock that does not wait has no patience either, and those that share take turns with nobody.
+            // A lock that does not wait has no patience either, and those that share take turns
+            // with nobody.
             let is_plain = wanted.is_single_try() || matches!(mode, Mode::Shared(_));
             let known = contender.known.get_or_insert_default();
             return Entry::Front(if is_plain { Start::default() } else { known.pace.come(jitter, now) });
@@ -211,8 +219,8 @@ impl Contenders {
         }
     }
 
-    /// A lock of several targets stands in all their queues at once. All do so in one order, that of their coming, so that none waits
-    /// for another in a circle.
+    /// A lock of several targets stands in all their queues at once. All do so in one order, that
+    /// of their coming, so that none waits for another in a circle.
     fn enter_all(
         &mut self,
         wanted: &Acquire,
@@ -266,7 +274,8 @@ impl Contenders {
         self.by_resource.insert(resource.clone(), contender);
     }
 
-    /// How a lock begins that is in front for all its targets. Those that share take turns with nobody.
+    /// How a lock begins that is in front for all its targets. Those that share take turns with
+    /// nobody.
     pub(crate) fn start(&mut self, targets: &Targets, now: Instant) -> Start {
         let mut start = Start::default();
         if !targets.is_shared() {
@@ -294,7 +303,8 @@ impl Contenders {
 
     // Leaving.
 
-    /// A lock that waited behind others has left. Returns whether others may come to the front for it.
+    /// A lock that waited behind others has left. Returns whether others may come to the front for
+    /// it.
     pub(crate) fn leave(&mut self, targets: &Targets, places: &Places) -> bool {
         let mut frees = false;
         for ((resource, _), place) in targets.queues().zip(places.iter()) {
@@ -327,13 +337,14 @@ impl Contenders {
         }
     }
 
-    /// A lock has let go of a resource: of what it was granted, if it was. Returns whether others wait for it; [`Contenders::next`] tells who comes to the front.
+    /// A lock has let go of a resource: of what it was granted, if it was. Returns whether others
+    /// wait for it; [`Contenders::next`] tells who comes to the front.
     pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) -> bool {
         let Some(contender) = self.by_resource.get_mut(resource.key()) else { return false };
         contender.front.remove(let_go.id);
         let LetGo { targets, grant, bid, .. } = let_go;
-        // Where nobody was granted anything, nobody has met anybody and nobody waits, there is nothing to keep. Those that share take turns
-        // with nobody.
+        // Where no lock was granted or has met others, and none waits, there is nothing to keep.
+        // Those that share take no turns.
         if targets.is_shared() || contender.known.is_none() && grant.is_none() && bid.is_none() {
             return contender.still_waited_for();
         }
@@ -350,7 +361,8 @@ impl Contenders {
         contender.still_waited_for()
     }
 
-    /// The next lock that comes to the front of a resource that was let go of, and how it begins there. `is` tells how a waiter wants the resource.
+    /// The next lock that comes to the front of a resource that was let go of, and how it begins
+    /// there. `is` tells how a waiter wants the resource.
     pub(crate) fn next(
         &mut self,
         resource: &Resource,
@@ -374,7 +386,7 @@ impl Contenders {
         } else if let_go.grant.is_some() {
             known.pace.hand_over(jitter, now)
         } else {
-            // A lock that failed has not kept anybody out.
+            // A lock that failed has kept no other out.
             known.pace.come_anew(now)
         };
         let kept = let_go.bid.take_if(|bid| takes_turns && bid.is_worth_keeping());

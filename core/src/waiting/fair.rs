@@ -1,19 +1,29 @@
 //! Waiting with a place in the queue that the masters keep of a resource (`lock/queueing.rs`).
 //!
-//! All masters are asked at once: each of them knows who is next, so nobody takes another's votes. A waiter asks again when enough masters have told
-//! that its turn has come, or when what is ahead of it must have ended. In between it keeps its place, which lives for a second.
+//! All masters are asked at once: each of them knows who is next, so nobody takes another's votes.
+//! A waiter asks again when enough masters have told that its turn has come, or when what is ahead
+//! of it must have ended. In between it keeps its place, which lives for a second.
 //!
-//! A waiter that does not reach a quorum must not keep its place: it would stop those that do. It leaves the queue where it can, waits like one that
-//! is not fair, and enters anew when a quorum answers.
+//! A waiter that does not reach a quorum must not keep its place: it would stop those that do. It
+//! leaves the queue where it can, waits like one that is not fair, and enters anew when a quorum
+//! answers.
 
 use super::bid::{Bid, Plan};
 use super::masters::{Key, Masters};
 use crate::lock::{Effects, Lock, State};
 use crate::protocol::{Cause, MasterId, QueuePlace, Vote};
+use crate::time::Instant;
 
 impl Bid {
-    /// Behind a lost round of a lock that waits fairly.
-    pub(super) fn lost_in_queue(&mut self, was_granted: bool, lock: &mut Lock, effects: &mut Effects<'_>) {
+    /// Behind a lost round of a lock that waits fairly, which began at `since`; `was_granted` if it
+    /// had been won before.
+    pub(super) fn lost_in_queue(
+        &mut self,
+        since: Instant,
+        was_granted: bool,
+        lock: &mut Lock,
+        effects: &mut Effects<'_>,
+    ) {
         let quorum = effects.config.quorum;
         self.renews_at = None;
         if was_granted {
@@ -27,7 +37,7 @@ impl Bid {
             if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
                 // It lives since it was asked for.
-                self.renews_at = Some(effects.now.max(self.asked_at + QueuePlace::RENEWED_EACH));
+                self.renews_at = Some(effects.now.max(since + QueuePlace::RENEWED_EACH));
                 self.ask_if_free(lock, effects);
             } else {
                 self.leave_queue(lock, effects);
@@ -40,7 +50,8 @@ impl Bid {
         }
     }
 
-    /// An answer has come to one that waits: all masters are to agree on its number, and enough of them may be free by now.
+    /// An answer has come to one that waits: all masters are to agree on its number, and enough of
+    /// them may be free by now.
     pub(super) fn heard_in_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         if self.renews_at.is_some() && lock.state() == State::Sought {
             lock.agree_on_number(effects);
@@ -85,7 +96,8 @@ impl Bid {
         self.plan_next_attempt(lock, effects);
     }
 
-    /// A place in the queue of a resource has changed: if it is this lock's, its turn has come there.
+    /// A place in the queue of a resource has changed: if it is this lock's, its turn has come
+    /// there.
     pub(crate) fn turn_has_come(
         &mut self,
         master: MasterId,
@@ -96,6 +108,21 @@ impl Bid {
         if lock.queue_place().is_some_and(|own| own.to_hex() == place) {
             self.become_free(master, lock, effects);
         }
+    }
+
+    /// This process itself has taken another place out of a queue, maybe the one before this
+    /// lock's.
+    pub(crate) fn queue_has_moved(&mut self, master: MasterId, lock: &mut Lock, effects: &mut Effects<'_>) {
+        if self.waits_for_its_turn(master, lock) {
+            self.become_free(master, lock, effects);
+        }
+    }
+
+    /// A master is free again in the middle of a round, which may be lost and only wait for its
+    /// last answers.
+    pub(super) fn freed_while_asking(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let report = lock.freed(self.masters.free(), effects);
+        self.hear(report, lock, effects);
     }
 
     /// Whether a change of the key means nothing: others are before it in the queue.

@@ -1,4 +1,5 @@
-//! Who is in front of a resource in this process: the one lock that may ask masters for it, or those that share it.
+//! Who is in front of a resource in this process: the one lock that may ask masters for it, or
+//! those that share it.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,11 @@
-//! Coming back at once: a process that has just had the lock, and knows of others that want it, leaves them their turn.
+//! Coming back at once: a process that has just had the lock, and knows of others that want it,
+//! leaves them their turn.
 //!
-//! A pause alone is not enough. Timers are late by a millisecond or more, and a process that sleeps through another's release leaves the lock idle. So
-//! the first master is asked who holds the key, without asking for a vote. If another holds it by now, this is a wait like any other: the
-//! next release is told. If nobody holds it yet, the next change is the other's turn beginning; and if nothing changes, the pause ends.
+//! A pause alone is not enough. Timers are late by a millisecond or more, and a process that sleeps
+//! through another's release leaves the lock idle. So the first master is asked who holds the key,
+//! without asking for a vote. If another holds it by now, this is a wait like any other: the next
+//! release is told. If nobody holds it yet, the next change is the other's turn beginning; and if
+//! nothing changes, the pause ends.
 
 use super::bid::{Bid, Plan, Waiting};
 use super::lost::record;
@@ -12,8 +15,8 @@ use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
 impl Bid {
-    /// Asks the first master who holds the key, and asks for the lock at that instant unless there is news before. Where no master is to be asked
-    /// first it only pauses.
+    /// Asks the first master who holds the key, and asks for the lock at that instant unless there
+    /// is news before. Where no master is to be asked first it only pauses.
     pub(super) fn listen(
         &mut self,
         until: Instant,
@@ -38,7 +41,8 @@ impl Bid {
         Ok(())
     }
 
-    /// Others go first: who holds the key next, and until when, the first master tells if it is asked.
+    /// Others go first: who holds the key next, and until when, the first master tells if it is
+    /// asked.
     pub(super) fn listen_again(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let Some(waiting) = self.lost_wait() else { return };
         if let Some(first) = waiting.refused_first {
@@ -49,12 +53,14 @@ impl Bid {
         }
     }
 
-    /// Whether this master's answer is still to come. What changed before it says nothing more than that answer.
+    /// Whether this master's answer is still to come. What changed before it says nothing more than
+    /// that answer.
     pub(super) fn is_to_hear_from(&self, master: MasterId) -> bool {
         matches!(&self.plan, Plan::Waiting(waiting) if waiting.listens && waiting.refused_first == Some(master))
     }
 
-    /// Whether it began behind its own process's release and has yet to meet another holder: the answers to that release are no news to it.
+    /// Whether it began behind its own process's release and has yet to meet another holder: the
+    /// answers to that release are no news to it.
     pub(super) fn is_past_own_changes(&self) -> bool {
         self.listens && self.met_others.is_none()
     }

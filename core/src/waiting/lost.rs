@@ -12,8 +12,9 @@ use crate::protocol::{Ahead, Answer, Cause, MasterId, MasterSet, Sentinel, Tally
 use crate::time::Instant;
 use crate::wire::ServerError;
 
-/// So long a reader that is kept out by a wish to write alone counts as passed over once. Longer lets writers in that come again and again, shorter has
-/// readers go before a writer that waits for a long read.
+/// A reader that only a wish to write keeps out counts as passed over once per this span. A longer
+/// span favours writers that return again and again; a shorter one lets readers overtake a writer
+/// that waits for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
 /// When a waiter for a permit asks again without news. News tell of every permit that the assigning
@@ -37,7 +38,8 @@ impl Bid {
             self.last_votes = Some(Arc::clone(&votes));
         }
         let stale = lost.stale.without(self.repeated);
-        // A round is lost by one vote, so a single fresh connection may win it; a wait that is over wins nothing.
+        // A round is lost by one vote, so a single fresh connection may win it; a wait that is over
+        // wins nothing.
         if !lost.is_undecided && !stale.is_empty() {
             // Once for each master, so that it ends.
             stale.iter().for_each(|master| self.repeated.insert(master));
@@ -74,7 +76,7 @@ impl Bid {
         });
         self.plan_next_attempt(lock, effects);
         if goes_on && lock.is_fair() {
-            self.lost_in_queue(lost.was_granted, lock, effects);
+            self.lost_in_queue(lost.since, lost.was_granted, lock, effects);
         }
         self.conclude(lock, effects);
         if lost.is_last && lock.state() == State::Sought {
@@ -104,7 +106,7 @@ impl Bid {
         self.left_free_at = None;
         let Vote::HeldByAnother { holder: Some(holder), .. } = vote else { return };
         if holder == Sentinel::WANTED {
-            // Whoever waits to write has no name here: each of their turns counts as a second.
+            // A waiting writer has no name here: each of its turns counts as a second.
             let since = *self.kept_out_since.get_or_insert(now);
             if now.since(since) >= KEPT_OUT {
                 self.passed_over += 1;
@@ -118,8 +120,9 @@ impl Bid {
         }
     }
 
-    /// The one master that was asked refused. Nothing is to be undone, and of the others nothing new is known: they are
-    /// taken to follow this one, unless it may have been held since before they became free.
+    /// The one master that was asked refused. Nothing is to be undone, and of the others nothing
+    /// new is known: they are taken to follow this one, unless it may have been held since before
+    /// they became free.
     pub(super) fn turned_away(&mut self, refused: Refused, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.came_at.get_or_insert(refused.since);
@@ -206,8 +209,9 @@ impl Bid {
                     self.holder = Some(holder);
                 }
             }
-            // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them apart. Whatever
-            // else keeps the read from being done for a while does not unsay the refusal.
+            // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them
+            // apart. Whatever else keeps the read from being done for a while does not unsay the
+            // refusal.
             Answer::Failed { cause, .. }
                 if refused
                     && (cause == Cause::Server(ServerError::WrongType) || cause.is_configuration()) =>

@@ -1,14 +1,15 @@
 //! What is known of one resource's key on each master.
 //!
-//! A master that has been read tells when the key changes (`connection/tracking.rs`): which means only "changed", since a renewal is told, too.
+//! A master that has been read tells when the key changes (`connection/tracking.rs`): which means
+//! only "changed", since a renewal is told, too.
 
 use std::time::Duration;
 
-use crate::protocol::{Ahead, Answer, MasterId, Quorum, Vote};
+use crate::protocol::{Ahead, Answer, MasterId, MasterSet, Quorum, Vote};
 use crate::time::Instant;
 
-/// Masters tell lives in whole milliseconds, rounded down: a life counts as this at least. Smaller would ask before the key has ended,
-/// larger would leave a free lock idle.
+/// Masters tell lives in whole milliseconds, rounded down: a life counts as this at least. Smaller
+/// would ask before the key has ended, larger would leave a free lock idle.
 const WHOLE: Duration = Duration::from_millis(1);
 
 /// The key on one master.
@@ -18,8 +19,8 @@ pub(super) enum Key {
     Unknown,
     /// Nobody holds it, or it has changed since it was read.
     Free,
-    /// Another held it when it was read: `by` is the fingerprint of its token. It ends then, if it is not renewed; its change is told if it is
-    /// watched.
+    /// Another held it when it was read: `by` is the fingerprint of its token. It ends then, if it
+    /// is not renewed; its change is told if it is watched.
     Held { by: u64, until: Option<Instant>, watched: bool },
 }
 
@@ -47,6 +48,14 @@ impl Masters {
 
     pub(super) fn count(&self, wanted: Key) -> usize {
         self.0.iter().filter(|key| **key == wanted).count()
+    }
+
+    /// Those that nobody holds, or that have changed since they were read.
+    pub(super) fn free(&self) -> MasterSet {
+        let mut free = MasterSet::EMPTY;
+        let masters = MasterId::all(self.0.len()).zip(&self.0);
+        masters.filter(|(_, key)| **key == Key::Free).for_each(|(master, _)| free.insert(master));
+        free
     }
 
     /// How many masters tell when the key changes that another holds there.
@@ -123,7 +132,8 @@ impl Masters {
         votes.iter().zip(&self.0).any(|(vote, key)| vote.is_refusal() && *key == Key::Free)
     }
 
-    /// When a quorum of keys may be free, if those of which nothing will be heard may be at `poll_at`.
+    /// When a quorum of keys may be free, if those of which nothing will be heard may be at
+    /// `poll_at`.
     pub(super) fn quorum_free_at(&self, quorum: Quorum, poll_at: Instant, now: Instant) -> Instant {
         let free_at = |key: &Key| match key {
             Key::Free => now,
@@ -136,8 +146,8 @@ impl Masters {
         ends.get(quorum.needed() - 1).copied().unwrap_or(poll_at)
     }
 
-    /// The most masters that one other token may have, by what was read last. A master in `votes` that refused and could not be read may be
-    /// anybody's.
+    /// The most masters that one other token may have, by what was read last. A master in `votes`
+    /// that refused and could not be read may be anybody's.
     pub(super) fn most_of_another(&self, votes: &[Vote]) -> usize {
         let holder = |key: &Key| match key {
             Key::Held { by, .. } => Some(*by),

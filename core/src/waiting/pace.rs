@@ -1,4 +1,5 @@
-//! Pace: how many grants stay in this process, how long it pauses then, and how patient it is while others want the lock, too.
+//! Pace: how many grants stay in this process, how long it pauses then, and how patient it is while
+//! others want the lock, too.
 
 use std::time::Duration;
 
@@ -6,50 +7,71 @@ use crate::jitter::Jitter;
 use crate::lock::Grant;
 use crate::time::Instant;
 
-/// Consecutive grants in this process while no other one is known to want the lock. Larger lets a new contender wait for longer, smaller costs this
-/// process more pauses.
+/// Consecutive grants in this process while no other one is known to want the lock. Larger lets a
+/// new contender wait for longer, smaller costs this process more pauses.
 const LONGEST_RUN: u32 = 32;
-/// The same while another process is known to want the lock: fewer would cost both a change of processes more often, more would let the other wait.
+/// The same while another process is known to want the lock: fewer would cost both a change of
+/// processes more often, more would let the other wait.
 const LONGEST_RUN_AMONG_OTHERS: u32 = 4;
-/// The longest such run: where each holder takes long, a number of grants alone would keep others out for that many times as long. A tenth of a
-/// second is what people do not notice. Longer would let others wait for longer, shorter costs holders of some milliseconds more pauses.
+/// The longest such run: where each holder takes long, a number of grants alone would keep others
+/// out for that many times as long. A tenth of a second is what people do not notice. Longer would
+/// let others wait for longer, shorter costs holders of some milliseconds more pauses.
 const LONGEST_RUN_TIME: Duration = Duration::from_millis(100);
-/// The shortest pause for others, which is how precise timers are: a shorter one would not be kept. Longer leaves the lock idle where nobody else wants it.
+/// The shortest pause for others, which is how precise timers are: a shorter one would not be kept.
+/// Longer leaves the lock idle where nobody else wants it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-/// Up to this patience a process that comes back at once listens instead of sleeping. Patience is three quarters of the usual wait; timers
-/// are late by up to 1.5 ms, which must be less than the quarter that is left. Larger means more requests, smaller an idle lock.
+/// Up to this patience a process that comes back at once listens instead of sleeping. Patience is
+/// three quarters of the usual wait; timers are late by up to 1.5 ms, which must be less than the
+/// quarter that is left. Larger means more requests, smaller an idle lock.
 const LONGEST_LISTENING: Duration = Duration::from_micros(4_500);
 /// What a count of one rival is in [`Pace::rivals`]: averages of whole numbers need a finer unit.
 const ONE_RIVAL: u32 = 64;
-/// With this many rivals beside the first a process sleeps: a quarter of one, on the average. Beside one rival listening costs a request a turn and gains
-/// a millisecond; beside more it would meet each of their turns, and some other process is listening anyway. With a larger number many
-/// processes would listen, with a smaller one a third process that looks in now and then would end the listening of two.
+/// With this many rivals beside the first a process sleeps: a quarter of one, on the average.
+/// Beside one rival listening costs a request a turn and gains a millisecond; beside more it would
+/// meet each of their turns, and some other process is listening anyway. With a larger number many
+/// processes would listen, with a smaller one a third process that looks in now and then would end
+/// the listening of two.
 const MOST_RIVALS: u32 = ONE_RIVAL / 4;
 /// The most rivals that one turn tells of. More would only take longer to fade.
 const MOST_RIVALS_TOLD: u32 = 2;
-/// One in this many turns that begin with listening lets a third process come first. Without it a process that listens wins each race against a third one
-/// that is told at the same time, and never learns of it: turns go A, B, A, C for ever. A smaller number costs two processes more requests, a larger
-/// one keeps such an order for longer.
+/// One in this many turns that begin with listening lets a third process come first. Without it a
+/// process that listens wins each race against a third one that is told at the same time, and never
+/// learns of it: turns go A, B, A, C forever. A smaller number costs two processes more requests,
+/// a larger one keeps such an order for longer.
 const YIELDS: u64 = 16;
-/// What is known of rivals fades by this fraction (1/n) with each turn that is slept through, so that a rival that has gone is noticed after some twenty
-/// turns. Faster would mean more listening among many, slower an idle lock among two.
+/// The same for turns that begin with a pause. Where each process waits for as long as it is used
+/// to, the same ones win each race: of four processes, whose turns go A, B, C, A, B, D, two have a
+/// third each. A larger number keeps such an order for longer; with 1 the same ones win again. It
+/// costs half a request a turn.
+const YIELDS_BEHIND_A_PAUSE: u64 = 2;
+/// Up to this patience pauses are planned shorter by what timers are late. Among four processes
+/// whose turns take 1.3 ms an unlucky one waits for five turns, is patient for three quarters of
+/// that, and would be later still. Larger has some of eight processes, which are patient for 6.5
+/// ms, come earlier than others; smaller keeps unlucky ones of four unlucky.
+const LATENESS_MATTERS: Duration = Duration::from_micros(5_250);
+/// What is known of rivals fades by this fraction (1/n) with each turn that is slept through, so
+/// that a rival that has gone is noticed after some twenty turns. Faster would mean more listening
+/// among many, slower an idle lock among two.
 const RIVALS_FADE: u32 = 32;
-/// How long a process remembers that others wanted the lock. Longer keeps what it knows of resources that nobody uses any more, shorter
-/// begins anew among processes that take turns.
+/// How long a process remembers that others wanted the lock. Longer keeps what it knows of
+/// resources that nobody uses any more, shorter begins anew among processes that take turns.
 pub(super) const REMEMBERED: Duration = Duration::from_secs(1);
-/// How many other holders a waiter lets pass at the least until it insists. Fewer would split the votes of those that take turns, more would
-/// have an unlucky client wait for longer.
+/// How many other holders a waiter lets pass at the least until it insists. Fewer would split the
+/// votes of those that take turns, more would have an unlucky client wait for longer.
 pub(super) const LETS_PASS: u32 = 16;
-/// And how many times as many as usual, if that is more: where many take turns, many others in between are no bad luck. A larger number has an unlucky
-/// client wait for longer, a smaller one makes clients insist that only wait for their turn, and split the votes.
+/// And how many times as many as usual, if that is more: where many take turns, many others in
+/// between are no bad luck. A larger number has an unlucky client wait for longer, a smaller one
+/// makes clients insist that only wait for their turn, and split the votes.
 const LETS_PASS_OF_USUAL: u32 = 6;
 /// For how long one that waits for a permit lets others pass while no usual wait is known: some
 /// turns of holders of milliseconds. Longer has a client that comes for the first time wait for
 /// longer, with a shorter one permits are idle more often until the one comes whose turn it is.
 const LETS_PASS_AT_FIRST: Duration = Duration::from_millis(30);
-/// What a count of one other holder is in [`Pace::passed_over`]: averages of whole numbers need a finer unit.
+/// What a count of one other holder is in [`Pace::passed_over`]: averages of whole numbers need a
+/// finer unit.
 const ONE_PASSED_OVER: u32 = 16;
-/// The most other holders that one turn tells of: far more than there are, and small enough for averages in 32 bits.
+/// The most other holders that one turn tells of: far more than there are, and small enough for
+/// averages in 32 bits.
 const MOST_PASSED_OVER: u32 = 1 << 20;
 
 /// How far a lock in front lets others pass.
@@ -100,7 +122,8 @@ impl Start {
     }
 }
 
-/// What a process knows of those that had a lock here, and of those that want it, here and in other processes.
+/// What a process knows of those that had a lock here, and of those that want it, here and in other
+/// processes.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Pace {
     /// Grants in a row, and since when.
@@ -116,7 +139,8 @@ pub(super) struct Pace {
     wait: Duration,
     /// Whether the present turn began with listening.
     listened: bool,
-    /// How many other processes beside the first took a turn before ours, on the average of turns that began with listening, in parts of [`ONE_RIVAL`].
+    /// How many other processes beside the first took a turn before ours, on the average of turns
+    /// that began with listening, in parts of [`ONE_RIVAL`].
     rivals: u32,
     /// How many others come before that, on the average, in parts of [`ONE_PASSED_OVER`].
     passed_over: u32,
@@ -132,8 +156,9 @@ impl Pace {
         self.met_others = self.met_others.max(at);
     }
 
-    /// A pause has ended, so much too late. Timers of whole milliseconds, as tokio's, would have a process sleep through its turn where turns are as
-    /// short, and so be more patient from turn to turn: short pauses are planned shorter by what timers are late.
+    /// A pause has ended, so much too late. Timers of whole milliseconds, as tokio's, would have a
+    /// process sleep through its turn where turns are as short, and so be more patient from turn to
+    /// turn: short pauses are planned shorter by what timers are late.
     pub(super) fn woke(&mut self, late: Option<Duration>) {
         if let Some(late) = late {
             // One long delay says nothing of the next.
@@ -141,8 +166,9 @@ impl Pace {
         }
     }
 
-    /// A lock that was granted here has been let go. `waited` is for how long it had been in front, and `passed_over` how many others it had met.
-    /// Nobody lets others go first for longer than `longest_patience`: those that were there before may be gone.
+    /// A lock that was granted here has been let go. `waited` is for how long it had been in front,
+    /// and `passed_over` how many others it had met. Nobody lets others go first for longer than
+    /// `longest_patience`: those that were there before may be gone.
     pub(super) fn let_go(
         &mut self,
         grant: Grant,
@@ -159,8 +185,9 @@ impl Pace {
         if self.was_handed {
             return;
         }
-        // Moving averages: a new value counts for a quarter, so that some four turns tell of a change, and for an eighth where single turns say
-        // little. One long wait makes nobody wait for much longer: it counts for at most four times the usual.
+        // Moving averages: a new value counts for a quarter, so that some four turns tell of a
+        // change, and for an eighth where single turns say little. One long wait makes nobody wait
+        // for much longer: it counts for at most four times the usual.
         let waited = waited.min(4 * self.wait + self.took);
         self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
         self.passed_over = (7 * self.passed_over + ONE_PASSED_OVER * passed_over.min(MOST_PASSED_OVER)) / 8;
@@ -173,8 +200,9 @@ impl Pace {
         self.let_go_at.is_none_or(|at| now.since(at) >= REMEMBERED)
     }
 
-    /// A caller that comes back for what was released a moment ago leaves others no more time than one that is handed it. Where no others are known, one that
-    /// has heard of its release before it comes back has left them as much as it has itself.
+    /// A caller that comes back for what was released a moment ago leaves others no more time than
+    /// one that is handed it. Where no others are known, one that has heard of its release before
+    /// it comes back has left them as much as it has itself.
     pub(super) fn come(&mut self, jitter: &mut Jitter, now: Instant) -> Start {
         let away = self.let_go_at.map_or(Duration::MAX, |at| now.since(at));
         let a_moment = if self.is_contended(now) { 2 * self.least_pause() } else { self.took / 2 };
@@ -201,8 +229,8 @@ impl Pace {
         let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
         let patience = self.patience(now);
         let is_short = patience < LONGEST_LISTENING;
-        // Behind a long one it does no harm that timers are late, and it spreads those that wait.
-        let pause = pause.max(patience).saturating_sub(if is_short { self.late } else { Duration::ZERO });
+        let earlier = if patience < LATENESS_MATTERS { self.late } else { Duration::ZERO };
+        let pause = pause.max(patience).saturating_sub(earlier);
         let listens = is_contended && is_short && self.rivals < MOST_RIVALS;
         if !listens {
             self.rivals -= self.rivals.div_ceil(RIVALS_FADE);
@@ -210,13 +238,15 @@ impl Pace {
         self.listened = listens;
         (self.run, self.run_since, self.not_before) = (0, now + pause, now + pause);
         self.was_handed = false;
-        let yields = listens && jitter.next() % YIELDS == 0;
+        let one_in = if listens { YIELDS } else { YIELDS_BEHIND_A_PAUSE };
+        let yields = is_contended && jitter.next() % one_in == 0;
         // Where nobody else is known, nobody is asked to tell of changes.
         let patience = if listens { patience } else { Duration::ZERO };
         Start { pause: Some(pause), listens, yields, is_wary: is_contended, patience }
     }
 
-    /// A lock comes to the front behind one that was never granted, or after a while in which nobody here wanted it.
+    /// A lock comes to the front behind one that was never granted, or after a while in which
+    /// nobody here wanted it.
     pub(super) fn come_anew(&mut self, now: Instant) -> Start {
         self.was_handed = false;
         let pause = Some(self.not_before.since(now)).filter(|pause| !pause.is_zero());
@@ -224,8 +254,9 @@ impl Pace {
         Start { pause, is_wary, patience, ..Start::default() }
     }
 
-    /// Three quarters of the time after which it is our turn again, by experience. A client that has just come would only be in the way of those that
-    /// have waited for longer; and where all do so they are served about in the order of their coming.
+    /// Three quarters of the time after which it is our turn again, by experience. A client that
+    /// has just come would only be in the way of those that have waited for longer; and where all
+    /// do so they are served about in the order of their coming.
     fn patience(&self, now: Instant) -> Duration {
         if self.is_contended(now) { self.usual_patience() } else { Duration::ZERO }
     }

@@ -1,13 +1,14 @@
 //! When to ask again, and which master first.
 //!
-//! The next attempt comes with news from enough masters to make a quorum possible; where only the first master was asked, with news from that
-//! one. Without any it comes no later than the quorum-th of them is free
-//! by what is known: a key that another holds ends by itself, and of a master that says nothing nothing is known for longer than the pause
-//! between attempts.
+//! The next attempt comes with news from enough masters to make a quorum possible; where only the
+//! first master was asked, with news from that one. Without any it comes no later than the
+//! quorum-th of them is free by what is known: a key that another holds ends by itself, and of a
+//! master that says nothing nothing is known for longer than the pause between attempts.
 //!
-//! Many waiters are told at the same time. So a further attempt asks one master first, the same one for all clients of the resource: the one that is
-//! granted there goes on to the others, and none that is refused has taken a vote away. It is a head start and not a condition: a
-//! master that does not answer soon, or is known to be held by another, is not waited for.
+//! Many waiters are told at the same time. So a further attempt asks one master first, the same one
+//! for all clients of the resource: the one that is granted there goes on to the others, and none
+//! that is refused has taken a vote away. It is a head start and not a condition: a master that
+//! does not answer soon, or is known to be held by another, is not waited for.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,17 +20,19 @@ use crate::lock::{Effects, Lock};
 use crate::protocol::{EntropyFailed, MasterId, Sentinel};
 use crate::time::Instant;
 
-/// How long after the end of a life that a master told an attempt is made. Masters tell whole milliseconds, and many may wait for the same end: a
-/// shorter span would have them split the votes, a longer one leave the lock idle.
+/// How long after the end of a life that a master told an attempt is made. Masters tell whole
+/// milliseconds, and many may wait for the same end: a shorter span would have them split the
+/// votes, a longer one leave the lock idle.
 pub(super) const BEHIND_THE_END: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_millis(5);
 
-/// A mark that keeps new readers out ends after a second, so that a waiting writer that died keeps nobody out for longer. Later than half of
-/// that would be too late on a slow link, sooner costs more requests.
+/// A mark that keeps new readers out ends after a second, so that a waiting writer that died keeps
+/// nobody out for longer. Later than half of that would be too late on a slow link, sooner costs
+/// more requests.
 const WISHES_AGAIN: Duration = Duration::from_millis(500);
 
-/// Each reader's renewal is news to each waiting writer. Those of this span cost it one request; a longer one leaves what was shared idle, a shorter
-/// one costs the masters more.
+/// Each reader's renewal is news to each waiting writer. Those of this span cost it one request; a
+/// longer one leaves what was shared idle, a shorter one costs the masters more.
 const GATHERS: Duration = Duration::from_millis(2);
 
 impl Bid {
@@ -63,19 +66,21 @@ impl Bid {
         let config = effects.config;
         let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
         let is_alone = !config.first_alone || config.masters.len() == 1;
-        // Those that share take no vote from one another, and a mark keeps new ones out only where it stands on a majority.
+        // Those that share take no vote from one another, and a mark keeps new ones out only where
+        // it stands on a majority.
         let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
         let first = effects.first_master(lock.targets())?;
-        // A client that settles a split wants to know which came first there, and takes nothing from it.
+        // A client that settles a split wants to know which came first there, and takes nothing
+        // from it.
         (!self.masters.is_held(first, now) || self.is_settling()).then_some(first)
     }
 
-    /// Those that wait are told at the same time, one after the other, always in the same order. A client that comes late each time would be
-    /// passed over for ever; so after a while it asks all masters at once, and has a quorum of them while the one that came first still asks
-    /// alone.
+    /// Those that wait are told at the same time, one after the other, always in the same order. A
+    /// client that comes late each time would be passed over forever; so after a while it asks all
+    /// masters at once, and has a quorum of them while the one that came first still asks alone.
     pub(super) fn insists(&self) -> bool {
         self.passed_over >= self.lets_pass.holders
     }
@@ -101,7 +106,8 @@ impl Bid {
         Some(self.wished_at? + WISHES_AGAIN)
     }
 
-    /// A key of this name has changed on a master, or may have; `by_us` if this process itself has changed it.
+    /// A key of this name has changed on a master, or may have; `by_us` if this process itself has
+    /// changed it.
     pub(crate) fn changed(
         &mut self,
         master: MasterId,
@@ -120,6 +126,9 @@ impl Bid {
     pub(super) fn become_free(&mut self, master: MasterId, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.masters.changed(master);
+        if matches!(self.plan, Plan::Asking { .. }) {
+            return self.freed_while_asking(lock, effects);
+        }
         let free = self.masters.count(Key::Free);
         let unknown = self.masters.count(Key::Unknown);
         let (patient_until, listens) = (self.patient_until, self.listens);
@@ -127,13 +136,15 @@ impl Bid {
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
         let asks_first = waiting.refused_first.is_some();
         if free < needed && waiting.refused_first != Some(master) {
-            // With masters of which nothing will be heard it may be enough, and so it is asked for as often as without news.
+            // With masters of which nothing will be heard it may be enough, and so it is asked for
+            // as often as without news.
             if free + unknown >= needed {
                 self.put_off(effects);
                 self.plan_next_attempt(lock, effects);
             }
         } else if now < patient_until {
-            // Enough for those that have waited for longer to come first; if there are none, the lock is not idle for long.
+            // Enough for those that have waited for longer to come first; if there are none, the
+            // lock is not idle for long.
             let a_while = patient_until.since(now) / 4;
             waiting.poll_at = waiting.poll_at.min(now + a_while);
             self.left_free_at.get_or_insert(now);
@@ -141,8 +152,9 @@ impl Bid {
                 self.listen_again(lock, effects);
             }
             self.plan_next_attempt(lock, effects);
-        } else if std::mem::take(&mut self.yields) && listens && asks_first {
-            // The question takes as long as one that waits beside the two needs to get the first master.
+        } else if std::mem::take(&mut self.yields) && asks_first {
+            // The question takes as long as one that waits beside the two needs to get the first
+            // master.
             self.listens = false;
             self.listen_again(lock, effects);
         } else if self.meets_sharers(lock) && now < self.asked_at + GATHERS {
@@ -171,7 +183,8 @@ impl Bid {
         }
     }
 
-    /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but in time for the last answers.
+    /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but
+    /// in time for the last answers.
     pub(crate) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         // At once where no mark stands yet.
@@ -182,12 +195,13 @@ impl Bid {
         }
         let poll_at = waiting.poll_at;
         let free_at = masters.quorum_free_at(effects.config.quorum, poll_at, now);
-        // A master that refused may have let go before it was asked by whom, or while others were still awaited. That is news too, but
-        // one that says so every time must not make it spin.
+        // A master that refused may have let go before it was asked by whom, or while others were
+        // still awaited. That is news too, but one that says so every time must not make it spin.
         let at = if free_at <= now && masters.has_freed_a_refusal(&waiting.votes) {
             poll_at.min((*patient_until).max(now + effects.jitter.within(&BEHIND_THE_END)))
         } else if free_at <= now || free_at == poll_at {
-            // Where a quorum is free already, the round was lost for another reason, and a pause is in place.
+            // Where a quorum is free already, the round was lost for another reason, and a pause is
+            // in place.
             poll_at
         } else {
             free_at + effects.jitter.within(&BEHIND_THE_END)

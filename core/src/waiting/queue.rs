@@ -1,16 +1,17 @@
 //! Callers that wait for one resource, first come, first served.
 //!
-//! A waiter may leave at any place, and one that leaves is told how many are ahead of it. Tens of thousands may leave at once, so neither may
-//! take longer the more there are: the places that are still taken are counted in a binary indexed tree (Fenwick 1994), in O(log n).
+//! A waiter may leave at any place, and one that leaves is told how many are ahead of it. Tens of
+//! thousands may leave at once, so neither may take longer the more there are: the places that are
+//! still taken are counted in a binary indexed tree (Fenwick 1994), in O(log n).
 
 use crate::protocol::LockId;
 use std::collections::VecDeque;
 
-/// Places that were left are cleared away when there are more of them than this, and than places that are taken. Fewer would mean more copying, more would keep
-/// memory behind a short queue.
+/// Places that were left are cleared away when there are more of them than this, and than places
+/// that are taken. Fewer would mean more copying, more would keep memory behind a short queue.
 const KEPT_EMPTY: usize = 16;
 
-/// A waiter's place: how many came to the queue before it. It stays the same, whoever leaves.
+/// A waiter's place: how many came to the queue before it. It stays the same when others leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(u64);
 
@@ -23,7 +24,8 @@ pub(super) struct Queue {
     /// How many were taken from the front since the tree was made.
     popped: usize,
     taken: usize,
-    /// Node n counts the taken places from n − (n & −n) up to n, counted from one and from the first waiter since the tree was made.
+    /// Node n counts the taken places from n − (n & −n) up to n, counted from one and from the
+    /// first waiter since the tree was made.
     tree: Vec<u32>,
 }
 

@@ -1,12 +1,15 @@
-//! Settling a split: clients with a single attempt each that ask at the same instant may take one another's votes, and then all are refused.
+//! Settling a split: clients with a single attempt each that ask at the same instant may take one
+//! another's votes, and then all are refused.
 //!
-//! "Held by another" is told only if one other token has a quorum, or may have one by reads that failed. Behind a lost last attempt the key is
-//! read wherever it was refused, and the reads name the holders. If no other token can have a quorum, the attempt is made again after a short random pause, with
-//! one master asked first (`plan.rs`). A client that is refused there takes no vote away: it reads the key on the masters and so sees whether the
-//! client that came first has its quorum by now.
+//! "Held by another" is told only if one other token has a quorum, or may have one by reads that
+//! failed. Behind a lost last attempt the key is read wherever it was refused, and the reads name
+//! the holders. If no other token can have a quorum, the attempt is made again after a short random
+//! pause, with one master asked first (`plan.rs`). A client that is refused there takes no vote
+//! away: it reads the key on the masters and so sees whether the client that came first has its
+//! quorum by now.
 //!
-//! It is bounded in time and rounds. A foreign key on half of the masters is a split that no pause cures; its caller is told that another holds the lock
-//! when the time is over.
+//! It is bounded in time and rounds. A foreign key on half of the masters is a split that no pause
+//! cures; its caller is told that another holds the lock when the time is over.
 
 use std::time::Duration;
 
@@ -16,16 +19,18 @@ use crate::lock::{Effects, Lock, Refused};
 use crate::protocol::{MasterId, MasterSet, Tally};
 use crate::time::Instant;
 
-/// Rounds in which a split is settled. Two are usual; each leaves about one client that is not refused by the first master. More would only matter
-/// where every round is lost to a new client, fewer would tell "held by another" where nobody holds the lock.
+/// Rounds in which a split is settled. Two are usual; each leaves about one client that is not
+/// refused by the first master. More would only matter where every round is lost to a new client,
+/// fewer would tell "held by another" where nobody holds the lock.
 const SETTLING_ROUNDS: u8 = 16;
 
-/// The least pause before a round that settles a split: about what timers can tell apart. Shorter would let clients ask in step again, longer keeps the
-/// caller of a single try waiting.
+/// The least pause before a round that settles a split: about what timers can tell apart. Shorter
+/// would let clients ask in step again, longer keeps the caller of a single try waiting.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The longest pause, as a multiple of the shortest, which is the duration of the round that was lost, but at most `retry_delay` divided by this. A wider
-/// spread makes it rarer that clients ask the first master within one round trip; a narrower one keeps callers waiting for less.
+/// The longest pause, as a multiple of the shortest, which is the duration of the round that was
+/// lost, but at most `retry_delay` divided by this. A wider spread makes it rarer that clients ask
+/// the first master within one round trip; a narrower one keeps callers waiting for less.
 const SPREAD: u32 = 4;
 
 /// How long a split may be settled.
@@ -41,7 +46,8 @@ impl Bid {
         self.settling.is_some()
     }
 
-    /// Behind the last attempt: once the answers are there, it ends, or is made again because the votes were split.
+    /// Behind the last attempt: once the answers are there, it ends, or is made again because the
+    /// votes were split.
     pub(super) fn conclude(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let Plan::Waiting(waiting) = &self.plan else { return };
@@ -80,8 +86,8 @@ impl Bid {
         true
     }
 
-    /// The first master refused while a split is settled: all connected masters are asked who holds the key, and none is asked for a vote. Where
-    /// none can be asked, what is known decides.
+    /// The first master refused while a split is settled: all connected masters are asked who holds
+    /// the key, and none is asked for a vote. Where none can be asked, what is known decides.
     pub(super) fn look_around(&mut self, refused: Refused, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let votes = self.last_votes.clone().unwrap_or_else(|| refused.votes.into());

@@ -1,7 +1,8 @@
 //! Commands to bytes.
 //!
-//! A command is an array of strings, also where an argument is a number. The functions here append one command
-//! to a buffer in one reservation. They must not know to whom it goes or what answers it.
+//! A command is an array of strings, also where an argument is a number. The functions here append
+//! one command to a buffer in one reservation. They must not know to whom it goes or what answers
+//! it.
 
 use bytes::BufMut;
 

@@ -2,8 +2,8 @@
 
 use std::{error::Error, fmt};
 
-/// Why bytes from a server are not a reply. The connection that brought them cannot be used any more: nobody
-/// knows where its next reply would start.
+/// Why bytes from a server are not a reply. The connection that brought them cannot be used any
+/// more: nobody knows where its next reply would start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireFault {
     /// A value starts with a byte that names no type of RESP 2 or RESP 3.

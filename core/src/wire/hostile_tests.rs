@@ -4,7 +4,8 @@ use proptest::{collection::vec, prelude::*};
 
 use super::{Dialect, Scanner, WireFault, decode};
 
-/// All frames in `bytes`, received in pieces, and the fault that ended them. Every frame is decoded in both dialects.
+/// All frames in `bytes`, received in pieces, and the fault that ended them. Every frame is decoded
+/// in both dialects.
 fn receive(bytes: &[u8], pieces: &[usize]) -> (Vec<usize>, Option<WireFault>) {
     let (mut scanner, mut frames, mut start, mut received) = (Scanner::new(), Vec::new(), 0, 0);
     let mut pieces = pieces.iter().copied();

@@ -1,7 +1,8 @@
 //! A complete frame to a reply that borrows from it.
 //!
-//! Reading RESP is redis-protocol's work. This file calls it on frames that the scanner has delimited, drops its
-//! error texts, which print whole buffers, and turns its ranges into slices. It must not know what was asked.
+//! Reading RESP is redis-protocol's work. This file calls it on frames that the scanner has
+//! delimited, drops its error texts, which print whole buffers, and turns its ranges into slices.
+//! It must not know what was asked.
 
 use std::fmt;
 
@@ -38,16 +39,19 @@ pub(crate) enum Reply<'a> {
     Number(f64),
     /// A whole number beyond 64 bits, as its digits.
     BigNumber(&'a [u8]),
-    /// A list, or a set. A set comes in the order in which it was sent, as far as its elements are strings.
+    /// A list, or a set. A set comes in the order in which it was sent, as far as its elements are
+    /// strings.
     Array(Vec<Reply<'a>>),
-    /// Keys with their values, in the order in which they were sent, as far as the keys are strings.
+    /// Keys with their values, in the order in which they were sent, as far as the keys are
+    /// strings.
     Map(Vec<(Reply<'a>, Reply<'a>)>),
     /// A message that answers no command.
     Push(Vec<Reply<'a>>),
 }
 
-/// The reply that these bytes begin with and its length, if it is one of those that nearly all requests are answered with. They mean the
-/// same in both dialects, and telling them by their bytes costs a fiftieth of scanning and decoding.
+/// The reply that these bytes begin with and its length, if it is one of those that nearly all
+/// requests are answered with. They mean the same in both dialects, and telling them by their bytes
+/// costs a fiftieth of scanning and decoding.
 #[inline]
 pub(crate) fn common_reply(bytes: &[u8]) -> Option<(&'static Reply<'static>, usize)> {
     match bytes {
@@ -60,19 +64,21 @@ pub(crate) fn common_reply(bytes: &[u8]) -> Option<(&'static Reply<'static>, usi
 
 /// Reads one complete frame.
 ///
-/// `frame` has to be exactly what [`Scanner`](super::Scanner) delimited: the decoder underneath recurses as deep
-/// as the bytes say, and it is the scanner that bounds them.
+/// `frame` has to be exactly what [`Scanner`](super::Scanner) delimited: the decoder underneath
+/// recurses as deep as the bytes say, and it is the scanner that bounds them.
 ///
 /// # Errors
 ///
-/// [`WireFault::Refused`] if a value in the frame is not what its type says, such as an integer with letters in it.
+/// [`WireFault::Refused`] if a value in the frame is not what its type says, such as an integer
+/// with letters in it.
 pub(crate) fn decode(dialect: Dialect, frame: &[u8]) -> Result<Reply<'_>, WireFault> {
     match dialect {
         Dialect::Resp2 => {
             let decoded = resp2::decode::decode_range(frame);
             from_resp2(frame, exactly_one(frame, decoded)?)
         }
-        // RESP 3 has a null of its own, but some proxies go on sending those of RESP 2, which the crate refuses here.
+        // RESP 3 has a null of its own, but some proxies go on sending those of RESP 2, which the
+        // crate refuses here.
         Dialect::Resp3 if matches!(frame, b"$-1\r\n" | b"*-1\r\n") => Ok(Reply::Null),
         Dialect::Resp3 => {
             let decoded = resp3::decode::complete::decode_range(frame);
@@ -90,7 +96,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The value of a named field, in a map or in the flat list of keys and values that RESP 2 sends in its place.
+    /// The value of a named field, in a map or in the flat list of keys and values that RESP 2
+    /// sends in its place.
     pub(crate) fn field(&self, name: &str) -> Option<&Reply<'a>> {
         let is_name = |key: &Reply<'_>| key.as_bytes() == Some(name.as_bytes());
         match self {
@@ -191,14 +198,16 @@ fn list(frame: &[u8], elements: Vec<resp3::types::RangeFrame>) -> Result<Vec<Rep
     elements.into_iter().map(|element| from_resp3(frame, element)).collect()
 }
 
-/// Floating-point numbers make no keys. NaN differs from itself, and 0 and -0 are equal with different hashes: how many of them a
-/// hash table holds, and in which order, is chance. No server sends any.
+/// Floating-point numbers make no keys. NaN differs from itself, and 0 and -0 are equal with
+/// different hashes: how many of them a hash table holds, and in which order, is chance. No server
+/// sends any.
 fn is_double(key: &resp3::types::RangeFrame) -> bool {
     matches!(key, resp3::types::RangeFrame::Double { .. })
 }
 
-/// An order for the crate's maps and sets, which are hash tables with an order of their own in every process:
-/// the same bytes have to give the same reply. Strings go by where they stand, the rest by kind and value.
+/// An order for the crate's maps and sets, which are hash tables with an order of their own in
+/// every process: the same bytes have to give the same reply. Strings go by where they stand, the
+/// rest by kind and value.
 fn order(key: &resp3::types::RangeFrame) -> (u8, usize, i64) {
     use resp3::types::RangeFrame;
     match key {

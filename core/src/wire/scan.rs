@@ -1,27 +1,30 @@
 //! Finds where a reply ends, before anything interprets it.
 //!
-//! The scanner reads the skeleton of a reply only: type bytes, lengths, line ends. It keeps no reference to the
-//! buffer and no copy of its bytes, and must not know what a reply means.
+//! The scanner reads the skeleton of a reply only: type bytes, lengths, line ends. It keeps no
+//! reference to the buffer and no copy of its bytes, and must not know what a reply means.
 
 use super::WireFault;
 
-/// The longest reply that is accepted. The longest one that a server sends on its own account is the answer to
-/// HELLO, a few KiB with many modules; nothing that Quorlock asks for is larger.
+/// The longest reply that is accepted. The longest one that a server sends on its own account is
+/// the answer to HELLO, a few KiB with many modules; nothing that Quorlock asks for is larger.
 pub(crate) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// How many elements one reply may have, over all its levels. HELLO of a Redis 8 with its modules has about a hundred.
+/// How many elements one reply may have, over all its levels. HELLO of a Redis 8 with its modules
+/// has about a hundred.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
-/// How deep arrays and maps may nest. HELLO needs all four: its map, the list of modules, a module's map, and
-/// that module's arguments.
+/// How deep arrays and maps may nest. HELLO needs all four: its map, the list of modules, a
+/// module's map, and that module's arguments.
 pub(crate) const MAX_DEPTH: usize = 4;
 
 /// A resumable search for the end of the first reply in a buffer that grows at its end.
 ///
-/// It remembers where it stopped, so every byte is looked at once, however the bytes were split on their way.
+/// It remembers where it stopped, so every byte is looked at once, however the bytes were split on
+/// their way.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner {
-    /// The byte to look at next. It may be one that has not come yet: what is in a string is not looked at.
+    /// The byte to look at next. It may be one that has not come yet: what is in a string is not
+    /// looked at.
     position: usize,
     state: State,
     /// For each open array or map, the outermost first, how many values it still lacks.
@@ -72,13 +75,15 @@ impl Scanner {
         Self { position: 0, state: State::Type, missing: [0; MAX_DEPTH], depth: 0, elements: 0 }
     }
 
-    /// Walks on to the end of `buffer`, or of the first reply in it, and returns the length of that reply once
-    /// it is complete. Until then `buffer` has to start with the same bytes at every call. Afterwards the caller
-    /// drops the reply's bytes, and the next call starts at the byte behind them.
+    /// Walks on to the end of `buffer`, or of the first reply in it, and returns the length of that
+    /// reply once it is complete. Until then `buffer` has to start with the same bytes at every
+    /// call. Afterwards the caller drops the reply's bytes, and the next call starts at the byte
+    /// behind them.
     ///
     /// # Errors
     ///
-    /// The first fault of the bytes, at the earliest byte that shows it, and the same one at every later call.
+    /// The first fault of the bytes, at the earliest byte that shows it, and the same one at every
+    /// later call.
     pub(crate) fn advance(&mut self, buffer: &[u8]) -> Result<Option<usize>, WireFault> {
         match self.walk(buffer) {
             Ok(true) => {
@@ -223,8 +228,8 @@ impl Declared {
         matches!(self, Self::Bytes { nullable: true } | Self::Elements { nullable: true })
     }
 
-    /// One more digit. The limit is checked at each, so that the number cannot overflow, and a leading zero is
-    /// refused, so that its line cannot grow.
+    /// One more digit. The limit is checked at each, so that the number cannot overflow, and a
+    /// leading zero is refused, so that its line cannot grow.
     fn append(self, value: Option<usize>, digit: u8) -> Result<usize, WireFault> {
         let value = match value {
             None => usize::from(digit),

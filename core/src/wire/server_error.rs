@@ -1,7 +1,7 @@
 //! What a server's error means.
 //!
-//! A server's text may echo arguments, a password among them. It is read here once, only its code is kept, and
-//! nothing here shows it. What follows from a cause is for the layers above.
+//! A server's text may echo arguments, a password among them. It is read here once, only its code
+//! is kept, and nothing here shows it. What follows from a cause is for the layers above.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum ServerError {
     ReadOnly,
     /// `LOADING`: the server is reading its data from disk.
     Loading,
-    /// `BUSY` or `UNKILLABLE`: somebody's script keeps the server.
+    /// `BUSY` or `UNKILLABLE`: a script of another client keeps the server busy.
     Busy,
     /// `MASTERDOWN`: a replica that has lost its master.
     MasterDown,
@@ -98,7 +98,8 @@ impl ServerError {
         }
     }
 
-    /// True if only a person can put it right, by changing a URL, a permission or a set-up: trying again will not help.
+    /// True if only a person can put it right, by changing a URL, a permission or a set-up: trying
+    /// again will not help.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::NoAuth
@@ -154,10 +155,10 @@ const SENTENCES: [(&str, ServerError); 14] = [
     ("SELECT is not allowed in cluster mode", ServerError::NoDatabase),
 ];
 
-/// Strips what Redis 6.2 and older put in front of an error from a command in a script:
-/// `ERR Error running script (call to f_<sha>): @user_script:1: @user_script: 1: -OOM command not allowed …`,
-/// or only the last `@user_script` when the script returned the error. Each part is matched where it has to
-/// stand, so that an argument in the text can never pass for a code.
+/// Strips what Redis 6.2 and older put in front of an error from a command in a script: `ERR Error
+/// running script (call to f_<sha>): @user_script:1: @user_script: 1: -OOM command not allowed …`,
+/// or only the last `@user_script` when the script returned the error. Each part is matched where
+/// it has to stand, so that an argument in the text can never pass for a code.
 fn unwrap_script_error(text: &[u8]) -> &[u8] {
     let wrapped = text
         .strip_prefix(b"ERR Error running script (call to f_")

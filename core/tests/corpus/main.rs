@@ -1,4 +1,5 @@
-//! The fuzzer's corpus through the machine and the model master, without a fuzzer. That of the guard is in `core/src/wire/corpus_tests.rs`.
+//! The fuzzer's corpus through the machine and the model master, without a fuzzer. That of the
+//! guard is in `core/src/wire/corpus_tests.rs`.
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]

@@ -1,5 +1,5 @@
-//! Writers that become readers, and what keeps them from it: whatever else may act for the lock as a
-//! writer.
+//! Writers that become readers, and what keeps them from it: whatever else may act for the lock as
+//! a writer.
 
 use quorlock_core::Target;
 use quorlock_core::front::Released;

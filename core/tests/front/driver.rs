@@ -17,15 +17,16 @@ pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The most turns in a row before a test fails, at a millisecond each where a caller waits. The longest
-/// wait of these tests takes a tenth of them. Without a bound, one fault hides what all other tests say.
+/// The most turns in a row before a test fails, at a millisecond each where a caller waits. The
+/// longest wait of these tests takes a tenth of them. Without a bound, one fault hides what all
+/// other tests say.
 const MOST_TURNS: u32 = 100_000;
 
 /// How a socket takes bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     Whole,
-    /// At most so many, and every other time none: it is full, and has room again a moment later.
+    /// At most this many, and every other time none: it is full, and has room again a moment later.
     Few(usize),
     /// Every other call is interrupted by a signal.
     Interrupted,
@@ -77,7 +78,7 @@ pub struct Driver {
     is_forked: AtomicBool,
     /// What every password file holds, if they can be read.
     file: Mutex<Option<Vec<u8>>>,
-    /// So many times random bytes were drawn.
+    /// How often random bytes were drawn.
     drawn: AtomicU8,
     wires: Mutex<Vec<Wire>>,
     port: Mutex<Option<Port>>,
@@ -85,7 +86,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A locker over so many masters, whose connections are asked for.
+    /// A locker over this many masters, whose connections are asked for.
     pub fn start(masters: usize) -> (Locker, Arc<Self>) {
         Self::with(masters, true)
     }
@@ -186,7 +187,7 @@ impl Driver {
         change(&mut self.wires.lock().unwrap()[master].master)
     }
 
-    /// So many keys are held by this master.
+    /// How many keys this master holds.
     pub fn keys(&self, master: usize) -> usize {
         let now = self.server_time();
         self.wires.lock().unwrap()[master].master.keys(now).count()
@@ -261,7 +262,7 @@ impl Driver {
         self.wires.lock().unwrap()[master].destinations.clone()
     }
 
-    /// What came on the present connection to a master, from whoever is there.
+    /// What came on the present connection to a master.
     pub fn hears(&self, master: usize, bytes: &[u8]) {
         let generation = self.wires.lock().unwrap()[master].generation;
         self.with_port(|port| port.received(self.ids[master], generation, bytes));
@@ -292,7 +293,8 @@ impl Host for Driver {
         if self.has_entropy { Ok(()) } else { Err(EntropyFailed) }
     }
 
-    /// Whoever waits drives. A connection that is asked for meanwhile stays asked for: nobody here can open it.
+    /// A caller that waits drives. A connection that is requested meanwhile stays requested:
+    /// nothing here can open it.
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
         let mut cx = Context::from_waker(Waker::noop());
         let mut turns = 0..MOST_TURNS;

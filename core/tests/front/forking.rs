@@ -1,4 +1,5 @@
-//! What a forked child may do with its copies: nothing that the parent would notice, and nothing that hangs.
+//! What a forked child may do with its copies: nothing that the parent would notice, and nothing
+//! that hangs.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;

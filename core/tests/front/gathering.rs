@@ -1,4 +1,4 @@
-//! What is asked for while somebody is going to write anyway goes out with that.
+//! Requests that come while a thread is about to write go out in the same write.
 
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::{Pin, pin};
@@ -17,7 +17,7 @@ fn two_granted() -> (Locker, Arc<Driver>, [Guard; 2]) {
     let mut cx = Context::from_waker(Waker::noop());
     let before = driver.writes(0);
     assert!(seeking.iter_mut().all(|seeking| Pin::new(seeking).poll(&mut cx).is_pending()));
-    assert_eq!(driver.writes(0), before + 2, "nobody is at it, so each writes by himself");
+    assert_eq!(driver.writes(0), before + 2, "no thread is writing, so each caller writes");
     assert!(driver.turn());
     let granted = seeking.map(|mut seeking| match Pin::new(&mut seeking).poll(&mut cx) {
         Poll::Ready(granted) => granted.unwrap(),

@@ -1,4 +1,5 @@
-//! The front under a driver written by hand: sockets that take little or nothing, threads that wait, and drivers that end.
+//! The front under a driver written by hand: sockets that take little or nothing, threads that
+//! wait, and drivers that end.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
 

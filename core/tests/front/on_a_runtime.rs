@@ -41,7 +41,7 @@ struct Wire {
 }
 
 impl World {
-    /// A locker over so many masters, with its driver.
+    /// A locker over this many masters, with its driver.
     fn open(masters: u64) -> (Self, Locker, Driver) {
         let world = Self::default();
         world.state().now = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! Pauses: a process that was stopped for longer than its lock is valid never hears that it holds it.
+//! Pauses: a process that was stopped for longer than its lock is valid never hears that it holds
+//! it.
 
 use std::convert::Infallible;
 use std::future::Future;

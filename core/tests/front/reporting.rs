@@ -32,7 +32,7 @@ fn every_acquisition_ends_in_one_count() {
     let waiting = locker.lock("job").into_future();
     let mut waiting = pin!(waiting);
     assert!(poll(waiting.as_mut()).is_pending());
-    assert!(locker.try_lock("job").wait().is_err(), "somebody waits");
+    assert!(locker.try_lock("job").wait().is_err(), "another caller waits");
     let report = locker.report();
     assert_eq!((report.held, report.waiting), (1, 1));
     {

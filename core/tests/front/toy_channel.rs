@@ -1,7 +1,8 @@
-//! A channel that protects nothing, with what real ones have: a handshake of one round trip, records with numbers, and ends.
+//! A channel that protects nothing, with what real ones have: a handshake of one round trip,
+//! records with numbers, and ends.
 //!
-//! A record is its length in two bytes, its number, its kind, and its contents. Both sides count, so a record that is lost, sent twice or out of
-//! order ends the test.
+//! A record is its length in two bytes, its number, its kind, and its contents. Both sides count,
+//! so a record that is lost, sent twice or out of order ends the test.
 
 use std::error::Error;
 use std::sync::Arc;

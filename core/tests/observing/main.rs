@@ -1,7 +1,8 @@
 //! What a subscriber of `tracing` is told, and that no secret is in it.
 //!
-//! In a program of its own, in which nothing is told before there is a subscriber: what `tracing` finds out about a place in the code it
-//! keeps, and a subscriber that comes at the same moment in another thread may be left out of it.
+//! In a program of its own, in which nothing is told before there is a subscriber: what `tracing`
+//! finds out about a place in the code it keeps, and a subscriber that comes at the same moment in
+//! another thread may be left out of it.
 
 #![cfg(feature = "tracing")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
@@ -269,7 +270,8 @@ fn masters_are_told_as_they_come_and_go_and_when_they_do_not_vote() {
         let remaining: u64 = quarantined[0].field("quorlock.quarantine_ms").parse().unwrap();
         assert!((29_000..=31_000).contains(&remaining), "{remaining}");
 
-        // Asked for again and again, a master that does not vote is told once, and so is one that stays down.
+        // Asked for again and again, a master that does not vote is told once, and so is one that
+        // stays down.
         for _ in 0..3 {
             assert!(locker.try_lock("job").wait().is_err());
             driver.pass(ms(2_000));

@@ -29,7 +29,7 @@ fn key() -> Resource {
 
 const SHARED: &str = "quorlock:shared/{x}";
 
-/// As somebody at a master's prompt.
+/// Executes a command as a person at a master's prompt would.
 fn execute(master: &mut Master, words: &[&str], now: Instant) {
     let command = quorlock_sim::Command::new(words.iter().copied());
     master.execute(&mut quorlock_sim::Session::new(), &command, now);

@@ -1,4 +1,5 @@
-//! What an attempt that fails leaves behind: when the next one comes, who is released, and which votes are told.
+//! What an attempt that fails leaves behind: when the next one comes, who is released, and which
+//! votes are told.
 
 use quorlock_core::{Acquire, AcquireError, Cause, Event, LockId, ServerError, Vote};
 

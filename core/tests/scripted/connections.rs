@@ -127,7 +127,7 @@ fn a_release_that_waited_for_a_connection_is_sent_when_the_master_is_back_at_las
         let lock = world.hold(&wanted(ms(60_000)));
         world.masters[2].reach = Reach::Ignores;
         world.cut(0, 2);
-        // The connection is hoped for: the release waits for it, and then it does not come about.
+        // The connection is being opened: the release waits for it, and then it cannot be opened.
         world.release(lock);
         world.masters[2].reach = reach;
         world.pass(ms(1_000));
@@ -258,7 +258,8 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
 
 #[test]
 fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
-    // Both connections come anew in the middle of everything, and the server's other address gets the vote.
+    // Both connections come anew in the middle of everything, and the server's other address gets
+    // the vote.
     let mut world = World::cold(settings(3));
     world.masters[1].server = world.masters[0].server.clone();
     world.masters[1].flow = Flow::RepliesHeld;

@@ -185,7 +185,8 @@ fn an_extension_that_is_decided_after_validity_ended_revives_nothing() {
 
 #[test]
 fn a_master_on_which_a_parting_release_was_written_is_never_counted() {
-    // Its acquisition is executed, its reply is lost with the silent connection, and the release is still on its way.
+    // Its acquisition is executed, its reply is lost with the silent connection, and the release is
+    // still on its way.
     let mut world = World::of(3);
     world.masters[2].flow = Flow::Stopped;
     let lock = world.hold(&wanted(ms(10_000)));
@@ -205,7 +206,8 @@ fn a_master_on_which_a_parting_release_was_written_is_never_counted() {
 
 #[test]
 fn an_extension_that_was_given_up_and_succeeds_late_is_told_once() {
-    // The connections are slow but flowing, so that answers still come after they were counted as missing.
+    // The connections are slow but flowing, so that answers still come after they were counted as
+    // missing.
     let mut world = World::of(5);
     let lock = world.hold(&wanted(ms(10_000)));
     for master in 3..5 {

@@ -129,6 +129,13 @@ fn callers_of_one_process_take_turns_with_other_processes() {
 }
 
 #[test]
+fn a_waiter_asks_each_master_once_until_its_place_is_to_be_renewed() {
+    let (mut world, _) = queue(3, 2);
+    world.pass(ms(330));
+    assert!(world.masters.iter().all(|master| master.count("ENTER") == 2), "the holder's and the waiter's");
+}
+
+#[test]
 fn a_place_is_renewed_each_third_of_a_second() {
     let (mut world, _) = queue(3, 2);
     world.pass(ms(10));
@@ -144,7 +151,7 @@ fn a_place_is_renewed_each_third_of_a_second() {
 
 #[test]
 fn a_waiter_that_died_costs_at_most_one_lease() {
-    for dead in [1, 2, 40] {
+    for dead in [1, 2, 100] {
         let mut world = processes(3, dead + 2);
         let held = world.hold(&fair());
         for node in (2..world.nodes.len()).chain([1]) {

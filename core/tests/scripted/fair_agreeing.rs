@@ -1,6 +1,6 @@
 //! Processes that wait fairly agree on one order, whatever comes late.
 
-use quorlock_core::LockId;
+use quorlock_core::{Acquire, AcquireError, Event, LockId};
 
 use super::fair::{fair, granted, places, processes};
 use super::world::{Flow, Reach, World, ms, settings};
@@ -13,8 +13,8 @@ fn serve_all(world: &mut World, node: usize, master: usize) {
     }
 }
 
-/// The second process enters the queue of the last master behind the third one, which it is ahead of
-/// on the others.
+/// The second process enters the queue of the last master behind the third one, which it is ahead
+/// of on the others.
 fn crossed() -> (World, [LockId; 3]) {
     let mut world = processes(3, 3);
     let held = world.hold(&fair());
@@ -55,4 +55,49 @@ fn a_place_lives_on_while_a_master_is_waited_for() {
         assert!((0..2).all(|master| places(&world, master) == 1));
         world.pass(ms(50));
     }
+}
+
+/// Two processes over masters of which the last one does not answer the second; the first one holds
+/// the lock, and the second one has been refused by the others.
+fn refused_beside_a_silent_master() -> (World, LockId) {
+    let mut world = processes(3, 2);
+    let held = world.hold(&fair());
+    world.masters[2].flow = Flow::Stopped;
+    world.acquire_by(1, &fair());
+    world.pass(ms(2));
+    assert_eq!(granted(&mut world), []);
+    (world, held)
+}
+
+#[test]
+fn a_release_ends_a_lost_round_that_waits_for_a_silent_master() {
+    let (mut world, held) = refused_beside_a_silent_master();
+    world.release(held);
+    assert_eq!(granted(&mut world), [1], "at once");
+}
+
+#[test]
+fn a_release_on_too_few_masters_does_not_end_a_lost_round() {
+    let (mut world, held) = refused_beside_a_silent_master();
+    world.masters[1].flow = Flow::Stopped;
+    let asked = world.masters[0].count("ENTER");
+    world.release(held);
+    world.pump();
+    assert_eq!(world.masters[0].count("ENTER"), asked);
+    world.masters[1].flow = Flow::Free;
+    assert_eq!(granted(&mut world), [1]);
+}
+
+#[test]
+fn a_single_try_does_not_wait_for_a_silent_master() {
+    let mut world = processes(3, 2);
+    world.hold(&fair());
+    world.masters[2].flow = Flow::Stopped;
+    world.acquire_by(1, &Acquire { attempts: Some(1), ..fair() });
+    world.pump();
+    let (_, event) = world.nodes[1].events.pop_front().expect("an end at once");
+    assert!(matches!(event, Event::NotAcquired { error: AcquireError::HeldByAnother(_), .. }), "{event:?}");
+    world.masters[2].flow = Flow::Free;
+    world.pump();
+    assert!((0..3).all(|master| places(&world, master) == 1), "the holder's");
 }

@@ -1,4 +1,4 @@
-//! Locks that are handed over: their keys stay, and whoever has the token goes on with them.
+//! Locks that are handed over: their keys stay, and a process with the token resumes them.
 
 use quorlock_core::{Acquire, AcquireError, Event, LossCause, ReleaseOutcome, Resource, Resumption, Token};
 
@@ -58,7 +58,7 @@ fn a_token_that_no_quorum_holds_is_refused_and_nothing_is_touched() {
     let event = world.next_event_of(1);
     assert!(matches!(&event, Event::NotAcquired { error: AcquireError::NotHeld(_), .. }), "{event:?}");
     world.pass(ms(100));
-    assert_eq!(world.holders(), [2], "what is left may be somebody's who knows better");
+    assert_eq!(world.holders(), [2], "what is left may belong to a process that resumed it");
 
     let strange = Resumption::new(Token::from_bytes([1; Token::BYTES]), None);
     world.acquire_by(1, &resumed(strange));
@@ -132,7 +132,8 @@ fn a_lock_whose_time_has_run_out_is_not_handed_over_extended_or_released_as_ours
     for command in 0..3 {
         let mut world = World::of(3);
         let lock = world.hold(&wanted(ms(1_000)));
-        // No timer fires while everything sleeps, and the keys live for a little longer than the guard.
+        // No timer fires while everything sleeps, and the keys live for a little longer than the
+        // guard.
         world.suspend(ms(988));
         let now = world.now;
         let machine = &mut world.nodes[0].machine;

@@ -48,7 +48,7 @@ fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2()
     assert!(world.masters[0].count("AUTH") == 1 && world.masters[0].count("CLIENT") == 5);
     assert_eq!(states(&world), [ready(&[])]);
     // Its nulls are those of RESP 2.
-    world.masters[0].server.hold(5, super::world::KEY.as_bytes(), b"somebody else's token", None);
+    world.masters[0].server.hold(5, super::world::KEY.as_bytes(), b"another's token", None);
     world.acquire(&one_try());
     let error = world.refusal();
     assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");

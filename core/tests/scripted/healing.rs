@@ -88,10 +88,11 @@ fn another_s_key_is_left_alone_and_does_not_count() {
         world.extend(lock, ms(3_000));
         world.pass(ms(10));
     }
-    assert_eq!(world.masters[3].value(KEY, world.now), Some("somebody else's token"));
+    assert_eq!(world.masters[3].value(KEY, world.now), Some("another's token"));
     assert_eq!(world.holders(), [0, 1, 2, 3, 4]);
     world.events_now();
-    // Of the five, four hold the lock. Without two of them there is no quorum: the fifth was never counted.
+    // Of the five, four hold the lock. Without two of them there is no quorum: the fifth was never
+    // counted.
     world.masters[0].forget_keys();
     world.masters[1].forget_keys();
     world.extend(lock, ms(3_000));
@@ -132,7 +133,8 @@ fn a_master_that_went_silent_while_its_key_was_put_back_is_not_counted_again() {
     assert!(world.deliver(0, 3));
     // It has said that it does not hold the lock, and says nothing more.
     world.masters[3].flow = Flow::Stopped;
-    // The connection is given up, and a release is written behind the request that was not answered.
+    // The connection is given up, and a release is written behind the request that was not
+    // answered.
     world.pass(ms(200));
     world.masters[3].flow = Flow::Free;
     world.pass(ms(200));
@@ -216,5 +218,5 @@ fn a_key_that_was_put_back_unheard_is_released_although_the_next_heal_could_not_
     world.masters[3].flow = Flow::Free;
     world.release(lock);
     world.pass(ms(2_900));
-    assert_eq!(world.holders(), [4], "what is left is somebody else's");
+    assert_eq!(world.holders(), [4], "what is left is another holder's");
 }

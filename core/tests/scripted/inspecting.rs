@@ -1,4 +1,4 @@
-//! Asking masters about a lock, and having its keys deleted whoever holds it.
+//! Asking masters about a lock, and deleting its keys without holding it.
 
 use quorlock_core::{AcquireError, Cause};
 use quorlock_core::{

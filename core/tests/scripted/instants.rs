@@ -1,4 +1,5 @@
-//! The very instants at which decisions change: a nanosecond before, it is still so, and then it is not.
+//! The very instants at which decisions change: a nanosecond before, it is still so, and then it is
+//! not.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use quorlock_core::{Acquire, Event, ExtendError, Instant, LossCause};
 
 use super::world::{Flow, World, ms, wanted};
 
-/// A loss is told so long before the end of validity, and nobody is given less.
+/// How long before the end of validity a loss is reported. No holder is given less.
 const NOTICE: Duration = ms(2);
 const NANO: Duration = Duration::from_nanos(1);
 

@@ -213,7 +213,7 @@ fn after_so_many_hand_overs_in_a_row_others_get_their_turn() {
     world.pump();
     world.cancel(first);
     assert_eq!(turns_before_the_other(&mut world), 31, "the one that was granted first is the 32nd");
-    // It is known now that somebody else wants it.
+    // It is known now that another process wants it.
     for _ in 0..5 {
         world.pass(ms(5));
         world.nodes[1].machine.cancel(other, world.now);
@@ -224,7 +224,8 @@ fn after_so_many_hand_overs_in_a_row_others_get_their_turn() {
     }
 }
 
-/// Nobody in line asks anybody when the time of all is up, and who is in front hands on what he knows.
+/// When the time of all is over, no waiter in the queue asks a master, and the lock in front passes
+/// on what it knows.
 #[test]
 fn those_whose_time_is_up_together_leave_without_a_question() {
     let mut world = World::of(3);
@@ -281,7 +282,8 @@ fn who_waits_behind_one_that_has_asked_one_master_only_is_not_told_what_that_one
     assert_eq!(asked(&world) - before, 1);
 }
 
-/// How long after the release one is granted the lock who has waited for so long for another process.
+/// How long after the release the lock is granted to a waiter that waited this long for another
+/// process.
 fn late_after_a_wait(world: &mut World, span: Duration) -> Duration {
     let held = world.acquire_by(1, &wanted(ms(10_000)));
     assert!(matches!(world.next_event_of(1), Event::Granted { .. }));

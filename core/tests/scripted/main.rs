@@ -1,4 +1,5 @@
-//! The machine without sockets: scripted masters, a virtual clock, and every answer in the order that a test wants.
+//! The machine without sockets: scripted masters, a virtual clock, and every answer in the order
+//! that a test wants.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs, unreachable_pub)]
 

@@ -1,4 +1,5 @@
-//! What users read when something is wrong: each message names the value and what to do about it, and none shows a secret.
+//! What users read when something is wrong: each message names the value and what to do about it,
+//! and none shows a secret.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -89,7 +90,7 @@ fn configurations_that_cannot_work() {
         (
             refused(settings(1).ttl(ms(52))),
             "a TTL of 52 ms leaves no validity; it must be more than 52 ms \
-             (TTL × 0.01 + 2 ms for drift, and one request time-out)",
+             (TTL × 0.01 + 2 ms for drift, and one request timeout)",
         ),
         (refused(settings(1).connect_timeout(ms(0))), "connect_timeout is zero; use 1 ms or more"),
         (

@@ -5,7 +5,7 @@ use quorlock_core::{Acquire, AcquireError, Event, LockId, Resource, Ttl};
 use super::world::master::wall_clock;
 use super::world::{Flow, KEY, World, ms, settings, wanted};
 
-/// Somebody takes the key on a master, whoever has it.
+/// Another client takes the key on a master, also from its holder.
 fn take(world: &mut World, master: usize, holder: &str, life: u64) {
     by_hand(world, master, &format!("SET {KEY} {holder} PX {life}\r\n"));
 }

@@ -30,7 +30,8 @@ fn is_empty(world: &World) -> bool {
     world.masters.iter().all(|master| master.is_empty(world.now))
 }
 
-/// The locks of a process that have been granted by now, which the caller takes, with their permits.
+/// The locks of a process that have been granted by now, which the caller takes, with their
+/// permits.
 fn granted(world: &mut World, node: usize) -> Vec<(LockId, Resumption)> {
     let locks = world.granted(node);
     let machine = &world.nodes[node].machine;

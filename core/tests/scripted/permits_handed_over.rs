@@ -14,7 +14,8 @@ fn wanted(of: u32) -> Acquire {
     Acquire { fenced: true, ..Acquire::new(permits(of), Ttl::new(ms(10_000)).unwrap()) }
 }
 
-/// Two machines before three masters, the first of which has the first permit and hands the second one over.
+/// Two machines before three masters, the first of which has the first permit and hands the second
+/// one over.
 fn handed_over() -> (World, Resumption) {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 2);

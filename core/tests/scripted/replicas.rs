@@ -173,8 +173,8 @@ fn an_extension_that_is_not_confirmed_leaves_the_lock_as_valid_as_it_was() {
     }
 }
 
-/// `WAIT` is about what the connection has written, and an extension by less than is left writes nothing
-/// by itself.
+/// `WAIT` is about what the connection has written, and an extension by less than is left writes
+/// nothing by itself.
 #[test]
 fn an_extension_that_changes_nothing_is_confirmed_too() {
     for fenced in [false, true] {

@@ -147,7 +147,8 @@ proptest! {
                 world.release_by(node, lock);
             }
         }
-        // Long enough for every connection to be back, and too short for the TTLs to do the work of the releases.
+        // Long enough for every connection to be back, and too short for the TTLs to do the work of
+        // the releases.
         world.pass(ms(150));
         let stays: Vec<Option<&str>> = world.masters.iter().map(|master| master.value(KEY, world.now)).collect();
         prop_assert!(stays.iter().all(Option::is_none), "{:?}", stays);

@@ -88,7 +88,8 @@ fn the_error_of_five_masters_prints_as_the_documentation_shows_it() {
     let mut world = World::cold(settings(5).request_timeout(ms(200)));
     world.masters[4].reach = Reach::Refuses;
     world.pump();
-    // Two masters are silent, so that the third one's holder may have a quorum or not: the votes are taken more than once.
+    // Two masters are silent, so that the third one's holder may have a quorum or not: the votes
+    // are taken more than once.
     let until = world.now + ms(4_500);
     world.masters[2].hold_by_another(KEY, Some(until));
     world.masters[3].flow = Flow::Stopped;

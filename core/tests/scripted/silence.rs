@@ -43,7 +43,8 @@ fn a_pushed_message_is_a_sign_of_life_and_never_a_reply() {
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
 }
 
-/// An hour passes, and the network between has forgotten the connections without telling anybody.
+/// An hour passes, and the network between has forgotten the connections without telling either
+/// end.
 fn idle_behind_a_network_that_forgets(masters: usize) -> World {
     let mut world = World::of(masters);
     let lock = world.hold(&one_try());

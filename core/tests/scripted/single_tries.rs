@@ -1,4 +1,5 @@
-//! A single try: which error it ends with, and that clients that try at the same instant do not all lose.
+//! A single try: which error it ends with, and that clients that try at the same instant do not all
+//! lose.
 
 use quorlock_core::{Acquire, AcquireError, Event};
 
@@ -8,7 +9,8 @@ fn is_held_by_another(error: &AcquireError) -> bool {
     matches!(error, AcquireError::HeldByAnother(_))
 }
 
-/// A try is made while the last master's connection is still being opened; it is connected 30 ms later.
+/// A try is made while the last master's connection is still being opened; it is connected 30 ms
+/// later.
 fn refusal_on_a_fresh_locker(masters: usize, prepare: impl Fn(&mut World)) -> AcquireError {
     let mut world = World::cold(settings(masters));
     world.masters[masters - 1].reach = Reach::Ignores;
@@ -121,7 +123,8 @@ fn a_split_that_a_holder_of_the_same_process_has_part_in_is_settled_until_the_ca
     world.pass(ms(1_000));
 }
 
-/// How often each of two masters is asked for its vote while a split stays, with another holder on one of them.
+/// How often each of two masters is asked for its vote while a split stays, with another holder on
+/// one of them.
 fn votes_asked_for_while_a_split_stays(held: usize) -> [usize; 2] {
     let mut world = World::of(2);
     world.masters[held].hold_by_another(KEY, None);

@@ -1,4 +1,5 @@
-//! Every table of answers to an extension and to a release, in every order: what is told, and at which answer.
+//! Every table of answers to an extension and to a release, in every order: what is told, and at
+//! which answer.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ impl Heard {
         2 * votes > self.masters
     }
 
-    /// So many do not hold it that those who may do so are no quorum.
+    /// Those that may still hold it are no quorum.
     fn is_gone(self) -> bool {
         !self.is_quorum(self.masters - self.not_ours)
     }
@@ -127,7 +128,7 @@ fn every_table_of_answers_to_a_release_ends_it_at_the_answer_that_decides() {
         }
         world.pass(ms(60));
         let expected = last.is_none().then_some(Told::Unknown);
-        assert_eq!(told(&mut world), Vec::from_iter(expected), "{table:?} {order:?} at the time-out");
+        assert_eq!(told(&mut world), Vec::from_iter(expected), "{table:?} {order:?} at the timeout");
     });
 }
 
@@ -156,6 +157,6 @@ fn every_table_of_answers_to_an_extension_ends_it_at_the_answer_that_decides() {
         }
         world.pass(ms(60));
         let expected = last.is_none().then_some(Told::NoQuorum);
-        assert_eq!(told(&mut world), Vec::from_iter(expected), "{table:?} {order:?} at the time-out");
+        assert_eq!(told(&mut world), Vec::from_iter(expected), "{table:?} {order:?} at the timeout");
     });
 }

@@ -22,7 +22,8 @@ fn every_attempt_has_a_fresh_token_and_all_masters_get_the_same() {
 
 #[test]
 fn a_delayed_release_of_the_first_attempt_leaves_the_key_of_the_second() {
-    // The first attempt fails on two masters and is granted on the third, which is stopped before the release.
+    // The first attempt fails on two masters and is granted on the third, which is stopped before
+    // the release.
     let mut world = World::of(3);
     for master in 0..2 {
         world.masters[master].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");

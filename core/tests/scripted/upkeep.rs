@@ -1,4 +1,5 @@
-//! What connections ask for themselves: new logins, signs of life; and one name with several servers.
+//! What connections ask for themselves: new logins, signs of life; and one name with several
+//! servers.
 
 use std::time::Duration;
 
@@ -225,7 +226,7 @@ fn a_span_that_keeps_no_connection_is_refused() {
 
 const TTL: Duration = ms(10_000);
 
-/// Another server of which somebody heard first at that instant.
+/// Another server that was first heard of at that instant.
 fn server(number: u64, first: Instant) -> quorlock_sim::Master {
     let mut server = quorlock_sim::Master::new(number);
     let mut session = server.accept();
@@ -233,8 +234,8 @@ fn server(number: u64, first: Instant) -> quorlock_sim::Master {
     server
 }
 
-/// The last answer of the server behind the address comes after `heard`, and another server is there
-/// after `silent`, which has been up for `up` by then.
+/// The last answer of the server behind the address comes after `heard`, and another server is
+/// there after `silent`, which has been up for `up` by then.
 fn changed(heard: Duration, silent: Duration, up: Duration) -> World {
     let mut world = World::of(1);
     world.pass(heard);

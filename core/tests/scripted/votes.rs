@@ -12,7 +12,8 @@ pub enum Says {
     Nothing,
 }
 
-/// A split is settled for the longest `retry_delay`, and its last round may still wait for a silent master.
+/// A split is settled for the longest `retry_delay`, and its last round may still wait for a silent
+/// master.
 const LONGEST_SETTLING: std::time::Duration = ms(150 + 50 + 50);
 
 const ALL: [Says; 4] = [Says::Granted, Says::Held, Says::Error, Says::Nothing];
@@ -90,10 +91,11 @@ fn play(ready: &World, table: &[Says], order: &[usize]) {
             AcquireError::NoQuorum(_) => assert!(!held, "{table:?} {order:?}: {error}"),
             other => panic!("{table:?} {order:?}: {other}"),
         }
-        // Where the other's token is not known to have a quorum, the votes may have been split among clients that asked at once.
+        // Where the other's token is not known to have a quorum, the votes may have been split
+        // among clients that asked at once.
         let is_split = held && all_held < needed;
         let longest = if is_split { ms(50) + LONGEST_SETTLING } else { ms(50) };
-        assert!(world.now <= start + longest, "{table:?} {order:?}: it ends with the last time-out");
+        assert!(world.now <= start + longest, "{table:?} {order:?}: it ends with the last timeout");
     }
 
     let keeps =

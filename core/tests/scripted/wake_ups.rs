@@ -73,7 +73,7 @@ fn any_client_may_release_it() {
     assert!(is_granted(&mut world, 1));
 }
 
-/// `DEL` by somebody who knows nothing of locks.
+/// `DEL` by a client that knows nothing of locks.
 fn release_by_hand(master: &mut super::world::Master) {
     let mut session = master.server.accept();
     let command = format!("DEL {KEY}\r\n");
@@ -118,7 +118,8 @@ fn who_is_passed_over_again_and_again_asks_all_masters_at_once() {
         world.pump();
         asked.push(executed(&world) - before);
     }
-    // The first of these holders is compared with nobody; a round that two have lost takes back what the third was asked.
+    // The first of these holders is compared with nobody; a round that two have lost takes back
+    // what the third was asked.
     assert_eq!(asked, [[1; 17].as_slice(), &[4; 3]].concat());
     world.pass(ms(1_000));
     world.each(release_by_hand);

@@ -71,8 +71,8 @@ impl TlsBuilder {
         self
     }
 
-    /// Demands this name of the servers' certificates, and sends it as the one that is wanted (SNI).
-    /// Default: the host of each URL.
+    /// Demands this name of the servers' certificates, and sends it as the one that is wanted
+    /// (SNI). Default: the host of each URL.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.0.files = self.0.files.with_server_name(name);
         self
@@ -106,7 +106,7 @@ impl TlsBuilder {
 pub struct Dangerous(TlsBuilder);
 
 impl Dangerous {
-    /// Accepts every certificate. Then anybody on the way can read and change what is sent, the
+    /// Accepts every certificate. Then anyone on the way can read and change what is sent, the
     /// password included, and give locks to two at once.
     pub fn accept_any_certificate(mut self) -> TlsBuilder {
         self.0.0.accept_any = true;

@@ -1,4 +1,4 @@
-//! What rustls' errors mean to somebody who wants to connect to a Redis server.
+//! What rustls' errors mean for a connection to a Redis server.
 
 use quorlock_core::{Cause, TlsFault};
 use rustls::{AlertDescription, CertificateError, Error};

@@ -6,12 +6,13 @@
 //!
 //! - TLS 1.2 and 1.3, with sessions resumed. Early data is never sent: it can be replayed, and a
 //!   password or a lock must not be.
-//! - The provider of ciphers is the one that this process has installed as rustls' default, or ring.
-//!   None is installed here, and two in one program are no trouble.
+//! - The provider of ciphers is the one that this process has installed as rustls' default, or
+//!   ring. None is installed here, and two in one program are no trouble.
 //! - The server's certificate is always verified, by the system's issuers or by your own, unless
 //!   code says otherwise ([`TlsBuilder::dangerous`]).
-//! - The files that a URL names are read again when they have changed, at the next connection. Where
-//!   they cannot be used then (one of a pair is written before the other), the last good ones are.
+//! - The files that a URL names are read again when they have changed, at the next connection.
+//!   Where they cannot be used then (one of a pair is written before the other), the last good ones
+//!   are.
 //! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
 
 mod builder;
@@ -39,8 +40,8 @@ use crate::files::Files;
 /// How connections to masters are encrypted. Clones share their sessions and what they have read of
 /// files.
 ///
-/// It counts for the masters whose URLs begin with `rediss://` or `valkeys://`. What such a URL says
-/// itself (`cacert=`, `cert=`, `key=`, `sni=`) goes before what is said here.
+/// It counts for the masters whose URLs begin with `rediss://` or `valkeys://`. What such a URL
+/// says itself (`cacert=`, `cert=`, `key=`, `sni=`) goes before what is said here.
 ///
 /// ```
 /// # fn certificates() -> &'static [u8] { b"" }

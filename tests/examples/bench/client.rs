@@ -9,8 +9,8 @@ use crate::figures::Figures;
 /// The life of every key.
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-/// What a worker locks. The name has this process in it, since keys of the one before may be left: who ends while masters are busy may have his last
-/// releases discarded.
+/// What a worker locks. The name has this process in it, since keys of the one before may be left:
+/// a process that ends while masters are busy may have its last releases discarded.
 pub(crate) fn resource(worker: usize) -> String {
     format!("{}-{worker}", std::process::id())
 }
@@ -20,13 +20,14 @@ pub(crate) trait Client {
     /// One caller acquires and releases one lock again and again.
     fn sequential(&mut self, limit: Limit) -> Sequence;
 
-    /// So many workers at once, with a lock each.
+    /// `workers` workers at once, with a lock each.
     fn in_flight(&mut self, workers: usize, span: Duration) -> Tally;
 
     /// The last masters are gone. Only the floor has to be told.
     fn leave_out(&mut self, _masters: usize) {}
 
-    /// Does nothing until every master votes again; how long that took, if the client tells such things.
+    /// Does nothing until every master votes again; how long that took, if the client tells such
+    /// things.
     fn until_all_vote(&mut self, _within: Duration) -> Option<Duration> {
         None
     }
@@ -56,7 +57,8 @@ impl Sequence {
         Self { acquire, release, errors: 0, longest: Duration::ZERO }
     }
 
-    /// A pair that began, was granted and has been released; where it was granted, and where it was released.
+    /// A pair that began, was granted and has been released; where it was granted, and where it was
+    /// released.
     pub(crate) fn add(&mut self, start: Instant, granted: Option<Instant>, released: bool) {
         let end = Instant::now();
         self.longest = self.longest.max(end - start);

@@ -1,8 +1,10 @@
-//! Measures Quorlock beside a floor of raw sockets and beside other clients, on real servers that it starts.
+//! Measures Quorlock beside a floor of raw sockets and beside other clients, on real servers that
+//! it starts.
 //!
-//! `cargo run --release -p quorlock-tests --features peers --example bench [-- [--svg FILE] [ROUNDS] [SCENARIO ...]]`; `tests/README.md` says what is
-//! measured. The ways take turns in each round, each measurement in a process of its own, so that whatever else the machine does meets all of
-//! them, and ratios are taken within a round. The tables are printed at the end, in Markdown.
+//! `cargo xtask bench [--svg FILE] [ROUNDS] [SCENARIO ...]`; `tests/RESULTS.md` says what is
+//! measured. The ways take turns in each round, each measurement in a process of its own, so that
+//! whatever else the machine does meets all of them, and ratios are taken within a round. The
+//! tables are printed at the end, in Markdown.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::panic)]
 
 mod client;

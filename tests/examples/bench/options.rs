@@ -17,7 +17,7 @@ bench kinds [ROUNDS [LETTERS]]
 
 ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs and kinds
 SCENARIO   sequential, inflight, hung, dead, held or tls; all of these unless said
-LETTERS    of ARBFPCD, the scenarios of hand-offs, or of OMBWDP, those of kinds, as tests/README.md
+LETTERS    of ARBFPCKD, the scenarios of hand-offs, or of OMBWDP, those of kinds, as tests/RESULTS.md
            describes them
 --svg FILE writes a picture of the ratios";
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn hand_offs_are_a_command_of_their_own() {
-        let all = Todo::HandOffs { rounds: 5, letters: "ARBFPCD".to_owned() };
+        let all = Todo::HandOffs { rounds: 5, letters: "ARBFPCKD".to_owned() };
         assert_eq!(read("handoff"), Ok(all));
         let some = Todo::HandOffs { rounds: 2, letters: "AC".to_owned() };
         assert_eq!(read("handoff 2 AC"), Ok(some));
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         assert!(read("3 fast").unwrap_err().contains("inflight"));
-        assert!(read("handoff 1 AX").unwrap_err().contains("ARBFPCD"));
+        assert!(read("handoff 1 AX").unwrap_err().contains("ARBFPCKD"));
         for line in ["0", "3x", "--rounds 3", "--svg", "handoff x", "handoff 1 A B", "handoff --svg x"] {
             assert!(read(line).is_err(), "{line}");
         }

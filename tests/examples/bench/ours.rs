@@ -45,7 +45,7 @@ impl Ours {
         &self.locker
     }
 
-    /// Runs so many futures to their ends.
+    /// Runs `count` futures to their ends.
     pub(crate) fn run<F, T>(&self, count: usize, future: impl Fn(usize) -> F) -> Vec<T>
     where
         F: Future<Output = T> + Send + 'static,

@@ -1,4 +1,5 @@
-//! Other clients of several masters, with short pauses between attempts instead of their default ones.
+//! Other clients of several masters, with short pauses between attempts instead of their default
+//! ones.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The ratios to raw as a picture: for each panel a row for each way, with a dot at the median and a line from the least to the most of the rounds.
+//! The ratios to raw as a picture: for each panel a row for each way, with a dot at the median and
+//! a line from the least to the most of the rounds.
 
 use std::fmt::Write;
 
@@ -66,7 +67,7 @@ impl Scale {
         LEFT + (RIGHT - LEFT) * place.clamp(0.0, 1.0)
     }
 
-    /// The powers of two on it; so many at most that their numbers do not touch.
+    /// The powers of two on it; no more than can be shown without their numbers touching.
     fn ticks(&self) -> impl Iterator<Item = f64> {
         let (least, most) = (self.least, self.most);
         let step = ((most - least) / 12.0).ceil().max(1.0);
@@ -158,7 +159,8 @@ mod tests {
         Panel { title: "time < 1 & more".to_owned(), rows: vec![("smol", spread), ("tokio", spread)] }
     }
 
-    /// Every element that is opened is closed, in order, and text has none of the characters that mean something.
+    /// Every element that is opened is closed, in order, and text has none of the characters that
+    /// mean something.
     fn elements(svg: &str) -> Vec<String> {
         let (mut open, mut seen) = (Vec::new(), Vec::new());
         for part in svg.split('<').skip(1) {

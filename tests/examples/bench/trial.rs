@@ -21,7 +21,8 @@ fn measure(scenario: &str, way: &str, words: &[String]) -> Result<Figures, Strin
     Figures::read(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Has the ways take turns, each round beginning with another one. A way that fails has failed, and the others go on.
+/// Has the ways take turns, each round beginning with another one. A way that fails has failed, and
+/// the others go on.
 pub(crate) fn rounds(
     scenario: &str,
     what: &str,

@@ -21,7 +21,8 @@ pub(crate) const RAW_THREADS: &str = "raw-threads";
 #[cfg(feature = "tokio")]
 pub(crate) const RAW_MAIN: &str = "raw-tokio-main";
 
-/// Our transports, each in the place that suits it best: what is measured with more masters, with faults and with many locks.
+/// Our transports, each in the place that suits it best: what is measured with more masters, with
+/// faults and with many locks.
 pub(crate) const TRANSPORTS: &[&str] = &[
     "blocking",
     "smol",

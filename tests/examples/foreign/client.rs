@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// No answer takes so long.
+/// No answer takes this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client with one lock. An outer error is one of the experiment.

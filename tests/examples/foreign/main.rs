@@ -1,8 +1,9 @@
-//! Quorlock beside clients of other languages on the same three masters: whoever holds a resource excludes the others, in both directions, and nobody
-//! deletes what another holds.
+//! Quorlock beside clients of other languages on the same three masters: a holder of a resource
+//! excludes the others, in both directions, and no client deletes what another holds.
 //!
-//! `cargo run --release -p quorlock-tests --example foreign`, with a redis-server, node with npm, and python3. The clients are installed into a directory
-//! that goes away afterwards. With `--features peers` other crates are looked at, too.
+//! `cargo xtask foreign`, with a redis-server, node with npm, and python3. The clients are
+//! installed into a directory that goes away afterwards. With `--features peers` other crates are
+//! looked at, too.
 #![allow(clippy::print_stdout)]
 
 use std::process::{Command, ExitCode};

@@ -1,7 +1,8 @@
 //! A machine whose masters say anything, and whose callers want anything.
 //!
-//! An input is a list of operations: bytes from a master, true replies of model masters, whole or damaged, connections that come about and
-//! end, time, and commands. Everything is done to two machines, which must do the same.
+//! An input is a list of operations: bytes from a master, true replies of model masters, whole or
+//! damaged, connections that open and end, time, and commands. Everything is done to two machines,
+//! which must do the same.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -16,15 +17,16 @@ use super::node::{Node, Sequence};
 const MAX_REQUESTS: usize = 8;
 const MAX_REQUEST_BYTES: usize = 4 * 1024;
 const MAX_LOCKS: usize = 16;
-/// After one input a master is written a handshake, what may be in flight, with room for releases and their script's text, and what is
-/// sent behind a connection that is given up.
+/// After one input a master is written a handshake, what may be in flight, with room for releases
+/// and their script's text, and what is sent behind a connection that is given up.
 const MAX_WRITTEN_BYTES: usize = 32 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long after the end of a caller's patience he may be told: the last round's answers are awaited that long.
+/// How long after its timeout a caller may be told: the last round's answers are awaited that long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Panics if a machine does, says or keeps too much, spins, or is not the same as the other. Returns how many bytes there were.
+/// Panics if a machine does, says or keeps too much, spins, or is not the same as the other.
+/// Returns how many bytes there were.
 pub(crate) fn run(input: &[u8]) -> usize {
     let (first, second) = (story(input), story(input));
     assert!(first.1 == second.1, "the same inputs gave other outputs");
@@ -234,7 +236,8 @@ impl World {
         }
     }
 
-    /// Time passes as a driver lets it pass, from wake to wake; a driver that comes to that too seldom sees it leap.
+    /// Time passes as a driver lets it pass, from wake to wake; a driver that comes to that too
+    /// seldom sees it leap.
     fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         for _ in 0..40 {
@@ -294,8 +297,8 @@ impl World {
         panic!("{most} outputs after one input");
     }
 
-    /// Everybody loses interest; then all is well, and a lock is to be had; then no master says anything any more, and a minute later nothing
-    /// is under way, and little has happened.
+    /// All callers lose interest; then all is well, and a lock is to be had; then no master says
+    /// anything any more, and a minute later nothing is under way, and little has happened.
     fn end(&mut self) {
         for lock in std::mem::take(&mut self.locks) {
             self.machine.cancel(lock, self.now);
@@ -323,7 +326,8 @@ impl World {
         }
         assert!(self.machine.is_idle() && !self.machine.holds_locks(), "{:?}", self.machine);
     }
-    /// Other servers, which know whoever comes, stand behind all addresses, and every master votes again soon.
+    /// Other servers, which accept every login, are behind all addresses, and every master votes
+    /// again soon.
     fn heal(&mut self) {
         for (number, node) in (1_000..).zip(&mut self.nodes) {
             node.model = Master::new(number);
@@ -342,7 +346,7 @@ impl World {
         panic!("not all masters are back: {:?}", self.machine);
     }
 
-    /// Connections come about, and everything is answered.
+    /// Connections open, and everything is answered.
     fn answer(&mut self) {
         for _ in 0..50 {
             for node in 0..self.nodes.len() {

@@ -112,7 +112,8 @@ impl Ledger {
         }
     }
 
-    /// Nothing is sought for longer than its caller waits, and the little that the last answers take.
+    /// Nothing is sought for longer than its caller waits, and the little that the last answers
+    /// take.
     pub(crate) fn nobody_waits_too_long(&self, now: Instant, patience: Duration) {
         for (lock, entry) in &self.locks {
             if let (State::Sought, Some(until)) = (entry.state, entry.wanted_until) {

@@ -6,8 +6,8 @@ use super::input::{expanded, pieces};
 use super::oracle::{Verdict, judge};
 use crate::wire::{Dialect, Reply, Scanner, ServerError, WireFault, decode};
 
-/// Panics if the guard lets anything through that it should not, or depends on how the bytes were split. Returns how many bytes
-/// there were.
+/// Panics if the guard lets anything through that it should not, or depends on how the bytes were
+/// split. Returns how many bytes there were.
 pub(crate) fn run(input: &[u8]) -> usize {
     let Some((number, bytes)) = input.split_first() else { return 0 };
     let bytes = expanded(bytes);

@@ -1,4 +1,5 @@
-//! How the bytes of a fuzzer become inputs. A byte that is changed, put in or left out changes little else.
+//! How the bytes of a fuzzer become inputs. A byte that is changed, put in or left out changes
+//! little else.
 
 use std::ops::Range;
 
@@ -60,7 +61,8 @@ pub(crate) fn expanded(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where `length` bytes are cut, as a number says: into single bytes, into pieces of about one length, or not at all.
+/// Where `length` bytes are cut, as a number says: into single bytes, into pieces of about one
+/// length, or not at all.
 pub(crate) fn pieces(length: usize, number: u8) -> impl Iterator<Item = Range<usize>> {
     let longest = [1, 2, 3, 7, 16, 100, 4_096, usize::MAX][usize::from(number % 8)];
     // No more than some thousand, or the longest inputs would keep the fuzzer from trying others.

@@ -1,7 +1,7 @@
 //! The model master, with two clients that send it anything.
 //!
-//! An input is a list of operations, each a number that says who sends and how the bytes are split, one that says how much time has
-//! passed, and the bytes.
+//! An input is a list of operations, each a number that says who sends and how the bytes are split,
+//! one that says how much time has passed, and the bytes.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use super::input::{expanded, operations, pieces};
 /// A fixed reply (INFO, CONFIG GET) is no longer than this; the others echo what was sent.
 const MAX_FIXED_REPLY_BYTES: usize = 16 * 1024;
 
-/// Panics if the master says too much, or depends on how the bytes were split. Returns how many bytes there were.
+/// Panics if the master says too much, or depends on how the bytes were split. Returns how many
+/// bytes there were.
 pub(crate) fn run(input: &[u8]) -> usize {
     let (mut whole, mut split) = (Server::new(), Server::new());
     let (mut now, mut received) = (Duration::from_secs(1_700_000_000), 0);

@@ -1,4 +1,5 @@
-//! The guard's rules once more, written as one would on a blackboard: recursively, and from the start at every call.
+//! The guard's rules once more, written as one would on a blackboard: recursively, and from the
+//! start at every call.
 
 /// What a buffer starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

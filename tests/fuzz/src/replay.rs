@@ -1,4 +1,5 @@
-//! The committed corpus without a fuzzer: every file as it is, and damaged in the same ways every time.
+//! The committed corpus without a fuzzer: every file as it is, and damaged in the same ways every
+//! time.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -180,7 +180,8 @@ fn of_place(state: &State, master: usize, resource: usize, scenario: &Scenario, 
     }
 }
 
-/// Whether one client has all of its targets on all masters, and has not asked for more time: a quorum of them is left if one loses a key.
+/// Whether one client has all of its targets on all masters, and has not asked for more time: a
+/// quorum of them is left if one loses a key.
 fn is_everywhere(state: &State, scenario: &Scenario) -> bool {
     (0..state.shape.clients).any(|client| {
         let owns = |key: Key| usize::from(key.client) == client;
@@ -300,7 +301,8 @@ pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
     it.stage == Stage::Ended || (it.is_alive() && book.is_parting(it.lock))
 }
 
-/// Whether an absent client may have this master's key when the request is executed, and that makes a difference.
+/// Whether an absent client may have this master's key when the request is executed, and that makes
+/// a difference.
 fn may_be_refused(state: &State, client: usize, master: usize, item: Item, scenario: &Scenario) -> bool {
     // Among three nobody is looked at apart.
     let other = client ^ 1;

@@ -1,7 +1,9 @@
-//! The book of locks: every state of the shipped [`Lock`] that was met, once, and what it did with every input.
+//! The book of locks: every state of the shipped [`Lock`] that was met, once, and what it did with
+//! every input.
 //!
-//! A lock is deterministic: the same state with the same input at the same time does the same. So each such step of the shipped
-//! code is run once and remembered, and a state of the world names its locks by number.
+//! A lock is deterministic: the same state with the same input at the same time does the same. So
+//! each such step of the shipped code is run once and remembered, and a state of the world names
+//! its locks by number.
 
 use std::collections::HashMap;
 
@@ -50,7 +52,8 @@ pub(super) struct Book {
     config: Config,
     /// What each client seeks.
     wanted: Vec<Acquire>,
-    /// Whether it is looked at as what a lock ends, so that one which only waits for that is not done.
+    /// Whether it is looked at as what a lock ends, so that one which only waits for that is not
+    /// done.
     end_matters: bool,
     /// Whether permits are sought.
     permits: bool,
@@ -256,7 +259,8 @@ impl Book {
         Reaction { lock, orders, told, handed: handed.map(tick_of) }
     }
 
-    /// A lock that has told its end does nothing more, whatever comes: that is why one number stands for all of them.
+    /// A lock that has told its end does nothing more, whatever comes: that is why one number
+    /// stands for all of them.
     fn assert_inert(&self, mut ended: Sought, at: Instant) {
         ended.drop_bid();
         assert_eq!(ended.deadline(), None, "a lock that has ended wants to be woken");
@@ -309,9 +313,9 @@ impl Book {
 
     /// The same lock with the masters exchanged: master `m` stands in `places[m]` now.
     ///
-    /// It is found by going through its life again with the masters exchanged, so nothing needs to look into a lock. That
-    /// the shipped code treats all masters alike is what makes it the same lock; the count of states with and without
-    /// symmetry shows it.
+    /// It is found by going through its life again with the masters exchanged, so nothing needs to
+    /// look into a lock. That the shipped code treats all masters alike is what makes it the same
+    /// lock; the count of states with and without symmetry shows it.
     pub(super) fn turned(&mut self, lock: u32, places: [u8; MASTERS]) -> u32 {
         if let Some(&known) = self.turned.get(&(lock, places)) {
             return known;
@@ -359,7 +363,8 @@ pub(super) fn ttl_of(ticks: u8) -> Ttl {
     Ttl::new(TICK * u32::from(ticks)).expect("a TTL of some ticks")
 }
 
-/// How many ticks a guard is valid whose round was sent at tick zero, counted here and not in the lock.
+/// How many ticks a guard is valid whose round was sent at tick zero, counted here and not in the
+/// lock.
 pub(super) fn validity_of(ticks: u8) -> u8 {
     let ttl = TICK.as_micros() * u128::from(ticks);
     let validity = ttl.saturating_sub(ttl / 100 + 2_000);

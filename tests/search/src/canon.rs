@@ -26,7 +26,8 @@ pub(super) struct Canon {
 }
 
 impl Canon {
-    /// The bytes of the state's representative: the least of all that a renaming of masters and of clients gives.
+    /// The bytes of the state's representative: the least of all that a renaming of masters and of
+    /// clients gives.
     pub(super) fn bytes(&mut self, state: &State, symmetry: Symmetry, book: &mut Book) -> &[u8] {
         self.best.clear();
         self.ways = 0;
@@ -49,13 +50,15 @@ impl Canon {
         &self.best
     }
 
-    /// How many states there are that differ in names only from the one whose bytes were asked for last.
+    /// How many states there are that differ in names only from the one whose bytes were asked for
+    /// last.
     pub(super) fn names(&self, symmetry: Symmetry) -> u64 {
         let masters = if symmetry.masters { ORDERS.len() as u64 } else { 1 };
         masters * if symmetry.clients { 2 } else { 1 } / self.ways.max(1)
     }
 
-    /// Appends the masters and the locks, and tells how many orders of the masters give these bytes.
+    /// Appends the masters and the locks, and tells how many orders of the masters give these
+    /// bytes.
     fn write_masters(&mut self, state: &State, is_swapped: bool, is_symmetric: bool, book: &mut Book) -> u64 {
         for (master, column) in self.columns.iter_mut().enumerate() {
             column.clear();
@@ -63,7 +66,8 @@ impl Canon {
         }
         let [first, second, third] = &self.columns;
         let compared = [first.cmp(second), first.cmp(third), second.cmp(third)];
-        // Only the least order of the columns counts, and among equal columns the least numbers of the locks.
+        // Only the least order of the columns counts, and among equal columns the least numbers of
+        // the locks.
         let is_least = |order: &&[u8; MASTERS]| !is_symmetric || is_sorted(**order, compared);
         let orders = if is_symmetric { ORDERS.as_slice() } else { &ORDERS[..1] };
         let (mut locks, mut least, mut ways) = ([u32::MAX; CLIENTS], None, 0);
@@ -85,8 +89,8 @@ impl Canon {
     }
 }
 
-/// Whether the columns stand in ascending order so, given how the first compares with the second, the first with the third, and the
-/// second with the third.
+/// Whether the columns stand in ascending order so, given how the first compares with the second,
+/// the first with the third, and the second with the third.
 fn is_sorted([a, b, c]: [u8; MASTERS], compared: [Ordering; MASTERS]) -> bool {
     let [first_second, first_third, second_third] = compared;
     let compare = |left: u8, right: u8| match (left, right) {

@@ -112,7 +112,8 @@ fn place(places: [u8; MASTERS], master: u8) -> u8 {
     places.get(usize::from(master)).copied().unwrap_or(master)
 }
 
-/// What a lock told its caller. Instants are ticks of the client's clock: the first at which the guard is not valid.
+/// What a lock told its caller. Instants are ticks of the client's clock: the first at which the
+/// guard is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     /// With its fencing token, zero where it has none.

@@ -50,12 +50,14 @@ impl Form {
     }
 }
 
-/// One request on its way: what is done, with which of the client's tokens, for how long, for which round, and up to which
-/// number the counter is to be raised.
+/// One request on its way: what is done, with which of the client's tokens, for how long, for which
+/// round, and up to which number the counter is to be raised.
 ///
-/// The lower half is all that there is where nothing is numbered, put back or quarantined: action (2 of 3 bits), attempt (2), TTL in ticks (4),
-/// round (4, zero is "nobody waits"), what was said (2), and two marks of left-behind requests. The upper half: the action's
-/// third bit, the number to raise to (4), the number that was said (4), whether "no" is a quarantine or "yes" is a seat, and the claim's form (3).
+/// The lower half is all that there is where nothing is numbered, put back or quarantined: action
+/// (2 of 3 bits), attempt (2), TTL in ticks (4), round (4, zero is "nobody waits"), what was said
+/// (2), and two marks of left-behind requests. The upper half: the action's third bit, the number
+/// to raise to (4), the number that was said (4), whether "no" is a quarantine or "yes" is a seat,
+/// and the claim's form (3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(super) struct Item(pub(super) u32);
 
@@ -180,7 +182,8 @@ impl Item {
         self.said().map_or(item, |said| item.executed(said))
     }
 
-    /// As it is left behind on a connection that is given up: without a way home, and without what only debts need.
+    /// As it is left behind on a connection that is given up: without a way home, and without what
+    /// only debts need.
     pub(super) fn left_behind(self, is_first: bool) -> Self {
         let ttl = if self.action().clears() { 0 } else { self.ttl() };
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };

@@ -1,4 +1,5 @@
-//! An exhaustive search of the shipped lock: every interleaving of clients, connections, masters and clocks, for three masters.
+//! An exhaustive search of the shipped lock: every interleaving of clients, connections, masters
+//! and clocks, for three masters.
 //!
 //! ```
 //! use quorlock_search::{Scenario, Search};
@@ -10,96 +11,119 @@
 //!
 //! # What is the shipped code, and what is a model
 //!
-//! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`, what that reports into the bid of `waiting`, with the tally
-//! and the arithmetic of `protocol`, and what they order and tell is what happens next. A lock is deterministic, so each of its steps is run
-//! once and remembered. Connections are a model, request by request and without bytes, that follows `connection` function by function
-//! (`links.rs`). Masters are a model of `SET NX PX` and of the scripts in `wire` (`scripts.rs`).
+//! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`,
+//! what that reports into the bid of `waiting`, with the tally and the arithmetic of `protocol`,
+//! and what they order and tell is what happens next. A lock is deterministic, so each of its steps
+//! is run once and remembered. Connections are a model, request by request and without bytes, that
+//! follows `connection` function by function (`links.rs`). Masters are a model of `SET NX PX` and
+//! of the scripts in `wire` (`scripts.rs`).
 //!
-//! Between any two steps of anybody, any other step may come: a request is executed, an answer arrives, a connection ends or is given up,
-//! what was left behind on it is executed late or twice or never, the next one stands or does not, a key expires, a master
-//! crashes, a timer fires in time or late, a caller takes, extends, releases or gives up, and the clocks tick.
+//! Between any two steps, any other step may come: a request is executed, an answer arrives, a
+//! connection ends or is given up, what was left behind on it is executed late or twice or never,
+//! the next one stands or does not, a key expires, a master crashes, a timer fires in time or late,
+//! a caller takes, extends, releases or gives up, and the clocks tick.
 //!
 //! # What is checked after every step
 //!
-//! The variants of [`Violation`] tell. The strongest is that a valid guard has a quorum of unexpired keys: two guards would need
-//! two quorums. What the checker compares with, it counts itself: the quorum, the end of validity, the guard that the caller
-//! believes in.
+//! The variants of [`Violation`]. The strongest: a valid guard has a quorum of unexpired keys. The
+//! checker counts for itself: the quorum, the end of validity, the guard that the caller trusts.
 //!
 //! # Why it covers what it claims
 //!
-//! Each of these either loses no behaviour or adds some; a search that finds nothing has then not missed anything.
+//! Each of these either loses no behaviour or adds some; a search that finds nothing has then not
+//! missed anything.
 //!
-//! - *Time* goes in ticks of 2 ms, and any number of things happen within one. With TTL = n ticks, TTL − drift lies a little before tick
-//!   n − 1, so a guard is valid at ticks 0 to n − 2 after its first send, and its keys may expire from tick n − 1 on: `early` is
-//!   one tick, which is as much as the drift allows and nothing less. With two ticks there are two holders ([`Scenario::DRIFT`]).
-//!   Clocks that differ are keys that end early or late by their client's clock, each key on its own; clients' clocks are never
-//!   compared with each other, so a client's clock counts from its own beginning, and stands still when nothing depends on it.
-//! - *Time-outs* come at any time at all, earlier and later than the configured ones.
+//! - *Time* goes in ticks of 2 ms, and any number of things happen within one. With TTL = n ticks,
+//!   TTL − drift lies a little before tick n − 1, so a guard is valid at ticks 0 to n − 2 after its
+//!   first send, and its keys may expire from tick n − 1 on: `early` is one tick, which is as much
+//!   as the drift allows and nothing less. With two ticks there are two holders
+//!   ([`Scenario::DRIFT`]). Clocks that differ are keys that end early or late by their client's
+//!   clock, each key on its own; clients' clocks are never compared with each other, so a client's
+//!   clock counts from its own beginning, and stands still when nothing depends on it.
+//! - *Timeouts* come at any time at all, earlier and later than the configured ones.
 //! - *Tokens* go by their client and attempt, rounds by their number within the lock.
-//! - *A connection that is not ready* keeps requests until it stands or until they are refused, both at any time. A master that is
-//!   known to be down refuses at once; that is the second of these at its earliest.
-//! - *With unbounded loss* a connection on which nothing is on its way may have ended: then it is taken to be opening.
-//! - *What was left behind* on a connection keeps its order there, and has none between connections. A release that was left behind
-//!   twice may be executed any number of times. Where a token can never stand on a master again, its releases and
-//!   extensions there are forgotten.
-//! - *A client that has ended* takes its answers at once; nothing hears them. What is lost by that are further releases of a token that
-//!   is done with, on connections that ended before an answer came.
-//! - *A client that will never hold the lock again* is looked at apart. To the other it becomes one who may refuse it each master at any time,
-//!   where its key stands or may yet come; and alone it is gone through to its end, while the other may refuse it every master at any time.
-//!   This leans on one thing: no request touches a key with another token. That is checked with every request that is executed. Counters are touched by everybody's requests, so where
-//!   grants are numbered nobody is looked at apart. For the same
-//!   reason a scenario with one client `alone` among such others speaks for any number of clients: whoever has a quorum of keys
-//!   that nobody else touches excludes all of them.
-//! - *Names*: masters may be exchanged, and clients that are alike. The representative is the least of all renamings; a lock is renamed by
-//!   going through its life again. [`Report::named`] counts the states with names, and a search [without
-//!   symmetry](Search::without_symmetry) must find just so many.
+//! - *A connection that is not ready* keeps requests until it stands or until they are refused,
+//!   both at any time. A master that is known to be down refuses at once; that is the second of
+//!   these at its earliest.
+//! - *With unbounded loss* a connection on which nothing is on its way may have ended: then it is
+//!   taken to be opening.
+//! - *What was left behind* on a connection keeps its order there, and has none between
+//!   connections. A release that was left behind twice may be executed any number of times. Where a
+//!   token can never stand on a master again, its releases and extensions there are forgotten.
+//! - *A client that has ended* takes its answers at once; nothing hears them. What is lost by that
+//!   are further releases of a token that is done with, on connections that ended before an answer
+//!   came.
+//! - *A client that will never hold the lock again* is looked at apart. To the other it becomes one
+//!   who may refuse it each master at any time, where its key stands or may yet come; and alone it
+//!   is gone through to its end, while the other may refuse it every master at any time. This leans
+//!   on one thing: no request touches a key with another token. That is checked with every request
+//!   that is executed. Counters are touched by everybody's requests, so where grants are numbered
+//!   nobody is looked at apart. For the same reason a scenario with one client `alone` among such
+//!   others speaks for any number of clients: a client with a quorum of keys that no other one
+//!   touches excludes all of them.
+//! - *Names*: masters may be exchanged, and clients that are alike. The representative is the least
+//!   of all renamings; a lock is renamed by going through its life again. [`Report::named`] counts
+//!   the states with names, and a search [without symmetry](Search::without_symmetry) must find the
+//!   same number.
 //! - *Fingerprints* of 64 bits stand for states: see [`Report::states`].
 //!
 //! # What it leaves out
 //!
-//! How locks are waited for: lines, news from masters, one master that is asked before the others, and who lets whom go first. Every attempt asks
-//! all masters at once here, and a further one comes when its timer fires; what each of them sends, undoes and counts is the shipped code all the same. Waiting is
-//! looked at in simulated worlds, which have all of it.
+//! Waiting without a queue on the masters: notifications, a first master, and who goes first. Every
+//! attempt asks all masters at once here, and the next comes when its timer fires; what attempts
+//! send, undo and count is the shipped code. Simulated worlds cover waiting.
 //!
 //! # Numbers, without any assumption about time
 //!
-//! In an asynchronous scenario a key may vanish whenever it likes, a request of an attempt that is over may be executed at any later time,
-//! an acquisition may be refused, and an answer may never come. Counters survive. Nothing is said about validity there, and only the
-//! numbers of grants are looked at: no two are the same, and one that was decided before another's first send is smaller. Each of these loses
-//! no behaviour, or adds some:
+//! In an asynchronous scenario a key may vanish whenever it likes, a request of an attempt that is
+//! over may be executed at any later time, an acquisition may be refused, and an answer may never
+//! come. Counters survive. Nothing is said about validity there, and only the numbers of grants are
+//! looked at: no two are the same, and one that was decided before another's first send is smaller.
+//! Each of these loses no behaviour, or adds some:
 //!
-//! - *Clocks* stand still, so a grant never comes too late. One that did would be a grant that is not told: all that it did to the
-//!   masters is done by one that is told, which has to keep more.
-//! - *Releases* are not sent. A key that vanishes is one that was released, and what a release finds is only reported.
-//! - *A lock that was granted* and is not to be extended is left at once; its client begins anew where it seeks more than one.
-//! - *Requests of attempts that are over* are taken to be left behind on connections of their own. Nobody hears their answers.
-//! - *A key of an attempt that is over*, with no request of it on its way, is taken away: it could only refuse acquisitions, and anything may.
+//! - *Clocks* stand still, so a grant never comes too late. One that did would be a grant that is
+//!   not told: all that it did to the masters is done by one that is told, which has to keep more.
+//! - *Releases* are not sent. A key that vanishes is one that was released, and what a release
+//!   finds is only reported.
+//! - *A lock that was granted* and is not to be extended is left at once; its client begins anew
+//!   where it seeks more than one.
+//! - *Requests of attempts that are over* are taken to be left behind on connections of their own.
+//!   Nobody hears their answers.
+//! - *A key of an attempt that is over*, with no request of it on its way, is taken away: it could
+//!   only refuse acquisitions, and anything may.
 //! - *A connection that is lost* is followed by the next one at once.
 //! - *Numbers that were granted* are forgotten where no grant to come is compared with them.
 //!
 //! # Several resources, and shared ones
 //!
-//! A claim is of up to three resources, each written or read. What two clients must not hold at once is said by [`Aim`] and not by the
-//! code that is searched.
+//! A claim is of up to three resources, each written or read. What two clients must not hold at
+//! once is said by [`Aim`] and not by the code that is searched.
 //!
 //! - *Keys of one batch* end each by itself within the drift, although a script gives them one end.
-//! - *Entries* of those who share end each by itself; the key with the sentinel ends with the longest, or outlives it within the drift.
-//! - *Entries that have ended* are gone at once. A script that finds one of its own refuses; here it goes on.
-//! - *A crowd* is any number of readers: one comes and the last one goes whenever they like, and the key lives as long as one is there.
-//!   All that readers do to each other they do to the key, so a reader and a writer beside a crowd speak for any number of readers.
-//! - *A downgrade* changes what the holder calls itself at once. What is on its way keeps the form in which it was sent.
-//! - *Numbers*: a writer's is larger than every one granted before its first send, a reader's at least as large as every writer's.
+//! - *Entries* of those who share end each by itself; the key with the sentinel ends with the
+//!   longest, or outlives it within the drift.
+//! - *Entries that have ended* are gone at once. A script that finds one of its own refuses; here
+//!   it goes on.
+//! - *A crowd* is any number of readers: one comes and the last one goes whenever they like, and
+//!   the key lives as long as one is there. All that readers do to each other they do to the key,
+//!   so a reader and a writer beside a crowd speak for any number of readers.
+//! - *A downgrade* changes what the holder calls itself at once. What is on its way keeps the form
+//!   in which it was sent.
+//! - *Numbers*: a writer's is larger than every one granted before its first send, a reader's at
+//!   least as large as every writer's.
 //! - *Three clients* are never looked at apart.
-//! - *Permits*: the seats are the resources, and the first master assigns them to all clients. Clients are not looked at apart, and
-//!   masters not exchanged. Two guards must not be of one seat, and no more be valid than there are seats.
+//! - *Permits*: the seats are the resources, and the first master assigns them to all clients.
+//!   Clients are not looked at apart, and masters not exchanged. Two guards must not be of one
+//!   seat, and no more be valid than there are seats.
 //!
 //! A [`Flaw`] breaks the masters, or a caller, so that tests can show that the search finds it.
 //!
 //! # Masters that lose their keys
 //!
-//! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until the longest life of any key has passed since its
-//! crash, an instant earlier by as much as clocks may differ, and takes keys that are put back meanwhile. A master in quarantine counts
-//! with the keys that a valid guard must have: it gives nobody a vote.
+//! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until
+//! the longest life of any key has passed since its crash, an instant earlier by as much as clocks
+//! may differ, and takes keys that are put back meanwhile. A master in quarantine counts with the
+//! keys that a valid guard must have: it gives nobody a vote.
 //!
 //! # Failovers
 //!
@@ -108,10 +132,17 @@
 //! model servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes
 //! further.
 //!
+//! # Fair waiting
+//!
+//! [`Fair`] searches shipped locks with their bids and models of the masters' queues, with timers
+//! and notifications in any order. It also checks the order, and that no waiter is stuck.
+//!
 //! # What it does not cover
 //!
-//! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full pipelines; one server behind two
-//! addresses; want marks, groups, windows of several, and entries that are lost while their key stays; other numbers of masters than three; more than two attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
+//! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full
+//! pipelines; one server behind two addresses; want marks, groups, windows of several, and entries
+//! that are lost while their key stays; other numbers of masters than three; more than two
+//! attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
 //! their spread allows. The table of what was searched is in `tests/PROOFS.md`.
 
 mod actions;
@@ -119,6 +150,7 @@ mod book;
 mod canon;
 mod client;
 mod failover;
+mod fair;
 mod group;
 mod input;
 mod item;
@@ -142,6 +174,7 @@ use std::fmt;
 use self::actions::enabled;
 use self::canon::{Canon, Symmetry};
 pub use self::failover::{Failover, FailoverReport};
+pub use self::fair::{Fair, FairFlaw, FairReport, FairViolation};
 pub use self::group::{Group, GroupFlaw, GroupReport};
 pub use self::properties::Violation;
 pub use self::scenario::{Aim, Flaw, Scenario};
@@ -162,8 +195,9 @@ pub struct Search {
 /// What a search found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Different states that were met, one for each class of states that differ in names only. They are told apart by 64 bits: that any
-    /// two of n have the same has a probability below n²/2⁶⁵, which is 3 in a million for ten million states.
+    /// Different states that were met, one for each class of states that differ in names only. They
+    /// are told apart by 64 bits: that any two of n have the same has a probability below n²/2⁶⁵,
+    /// which is 3 in a million for ten million states.
     pub states: usize,
     /// How many states they stand for, with every master and every client told apart by name.
     pub named: u64,
@@ -221,19 +255,21 @@ impl Search {
         Self { scenario, states: usize::MAX, symmetry }
     }
 
-    /// Ends the search when so many states have been met.
+    /// Ends the search when `bound` states have been met.
     pub fn states(mut self, bound: usize) -> Self {
         self.states = bound;
         self
     }
 
-    /// Tells masters and clients apart by name. The same states are met as often as they have names.
+    /// Tells masters and clients apart by name. The same states are met as often as they have
+    /// names.
     pub fn without_symmetry(mut self) -> Self {
         self.symmetry = Symmetry { masters: false, clients: false };
         self
     }
 
-    /// Goes through the states, nearest first, until there are none left, one must not be, or the bound is reached.
+    /// Goes through the states, nearest first, until there are none left, one must not be, or the
+    /// bound is reached.
     ///
     /// `progress` is called now and then with the depth and the number of states so far.
     pub fn run(&self, mut progress: impl FnMut(usize, usize)) -> Report {

@@ -58,8 +58,8 @@ impl World {
         }
     }
 
-    /// As `Connection::give_up`: releases are written behind the unanswered acquisitions, and all that was not
-    /// answered is reported as possibly undone.
+    /// As `Connection::give_up`: releases are written behind the unanswered acquisitions, and all
+    /// that was not answered is reported as possibly undone.
     pub(super) fn give_up(&mut self, state: &mut State, client: usize, master: usize, stale: bool) {
         let link = state.link_mut(client, master);
         let flight = link.flight;

@@ -1,5 +1,5 @@
-//! Goes through every state that the shipped lock can get into, with two clients or one among any others, and three masters.
-//! `cargo run --release -p quorlock-search -- --help`
+//! Goes through every state that the shipped lock can get into, with two clients or one among any
+//! others, and three masters. `cargo run --release -p quorlock-search -- --help`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;

@@ -69,12 +69,13 @@ impl World {
             let owns = |key: Key| (usize::from(key.client), key.attempt) == (client, item.attempt());
             state.master_mut(master).places.iter_mut().for_each(|place| place.keep(|key| !owns(key)));
         }
-        self.story.says(Party::Master(master), || "somebody else has its key".to_owned());
+        self.story.says(Party::Master(master), || "another client has its key".to_owned());
         self.story.executes(client, master, item, said, false);
         said
     }
 
-    /// Readers of the first resource that nobody looks at one by one: one of them comes, or the last of them goes.
+    /// Readers of the first resource that nobody looks at one by one: one of them comes, or the
+    /// last of them goes.
     pub(super) fn crowd(&self, does: Does, master: &mut Master) {
         let flaw = self.scenario.flaw;
         // The life of the one that comes matters where it can harm.
@@ -108,7 +109,8 @@ impl World {
         self.execute(state, client, master, item, true).map(|_| ())
     }
 
-    /// A tick of all clocks. A client's clock that nothing depends on any more stands still, so that there is an end of states.
+    /// A tick of all clocks. A client's clock that nothing depends on any more stands still, so
+    /// that there is an end of states.
     pub(super) fn tick(&mut self, state: &mut State) {
         for client in state.clients_mut().iter_mut().filter(|client| client.is_alive()) {
             let is_awaited = self.book.deadline(client.lock).is_some_and(|deadline| client.now < deadline);

@@ -3,7 +3,8 @@
 use super::scenario::{Aim, Scenario};
 
 impl Scenario {
-    /// Two clients, one attempt each, a network that neither loses nor closes anything but is as slow as it likes.
+    /// Two clients, one attempt each, a network that neither loses nor closes anything but is as
+    /// slow as it likes.
     pub const DELAY: Self = Self {
         name: "delay",
         about: "two clients, one attempt each, unbounded delay, no loss",
@@ -60,7 +61,8 @@ impl Scenario {
         ..Self::DELAY
     };
 
-    /// Single tries at the same time, of which one must not be told that another holds the lock unless the other gets it or may.
+    /// Single tries at the same time, of which one must not be told that another holds the lock
+    /// unless the other gets it or may.
     pub const TRIES: Self = Self {
         name: "tries",
         about: "two clients with a single try each, and a crash of a master that keeps its keys: not both are told that another holds it",
@@ -165,7 +167,8 @@ impl Scenario {
         ..Self::ONE_LOSS
     };
 
-    /// Answers that are reported as late and come after all, and keys that live longer than they should.
+    /// Answers that are reported as late and come after all, and keys that live longer than they
+    /// should.
     pub const OVERDUE: Self = Self {
         name: "overdue",
         about: "answers that are reported as late and come yet, one lost connection, masters whose clocks are slow or fast",

@@ -1,4 +1,5 @@
-//! What a master keeps of each resource: the token of a writer, or the entries of those who share it.
+//! What a master keeps of each resource: the token of a writer, or the entries of those who share
+//! it.
 
 use super::row::Row;
 
@@ -9,8 +10,8 @@ pub(super) const CROWD: u8 = 3;
 /// The life of that entry, and of a key that it keeps: as long as it likes.
 pub(super) const LONG: u8 = 15;
 
-/// A token on a master: whose it is, how many ticks it lives, and whether it is there, or for so long, by a request that its client
-/// had left behind.
+/// A token on a master: whose it is, how many ticks it lives, and whether it is there, or lives
+/// that long, because of a request that its client had left behind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Key {
     pub(super) client: u8,
@@ -40,7 +41,8 @@ pub(super) type Places = [Place; RESOURCES];
 pub(super) struct Place {
     /// How many ticks the key with the sentinel lives; zero where nobody shares the resource.
     pub(super) shared: u8,
-    /// The writer's token; or the entries of those who share it, in order. A sentinel without an entry ends with its life.
+    /// The writer's token; or the entries of those who share it, in order. A sentinel without an
+    /// entry ends with its life.
     keys: Row<Key, 4>,
 }
 
@@ -142,7 +144,8 @@ impl Place {
         self.keys.as_mut_slice().sort_unstable_by_key(|key| (key.client, key.attempt));
     }
 
-    /// Bytes from which it can be read: how many keys, the sentinel's life and a mark, then two for each key.
+    /// Bytes from which it can be read: how many keys, the sentinel's life and a mark, then two for
+    /// each key.
     pub(super) fn write_bytes(mut self, is_swapped: bool, mark: bool, out: &mut Vec<u8>) {
         if is_swapped {
             self = self.swapped();

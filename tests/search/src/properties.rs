@@ -20,9 +20,11 @@ pub enum Violation {
     TwoHolders,
     /// More guards of a semaphore are valid than it has permits.
     TooManyHolders,
-    /// A guard is valid, and fewer than a quorum of masters hold its token for all that it is about.
+    /// A guard is valid, and fewer than a quorum of masters hold its token for all that it is
+    /// about.
     GuardWithoutKeys,
-    /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the drift, allows.
+    /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the
+    /// drift, allows.
     ValidForTooLong,
     /// A grant was told or handed over when its validity had ended already.
     GrantedTooLate,
@@ -34,7 +36,8 @@ pub enum Violation {
     TouchedForeignKey,
     /// Two grants have the same number.
     NumberTwice,
-    /// A grant's number is not larger than one that was granted before its attempt began; or a reader's is smaller than a writer's before it.
+    /// A grant's number is not larger than one that was granted before its attempt began; or a
+    /// reader's is smaller than a writer's before it.
     NumberTooSmall,
     /// A token that is done with stands on a master that answers, and no request will take it away.
     KeyLeft,
@@ -110,7 +113,8 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
             let link = master.link(client);
             let keys = master.places.iter().flat_map(Place::keys);
             let mut stand = keys.filter(|key| usize::from(key.client) == client && !key.is_late);
-            // A master whose clock is slow may keep a key for a little longer than its release is owed.
+            // A master whose clock is slow may keep a key for a little longer than its release is
+            // owed.
             let is_left = |key: Key| Some(key.attempt) != attempt && key.life > scenario.late;
             if stand.any(|key| is_left(key) && !will_be_released(link, key.attempt)) {
                 return Err(Violation::KeyLeft);
@@ -139,8 +143,9 @@ fn is_awaited(state: &State, client: usize) -> bool {
     state.masters.iter().any(|master| asks(master.link(client)))
 }
 
-/// A master executed a request with the token of `own`. It touches a key with that token only, and only an acquisition
-/// makes one: that is what allows a client that will never hold the lock again to be looked at apart.
+/// A master executed a request with the token of `own`. It touches a key with that token only, and
+/// only an acquisition makes one: that is what allows a client that will never hold the lock again
+/// to be looked at apart.
 pub(super) fn executed(before: &Places, after: &Places, action: Action, own: Key) -> Result<(), Violation> {
     let is_foreign = |key: &Key| !key.is_of(own);
     let is_fine = |(was, now): (&Place, &Place)| {
@@ -161,8 +166,9 @@ pub(super) fn granted(client: &Client, until: u8) -> Option<Violation> {
     }
 }
 
-/// A lock was granted with this number, and writers with these before. `floor` is the largest number that it is compared with, as it was
-/// when its attempt began: a writer's is larger than all before it, a reader's at least as large as all writers' before it.
+/// A lock was granted with this number, and writers with these before. `floor` is the largest
+/// number that it is compared with, as it was when its attempt began: a writer's is larger than all
+/// before it, a reader's at least as large as all writers' before it.
 pub(super) fn numbered(number: u8, floor: u8, granted: u16, is_reader: bool) -> Option<Violation> {
     if is_reader {
         (number < floor).then_some(Violation::NumberTooSmall)

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::item::{Form, Item};
 
-/// The length of a tick: one NOTICE, and a little less than the drift of any short TTL (TTL × 0.01 + 2 ms).
+/// The length of a tick: one NOTICE, and a little less than the drift of any short TTL (TTL ×
+/// 0.01 + 2 ms).
 pub(super) const TICK: Duration = Duration::from_millis(2);
 
-/// One of the things that a client's claim is about, by the number of its resource: up to three in all.
+/// One of the things that a client's claim is about, by the number of its resource: up to three in
+/// all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aim {
     /// It is locked alone.
@@ -27,7 +29,8 @@ impl Aim {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether two clients must not have both at the same time: said here and not asked of the code that is searched.
+    /// Whether two clients must not have both at the same time: said here and not asked of the code
+    /// that is searched.
     fn conflicts(self, other: Self) -> bool {
         self.resource() == other.resource() && !(self.is_shared() && other.is_shared())
     }
@@ -45,7 +48,8 @@ pub(super) fn seat_aims(seat: Option<u8>) -> &'static [Aim] {
 pub enum Flaw {
     /// Readers are counted and have no names: a release takes one away, whose ever it is.
     ReadersCounted,
-    /// The key of those who share lives as long as the reader that came last, and not as the longest.
+    /// The key of those who share lives as long as the reader that came last, and not as the
+    /// longest.
     KeyEndsWithTheLastReader,
     /// An extension of a batch is granted where any of its keys is ours.
     BatchExtendedByAnyKey,
@@ -62,16 +66,18 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it shows, in a sentence.
     pub about: &'static str,
-    /// Whether there is one client only, among others that take keys and lose them when they like. Whoever has a quorum of keys then
-    /// excludes them all, however many they are.
+    /// Whether there is one client only, among others that take keys and lose them when they like.
+    /// A client with a quorum of keys then excludes them all, however many they are.
     pub alone: bool,
     /// What each client's locks are about. The third is not there where it has nothing to lock.
     pub claims: [&'static [Aim]; 3],
-    /// Whether a client seeks one of the permits that its claim names, the resources from the first on being the seats.
+    /// Whether a client seeks one of the permits that its claim names, the resources from the first
+    /// on being the seats.
     pub permits: bool,
     /// What they are about once they are downgraded; nothing where that is not done.
     pub downgraded: [&'static [Aim]; 3],
-    /// Whether any number of readers of the first resource come and go beside the clients, with lives of any length.
+    /// Whether any number of readers of the first resource come and go beside the clients, with
+    /// lives of any length.
     pub crowd: bool,
     /// A fault that is to be found.
     pub flaw: Option<Flaw>,
@@ -79,7 +85,8 @@ pub struct Scenario {
     pub ttl: u8,
     /// How many attempts each client makes for a lock; up to four in all.
     pub attempts: [u8; 2],
-    /// How many locks each client seeks, one after the other. More than one go with `asynchronous` only.
+    /// How many locks each client seeks, one after the other. More than one go with `asynchronous`
+    /// only.
     pub locks: [u8; 2],
     /// How long a lock is sought; `None` for as long as it takes.
     pub timeout: Option<u8>,
@@ -91,26 +98,31 @@ pub struct Scenario {
     pub renews: Option<u8>,
     /// Whether a holder may release, and wait for the outcome.
     pub releases: bool,
-    /// Whether a client may give its lock up at any time, sought or held, without waiting for anything.
+    /// Whether a client may give its lock up at any time, sought or held, without waiting for
+    /// anything.
     pub cancels: bool,
     /// How often connections may end or be given up; `None` for any number of times.
     pub losses: Option<u8>,
-    /// Whether a silent connection may be given up, with releases written behind the unanswered acquisitions.
+    /// Whether a silent connection may be given up, with releases written behind the unanswered
+    /// acquisitions.
     pub gives_up: bool,
     /// Whether a connection may end without a word.
     pub closes: bool,
     /// Whether answers may be reported as late on a connection that is kept, and come after all.
     pub overdue: bool,
-    /// Whether a connection that ends may have been quiet for long before, so that the attempt is repeated.
+    /// Whether a connection that ends may have been quiet for long before, so that the attempt is
+    /// repeated.
     pub stale: bool,
     /// How often a master may crash and start again.
     pub crashes: u8,
     /// Whether it has its keys when it starts again.
     pub crash_keeps_data: bool,
-    /// How often a single key of a batch is lost on a master, while all masters have all of its keys: outside what the protocol assumes for a
-    /// quorum of them, and inside where one more than a quorum has the lock.
+    /// How often a single key of a batch is lost on a master, while all masters have all of its
+    /// keys: outside what the protocol assumes for a quorum of them, and inside where one more than
+    /// a quorum has the lock.
     pub evictions: u8,
-    /// How often a request that was left behind may be executed twice; with `asynchronous`, an acquisition doubled on its way.
+    /// How often a request that was left behind may be executed twice; with `asynchronous`, an
+    /// acquisition doubled on its way.
     pub duplicates: u8,
     /// By how many ticks a master may expire a key too early, by its client's clock.
     pub early: u8,
@@ -118,21 +130,24 @@ pub struct Scenario {
     pub late: u8,
     /// Whether a valid guard must have a quorum of keys: true while the assumptions hold.
     pub guards_have_keys: bool,
-    /// Whether grants are numbered. It goes with clients that are both looked at all the time, so not with `alone`.
+    /// Whether grants are numbered. It goes with clients that are both looked at all the time, so
+    /// not with `alone`.
     pub fenced: bool,
     /// Up to what number any of the masters' counters may stand at the beginning.
     pub counted: u8,
-    /// Whether nothing is assumed about time: keys vanish when they like, and only numbers are looked at. See [the module's
-    /// documentation](super).
+    /// Whether nothing is assumed about time: keys vanish when they like, and only numbers are
+    /// looked at. See [the module's documentation](super).
     pub asynchronous: bool,
     /// Whether a lock that was extended is put back on masters without it.
     pub healing: bool,
-    /// Whether a single try whose votes were split is made again. The search ends such a client there: it looks at what the first round is
-    /// told as.
+    /// Whether a single try whose votes were split is made again. The search ends such a client
+    /// there: it looks at what the first round is told as.
     pub settles: bool,
-    /// Whether one of the clients must get the lock, or may, where the other is told that another holds it.
+    /// Whether one of the clients must get the lock, or may, where the other is told that another
+    /// holds it.
     pub one_wins: bool,
-    /// Whether a master that has lost its keys refuses acquisitions until every lock granted before has run out.
+    /// Whether a master that has lost its keys refuses acquisitions until every lock granted before
+    /// has run out.
     pub quarantine: bool,
 }
 
@@ -150,7 +165,8 @@ impl Scenario {
         self.extensions.get(client).copied().unwrap_or(0)
     }
 
-    /// For how long a master that has lost its keys refuses acquisitions: the longest life that any key was given.
+    /// For how long a master that has lost its keys refuses acquisitions: the longest life that any
+    /// key was given.
     pub(super) fn quarantine_ticks(&self) -> u8 {
         let longest = self.extension_ttls.iter().fold(self.ttl, |longest, ttl| longest.max(*ttl));
         if self.quarantine { longest } else { 0 }

@@ -150,7 +150,8 @@ impl Call {
         }
     }
 
-    /// Whether it is ours. A read one is also where our token is written: this master has not been told yet that it is only read.
+    /// Whether it is ours. A read one is also where our token is written: this master has not been
+    /// told yet that it is only read.
     fn is_ours(&self, aim: Aim, place: &Place) -> bool {
         match aim {
             Aim::Write(_) => place.is_written_by(self.own),

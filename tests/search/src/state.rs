@@ -40,7 +40,8 @@ pub(super) struct Link {
     pub(super) mode: Mode,
     /// How many of the flight have been reported as unanswered.
     pub(super) reported: u8,
-    /// Requests without a delivered answer; those that the master has executed come first and carry what it said.
+    /// Requests without a delivered answer; those that the master has executed come first and carry
+    /// what it said.
     pub(super) flight: Row<Item, 8>,
     pub(super) queued: Row<Item, 5>,
     pub(super) debts: Row<Debt, 4>,
@@ -193,7 +194,8 @@ pub(super) struct State {
     pub(super) read: u8,
 }
 
-/// How often connections may still end, masters crash, keys be lost, and requests be executed twice.
+/// How often connections may still end, masters crash, keys be lost, and requests be executed
+/// twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Budgets {
     pub(super) losses: u8,
@@ -263,7 +265,8 @@ impl State {
         state
     }
 
-    /// The part that is compared first: what is left to happen, and the clients without their locks.
+    /// The part that is compared first: what is left to happen, and the clients without their
+    /// locks.
     pub(super) fn write_heads(&self, is_swapped: bool, out: &mut Vec<u8>) {
         let [low, high] = self.granted.to_le_bytes();
         let Budgets { losses, crashes, evictions, duplicates } = self.budgets;

@@ -9,7 +9,7 @@ use super::input::{Heard, Input, Told};
 use super::item::{Form, Item, Said};
 use super::scenario::{Aim, TICK, seat_aims};
 
-/// Somebody in a story.
+/// A party of a story.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Party {
     Client(usize),
@@ -38,7 +38,7 @@ struct Line {
     text: String,
 }
 
-/// What happens, line by line, while somebody listens; a search does not.
+/// What happens, line by line, while a reader listens; a search does not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Story {
     /// What each client's locks are about, and what they are once they are downgraded.

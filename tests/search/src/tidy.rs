@@ -1,4 +1,5 @@
-//! What makes no difference any more is forgotten, so that states which cannot be told apart are one.
+//! What makes no difference any more is forgotten, so that states which cannot be told apart are
+//! one.
 
 use quorlock_core::internals::Action as Does;
 
@@ -13,7 +14,8 @@ use super::state::{Link, MASTERS, Master, Mode, State};
 use super::world::World;
 
 impl World {
-    /// Brings states together that cannot be told apart from now on. Each rule is argued for in the module's documentation.
+    /// Brings states together that cannot be told apart from now on. Each rule is argued for in the
+    /// module's documentation.
     pub(super) fn tidy(&self, state: &mut State) {
         if self.scenario.fenced {
             tidy_numbers(state, &self.book);
@@ -83,8 +85,8 @@ impl World {
         leave_behind(&mut link.behind, past.as_slice());
     }
 
-    /// All that remains of an absent client is whether it may refuse a master to the other, and that only while the other may
-    /// still ask it for the key.
+    /// All that remains of an absent client is whether it may refuse a master to the other, and
+    /// that only while the other may still ask it for the key.
     fn tidy_absent(&self, state: &mut State, client: usize, master: usize) {
         let other = 1 - client;
         let it = state.client(other);
@@ -117,11 +119,12 @@ impl World {
         *state.link_mut(client, master) = left;
     }
 
-    /// A client that will never hold the lock again is looked at apart: in the state itself it becomes one who may have the key
-    /// of a master, or not, where it has it or may still get it, and in the state that is returned it stands alone, and the other becomes that.
+    /// A client that will never hold the lock again is looked at apart: in the state itself it
+    /// becomes one who may have the key of a master, or not, where it has it or may still get it,
+    /// and in the state that is returned it stands alone, and the other becomes that.
     pub(super) fn part(&self, state: &mut State) -> Option<State> {
-        // Whoever is done may have raised counters, or may yet, on which the other's number depends.
-        // What an absent client may have is one claim, and not any of several seats.
+        // A client that is done may have raised counters, or may yet, on which the other's number
+        // depends. What an absent client may have is one claim, and not any of several seats.
         let is_whole = state.shape.clients > 2
             || (self.scenario.permits && self.scenario.resources() > 1)
             || state.clients().iter().any(Client::is_absent);
@@ -146,8 +149,8 @@ impl World {
     }
 }
 
-/// Forgets numbers that no grant to come is compared with: of those that are not larger than what each attempt under way must exceed, only
-/// the largest is wanted, by attempts that are to begin.
+/// Forgets numbers that no grant to come is compared with: of those that are not larger than what
+/// each attempt under way must exceed, only the largest is wanted, by attempts that are to begin.
 fn tidy_numbers(state: &mut State, book: &Book) {
     let largest = state.largest_number();
     let mut least = largest;

@@ -2,10 +2,12 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
-/// A set of 64-bit fingerprints: open addressing, at most five eighths full. Zero is an empty place.
+/// A set of 64-bit fingerprints: open addressing, at most five eighths full. Zero is an empty
+/// place.
 ///
-/// Two states with one fingerprint would be taken for one. Among n states that happens with a probability below n²/2⁶⁵: 3 in a
-/// million for ten million states, 3 in ten thousand for a hundred million. Thirteen to twenty-six bytes a state.
+/// Two states with one fingerprint would be taken for one. Among n states that happens with a
+/// probability below n²/2⁶⁵: 3 in a million for ten million states, 3 in ten thousand for a hundred
+/// million. Thirteen to twenty-six bytes a state.
 pub(super) struct Seen {
     places: Vec<u64>,
     taken: usize,

@@ -1,4 +1,5 @@
-//! What happens: the shipped locks above, connections as the shipped ones keep them, and masters that run the scripts.
+//! What happens: the shipped locks above, connections as the shipped ones keep them, and masters
+//! that run the scripts.
 
 use std::collections::VecDeque;
 
@@ -223,7 +224,8 @@ impl World {
         self.settle(state, client)
     }
 
-    /// Carries orders down and answers up until there are none, in the order of the machine's own `settle`.
+    /// Carries orders down and answers up until there are none, in the order of the machine's own
+    /// `settle`.
     pub(super) fn settle(&mut self, state: &mut State, client: usize) -> Result<(), Violation> {
         loop {
             if let Some(order) = self.orders.pop_front() {
@@ -240,7 +242,8 @@ impl World {
 
     fn react(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
         let (is_reader, granted) = (self.scenario.only_reads(client), state.granted);
-        // A reader may have the number of the writer before it, and those of other readers are nothing to it.
+        // A reader may have the number of the writer before it, and those of other readers are
+        // nothing to it.
         let floor = state.largest_number().max(if is_reader { 0 } else { state.read });
         let it = state.client_mut(client);
         if !it.is_alive() {

@@ -1,5 +1,5 @@
-//! Searches of claims of several resources and of shared ones, as far as they take seconds in a debug build. The larger ones are in
-//! `tests/PROOFS.md`.
+//! Searches of claims of several resources and of shared ones, as far as they take seconds in a
+//! debug build. The larger ones are in `tests/PROOFS.md`.
 
 mod support;
 

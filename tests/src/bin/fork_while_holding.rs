@@ -1,5 +1,5 @@
-//! A process that forks while it holds a lock: `fork_while_holding TRANSPORT URL...` locks `job`, lets a child end with its copies of
-//! everything, and releases when its input ends.
+//! A process that forks while it holds a lock: `fork_while_holding TRANSPORT URL...` locks `job`,
+//! lets a child end with its copies of everything, and releases when its input ends.
 
 // This is how it tells its test.
 #![allow(clippy::print_stdout)]

@@ -1,4 +1,5 @@
-//! Whether a history may be: what the lock promises, looked for in what its clients and the store wrote down. A pure function.
+//! Whether a history may be: what the lock promises, looked for in what its clients and the store
+//! wrote down. A pure function.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +12,16 @@ use super::sought::Sought;
 pub enum Rule {
     /// Two grants of a resource have the same fencing token, or a grant changed its own.
     TokenTwice,
-    /// A grant that had ended before another attempt began has the larger fencing token; readers may have the token of the writer before them, and
-    /// are not compared with other readers.
+    /// A grant that had ended before another attempt began has the larger fencing token; readers
+    /// may have the token of the writer before them, and are not compared with other readers.
     TokenOrder,
-    /// Two clients held one resource or one permit at the same instant, both by their own account, and did not both read it.
+    /// Two clients held one resource or one permit at the same instant, both by their own account,
+    /// and did not both read it.
     TwoHolders,
     /// A permit has an index that its semaphore does not have.
     NoSuchPermit,
-    /// A client called its lock valid after it had stood still for longer than the TTL, or without renewal a TTL after the grant.
+    /// A client called its lock valid after it had stood still for longer than the TTL, or without
+    /// renewal a TTL after the grant.
     ValidTooLong,
     /// The store took a fencing token that is smaller than one before.
     StoreWentBack,
@@ -80,7 +83,8 @@ struct Attempt<'a> {
     held: Vec<Held>,
 }
 
-/// From the hand-over to the last instant of which the holder knows that the lock was valid, if it has ever asked.
+/// From the hand-over to the last instant of which the holder knows that the lock was valid, if it
+/// has ever asked.
 #[derive(Debug)]
 struct Held {
     from: u64,
@@ -270,7 +274,8 @@ fn nobody_is_valid_too_long(
                 let story = format!("{}, which is not renewed, was valid a TTL after the grant", attempt.by);
                 violations.push(Violation { at: to, rule: Rule::ValidTooLong, story });
             }
-            // What was granted or renewed before a pause of a TTL has run out in it, and nothing revives it.
+            // What was granted or renewed before a pause of a TTL has run out in it, and nothing
+            // revives it.
             let of_client = pauses.get(attempt.by.client.as_str()).into_iter().flatten();
             for (stopped, continued) in of_client.filter(|(stopped, continued)| {
                 from < stopped && to >= *continued && continued - stopped >= attempt.ttl

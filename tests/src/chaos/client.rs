@@ -1,4 +1,5 @@
-//! A client's process: it seeks locks, works under them, writes to the store, and writes down all that it sees.
+//! A client's process: it seeks locks, works under them, writes to the store, and writes down all
+//! that it sees.
 
 use std::env;
 use std::io;
@@ -41,8 +42,8 @@ pub struct Orders {
     pub ttl: (u64, u64),
     /// How long it holds a lock in milliseconds, from and to.
     pub hold: (u64, u64),
-    /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over as it likes; else it takes exclusive ones and
-    /// renews.
+    /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over as it
+    /// likes; else it takes exclusive ones and renews.
     pub varied: bool,
     /// What it contends for.
     pub resources: Vec<String>,
@@ -110,7 +111,8 @@ impl Orders {
     }
 }
 
-/// The whole of a client's process, which ends when it is killed. For a binary that is started with [`Orders::arguments`].
+/// The whole of a client's process, which ends when it is killed. For a binary that is started with
+/// [`Orders::arguments`].
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ! {
     let orders = Orders::from_arguments(arguments).expect("the arguments are orders");
     let Err(error) = work(&orders);
@@ -185,8 +187,8 @@ impl Manner {
 }
 
 impl Client<'_> {
-    /// Locks of every kind on the same names. A semaphore has nothing to do with a lock of its name, so all
-    /// clients use the same one, and do not always agree on its permits.
+    /// Locks of every kind on the same names. A semaphore has nothing to do with a lock of its
+    /// name, so all clients use the same one, and do not always agree on its permits.
     fn choose(&mut self) -> Sought {
         let resources: Vec<_> = self.orders.resources.iter().map(String::as_str).collect();
         let resource = self.random.of(&resources);
@@ -266,7 +268,8 @@ impl Client<'_> {
             if Instant::now() >= end {
                 break;
             }
-            // Between the look and the write lies the work, in which the process may be stopped: no look can help against that.
+            // Between the look and the write lies the work, in which the process may be stopped: no
+            // look can help against that.
             sleep(self.random.millis(1..=40));
             if let (Some(store), Some(token)) = (&mut self.store, token_of(&held)) {
                 for name in &written {

@@ -1,4 +1,4 @@
-//! What a history amounts to, for whoever reads the end of a run.
+//! What a history amounts to, printed at the end of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,5 @@
-//! What happened, as lines of text: each process appends what it knows, with the time of a clock that all processes of the machine share.
+//! What happened, as lines of text: each process appends what it knows, with the time of a clock
+//! that all processes of the machine share.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -37,7 +38,8 @@ pub struct Event {
     pub what: What,
 }
 
-/// What can happen. The time is read *before* whatever begins or is asked, and *after* whatever has ended.
+/// What can happen. The time is read *before* whatever begins or is asked, and *after* whatever has
+/// ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     /// The faults begin.
@@ -242,8 +244,8 @@ impl Writer {
         File::options().create(true).append(true).open(path).map(Self)
     }
 
-    /// Appends what happened at an instant. A line is one call of the system, so that lines of several processes do not mix, and a killed
-    /// process leaves no half of one.
+    /// Appends what happened at an instant. A line is one call of the system, so that lines of
+    /// several processes do not mix, and a killed process leaves no half of one.
     pub fn add(&self, at: u64, what: What) {
         let line = Event { at, what }.to_string().replace(['\r', '\n'], " ") + "\n";
         (&self.0).write_all(line.as_bytes()).expect("the history takes lines");

@@ -1,9 +1,10 @@
-//! Chaos: client processes contend for locks on real servers while masters and clients are killed, stopped, emptied and resynced, and a
-//! checker looks at what they wrote down.
+//! Chaos: client processes contend for locks on real servers while masters and clients are killed,
+//! stopped, emptied and resynced, and a checker looks at what they wrote down.
 //!
 //! * [`history`] is what happened, as lines of text with the time of one clock.
 //! * [`checker`] says which promises a history breaks, [`Figures`] how much happened.
-//! * [`client`] is the process that seeks, holds and writes; [`Store`] refuses whoever comes with a fencing token that is too small.
+//! * [`client`] is the process that seeks, holds and writes; [`Store`] refuses a fencing token that
+//!   is too small.
 //! * [`Run`] is the whole: masters, clients, a store, and whatever a seed does to them.
 
 // Places come from the lists that they are used in.
@@ -70,7 +71,8 @@ impl Run {
     /// Does it, and leaves the history.
     ///
     /// # Errors
-    /// When a client ends by itself, a replica does not sync, or no lock is granted any more although the faults are over.
+    /// When a client ends by itself, a replica does not sync, or no lock is granted any more
+    /// although the faults are over.
     pub fn go(&self) -> io::Result<()> {
         let start = |place| {
             let options = ServerOptions::new();

@@ -1,4 +1,5 @@
-//! What goes wrong in a run: one thing after the other, as a seed has it. Some things last, and the next ones happen meanwhile.
+//! What goes wrong in a run: one thing after the other, as a seed has it. Some things last, and the
+//! next ones happen meanwhile.
 
 use std::fmt::Display;
 use std::io;
@@ -191,7 +192,8 @@ impl<'a> Nemesis<'a> {
         self.resync(place, &self.masters[source])
     }
 
-    /// A master goes back to what its replica had when that was promoted: the marker in the old data is the master's own.
+    /// A master goes back to what its replica had when that was promoted: the marker in the old
+    /// data is the master's own.
     fn resync_from_own_former_replica(&mut self) -> io::Result<()> {
         let Some(place) = self.masters_up().first().copied() else { return Ok(()) };
         self.tell("resynced-from-former-replica", &place);

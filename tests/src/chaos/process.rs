@@ -1,4 +1,4 @@
-//! A client's process, as whoever started it sees it.
+//! A client's process, as the process that started it sees it.
 
 use std::io;
 use std::path::PathBuf;

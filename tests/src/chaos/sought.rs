@@ -19,7 +19,7 @@ pub enum How {
     Write,
     /// Together with other readers.
     Read,
-    /// By one of so many permits of the semaphore with its name.
+    /// By one permit of the semaphore with its name.
     Permit {
         /// How many there are.
         of: u32,

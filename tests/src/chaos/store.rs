@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use super::history::{Seeker, What, Writer, now};
 
-/// The store: a thread that listens on the loopback, and one for each client. Dropping it ends the listening; a connection ends with its
-/// client.
+/// The store: a thread that listens on the loopback, and one for each client. Dropping it ends the
+/// listening; a connection ends with its client.
 #[derive(Debug)]
 pub struct Store {
     address: SocketAddr,

@@ -193,7 +193,7 @@ impl Sleepers {
                     let ttl = Duration::from_millis(LONGEST_TTL);
                     let request = locker.try_lock("job");
                     let Ok(holding) = account.seek(&self.name, "job", ttl, request) else { return };
-                    // Somebody else has the lock at the new primary, or has it in a moment.
+                    // Another client has the lock at the new primary, or has it in a moment.
                     let end = Instant::now() + LOOKED_FOR;
                     while holding.look() && Instant::now() < end {
                         thread::sleep(Duration::from_millis(1));

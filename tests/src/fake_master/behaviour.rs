@@ -1,5 +1,5 @@
-//! What fake masters do: ready-made behaviours for [`FakeMaster::start`](super::FakeMaster::start). All but
-//! [`hangs_up`] keep the connection open until the peer closes it.
+//! What fake masters do: ready-made behaviours for [`FakeMaster::start`](super::FakeMaster::start).
+//! All but [`hangs_up`] keep the connection open until the peer closes it.
 
 use std::io::Write;
 
@@ -43,20 +43,20 @@ pub fn endless_line(limit_bytes: usize) -> impl Fn(&mut Peer, usize) + Send + Sy
     endless("+".to_owned(), vec![b'x'; CHUNK_BYTES], limit_bytes)
 }
 
-/// After the first bytes that it hears, replies that nobody asked for, until the peer closes or `limit_bytes`
-/// are written.
+/// After the first bytes that it hears, replies that nobody asked for, until the peer closes or
+/// `limit_bytes` are written.
 pub fn endless_ok(limit_bytes: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     endless(String::new(), b"+OK\r\n".repeat(CHUNK_BYTES / 5), limit_bytes)
 }
 
-/// After the first bytes that it hears, the header of a bulk string of `length_bytes`, and then its bytes,
-/// until the peer closes or `limit_bytes` of them are written.
+/// After the first bytes that it hears, the header of a bulk string of `length_bytes`, and then its
+/// bytes, until the peer closes or `limit_bytes` of them are written.
 pub fn huge_bulk(length_bytes: u64, limit_bytes: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     endless(format!("${length_bytes}\r\n"), vec![b'x'; CHUNK_BYTES], limit_bytes)
 }
 
-/// After the first bytes that it hears, so many arrays of one element within each other, and within the last
-/// an integer.
+/// After the first bytes that it hears, `depth` arrays of one element within each other, and within
+/// the last an integer.
 pub fn nested_arrays(depth: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     answers([b"*1\r\n".repeat(depth).as_slice(), b":1\r\n"].concat())
 }

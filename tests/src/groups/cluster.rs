@@ -11,7 +11,7 @@ use crate::server::RedisServer;
 const SHARDS: usize = 3;
 const NODES: usize = 2 * SHARDS;
 const SLOTS: usize = 16_384;
-/// A cluster comes about within a second or two, and so does a failover.
+/// A cluster forms within a second or two, and a failover takes as long.
 const SOON: Duration = Duration::from_secs(60);
 
 /// A cluster. Dropping it ends it.

@@ -1,7 +1,7 @@
 //! One direction of one connection: what was read, when it is due, and how it is written.
 //!
-//! Lives here: order, delay and the shape of writes. Not here: which sockets, and what becomes of a broken
-//! connection.
+//! Lives here: order, delay and the shape of writes. Not here: which sockets, and what becomes of a
+//! broken connection.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -37,7 +37,8 @@ enum Parcel {
 
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Under way, in order; due instants need not rise, what comes later waits for what comes earlier.
+    /// Under way, in order; due instants need not rise, what comes later waits for what comes
+    /// earlier.
     queue: VecDeque<(Instant, Parcel)>,
     under_way_bytes: usize,
     /// Due; `sent` of it is written.

@@ -8,8 +8,9 @@ use std::time::SystemTime;
 
 const VARIABLE: &str = "QUORLOCK_BIN";
 
-/// The binary that the environment names; or else the one beside this test, where `cargo test --workspace` puts
-/// it; or else, where that is missing or older than its sources, one that is built there now.
+/// The binary that the environment names; or else the one beside this test, where `cargo test
+/// --workspace` puts it; or else, where that is missing or older than its sources, one that is
+/// built there now.
 pub(crate) fn quorlock() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(find)
@@ -46,7 +47,8 @@ fn is_fresh(binary: &Path) -> bool {
         .all(|source| modified(&source).unwrap_or(SystemTime::UNIX_EPOCH) <= built)
 }
 
-/// Tests that run at the same time, each in its own process, wait here for one another: cargo locks the directory.
+/// Tests that run at the same time, each in its own process, wait here for one another: cargo locks
+/// the directory.
 fn build(profile: &Path) {
     let target = profile.parent().expect("a profile's directory is in the target directory");
     let name = match profile.file_name().and_then(|name| name.to_str()) {

@@ -1,4 +1,5 @@
-//! `redis+cluster://` URLs, and `quorlock cluster-plan`, on a cluster of three primaries with a replica each.
+//! `redis+cluster://` URLs, and `quorlock cluster-plan`, on a cluster of three primaries with a
+//! replica each.
 
 use quorlock_tests::groups::{ClusterGroup, Takeover};
 use quorlock_tests::masters;

@@ -21,8 +21,8 @@ fn tries(masters: &Masters) -> [Ended; 2] {
     [run(&[]), run(&["--restart-guard", "1m"])]
 }
 
-/// The lines of `quorlock doctor` about what does not hold or is not known, with `a` and `b` for the
-/// masters.
+/// The lines of `quorlock doctor` about what does not hold or is not known, with `a` and `b` for
+/// the masters.
 #[track_caller]
 fn complaints(masters: &Masters) -> String {
     let mut out = told(masters, &["doctor", "--restart-guard", "1m"]).out;

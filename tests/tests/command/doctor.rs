@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, masters};
 
-use crate::running::{Ended, Running, SOON, call, quorlock};
+use crate::running::{Ended, Running, SHOW, SOON, call, quorlock, start_over};
 
 /// Runs it over these URLs, with these words before them.
 #[track_caller]
@@ -22,7 +22,7 @@ fn promise<'a>(told: &'a Ended, name: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("nothing about {name}: {}{}", told.out, told.err)).trim_start()
 }
 
-const PROMISES: [&str; 10] = [
+const PROMISES: [&str; 11] = [
     "availability",
     "exclusion",
     "restarts",
@@ -33,6 +33,7 @@ const PROMISES: [&str; 10] = [
     "several resources",
     "readers",
     "permits",
+    "fair waiting",
 ];
 
 #[test]
@@ -126,6 +127,10 @@ fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
         ("several resources", "(EXISTS, MGET app:job)"),
         ("readers", "ZADD, ZREMRANGEBYSCORE, ZREVRANGE, ZREM, ZSCORE, DEL quorlock:shared/{app:job}"),
         ("permits", "MGET quorlock:seat:0/{app:job}"),
+        (
+            "fair waiting",
+            "ZRANK, ZSCORE, PEXPIRE quorlock:queue/{app:job}; SET, GET quorlock:ticket/{app:job}",
+        ),
         ("fencing", "GET, SET quorlock:fence/{app:job}"),
         ("restart guard", "GET, SET quorlock:restart-guard; TIME"),
         ("wake-ups", "user lacks a permission (NOPERM)"),
@@ -139,6 +144,45 @@ fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
     let told = doctor(&[], &[&url]);
     assert!(promise(&told, "availability").contains("this user may not: 127.0.0.1:"), "{}", told.out);
     assert!(promise(&told, "availability").contains("PTTL job)"), "{}", told.out);
+}
+
+/// What the page about masters says that a kind of lock needs besides.
+fn rule_for(kind: &str) -> &'static str {
+    let page = include_str!("../../../core/docs/masters.md");
+    let row = page.lines().find_map(|line| line.strip_prefix(&format!("| {kind} | `")));
+    row.and_then(|row| row.strip_suffix("` |")).expect("the page has a row for this kind")
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn the_rule_of_fair_waiting_is_enough_and_nothing_in_it_is_too_much() {
+    let words: Vec<_> = rule_for("fair waiting").split(' ').collect();
+    let told_with = |words: &[&str]| {
+        let (server, url) = with_few_rights(&format!("+multi +discard {}", words.join(" ")));
+        let told = doctor(&["--prefix", "app:"], &[&url]);
+        (promise(&told, "fair waiting").to_owned(), server, url)
+    };
+    let (said, _server, url) = told_with(&words);
+    assert!(said.starts_with("holds: "), "{said}");
+    let ran = start_over(&[url], &["--prefix", "app:", "--fair"], &SHOW).end();
+    assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (Some(0), "", "runs\n"));
+    for left_out in &words {
+        let rest: Vec<_> = words.iter().copied().filter(|word| word != left_out).collect();
+        let (said, _server, _) = told_with(&rest);
+        let touched = left_out.trim_start_matches(['+', '~']).trim_end_matches('*');
+        let is_told =
+            said.starts_with("DOES NOT HOLD: this user may not: ") && said.to_lowercase().contains(touched);
+        assert!(is_told, "without {left_out}: {said}");
+    }
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_fair_waiter_without_permissions_is_told_what_it_lacks() {
+    let (_server, url) = with_few_rights("");
+    let ran = start_over(&[url], &["--prefix", "app:", "--fair", "--wait", "0s"], &SHOW).end();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
+    assert!(ran.err.contains("NOPERM"), "{}", ran.err);
 }
 
 /// Which commands a server executed since this was asked last, in small letters, without their
@@ -177,7 +221,7 @@ fn asking_changes_nothing() {
         // In a script, or before 7.0 behind MULTI.
         (&few, url, &["eval", "multi", "discard"]),
     ] {
-        assert!(server.set_nx("app:job", "somebody's"));
+        assert!(server.set_nx("app:job", "another's"));
         executed(server);
         let before = look(server);
         let told = doctor(&["--prefix", "app:"], &[url]);
@@ -189,7 +233,7 @@ fn asking_changes_nothing() {
             assert_eq!(look(server), before);
         }
         assert_eq!(server.command(&["DBSIZE"]).int(), Some(1));
-        assert_eq!(server.get("app:job").as_deref(), Some("somebody's"));
+        assert_eq!(server.get("app:job").as_deref(), Some("another's"));
     }
 }
 

@@ -21,7 +21,8 @@ fn shell(masters: &Fleet, script: &str, argument: &str) -> Ended {
     Running::of(&mut command).end()
 }
 
-/// Takes the lock for a minute, and has it on every master: `quorlock acquire` is sure of a quorum only. The token.
+/// Takes the lock for a minute, and has it on every master: `quorlock acquire` is sure of a quorum
+/// only. The token.
 #[track_caller]
 fn acquire_everywhere(masters: &Fleet) -> String {
     let token = acquire(masters, &["--ttl", "1m"]);

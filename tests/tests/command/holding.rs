@@ -167,7 +167,8 @@ fn ten_runs_for_one_lock_never_overlap() {
 
     for run in runs {
         let ended = run.end();
-        // So many at once may keep masters from confirming a release in time, which is said and changes nothing.
+        // This many at once may keep masters from confirming a release in time, which is said and
+        // changes nothing.
         assert_eq!(ended.code, Some(0), "{}", ended.err);
     }
     assert_free(&masters);

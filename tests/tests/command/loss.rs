@@ -38,7 +38,8 @@ fn watch(mut run: Running) -> Observed {
     }
 }
 
-/// Waits for a moment in which no renewal is near, and returns when the key ends if there is none any more.
+/// Waits for a moment in which no renewal is near, and returns when the key ends if there is none
+/// any more.
 fn end_without_renewal(masters: &Fleet, ttl: i64) -> Instant {
     let mut end = None;
     eventually(SOON, "a renewal has just been", || {

@@ -10,15 +10,16 @@ use crate::running::{JOB, Running, SOON, call, start};
 /// The longest time from the event that ends a hold to TERM.
 const BOUND: Duration = Duration::from_millis(50);
 
-/// A busy machine may delay any process by more than [`BOUND`], so the best of a few tries counts. A loss that
-/// nobody is woken by shows in every one of them: the next look is hundreds of milliseconds away.
+/// A busy machine may delay any process by more than [`BOUND`], so the best of a few tries counts.
+/// A loss that nobody is woken by shows in every one of them: the next look is hundreds of
+/// milliseconds away.
 const TRIES: usize = 4;
 
 const TTL: Duration = Duration::from_secs(4);
 const TTL_OPTION: [&str; 2] = ["--ttl", "4s"];
 
-/// Says that it runs, and when it is asked to end. `read` is a builtin that a signal interrupts, so the trap runs
-/// at once.
+/// Says that it runs, and when it is asked to end. `read` is a builtin that a signal interrupts, so
+/// the trap runs at once.
 const TELL_TERM: [&str; 3] =
     ["sh", "-c", "trap 'echo asked; exit 0' TERM; echo runs; while :; do read -r _ || exit; done"];
 
@@ -54,8 +55,8 @@ fn when_renewed(master: &RedisServer) -> Instant {
     when("a renewal", || master.calls(Calls::Script) > before)
 }
 
-/// Fails unless one of a few tries keeps to [`BOUND`]. Each try returns how long TERM took; a TERM that comes before
-/// its event is as good as at once.
+/// Fails unless one of a few tries keeps to [`BOUND`]. Each try returns how long TERM took; a TERM
+/// that comes before its event is as good as at once.
 #[track_caller]
 fn prompt(cause: &str, mut attempt: impl FnMut() -> Duration) {
     let mut took = Vec::new();

@@ -21,7 +21,8 @@ pub(crate) const JOB: &str = "job";
 /// A command that says that it runs, and then does nothing until its standard input is closed.
 pub(crate) const HOLD: [&str; 3] = ["sh", "-c", "echo runs; exec cat"];
 
-/// A command that says that it runs, and then ticks for long; asked to terminate it says so and ticks on.
+/// A command that says that it runs, and then ticks for long; asked to terminate it says so and
+/// ticks on.
 pub(crate) const TICK_ON: [&str; 3] = [
     "sh",
     "-c",
@@ -45,7 +46,8 @@ pub(crate) struct Ended {
     pub(crate) took: Duration,
 }
 
-/// A run that goes on. Its standard input is a pipe, its standard output and error are files. Dropping it ends it.
+/// A run that goes on. Its standard input is a pipe, its standard output and error are files.
+/// Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -75,8 +77,8 @@ pub(crate) fn run(masters: &Fleet, options: &[&str], command: &[&str]) -> Ended 
     start(masters, options, command).end()
 }
 
-/// A subcommand other than `run` with these words behind it, over these masters, to the end. The token of a lock that was left held is in
-/// its environment.
+/// A subcommand other than `run` with these words behind it, over these masters, to the end. The
+/// token of a lock that was left held is in its environment.
 #[track_caller]
 pub(crate) fn call(masters: &Fleet, words: &[&str], token: Option<&str>) -> Ended {
     let mut command = quorlock(words);
@@ -122,8 +124,8 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(file("out"))
             .stderr(file("err"))
-            // Not in the group that has the foreground of the terminal, if there is one: what is tested here is the
-            // run without.
+            // Not in the group that has the foreground of the terminal, if there is one: what is
+            // tested here is the run without.
             .process_group(0)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?} cannot be executed: {error}"));
@@ -183,7 +185,8 @@ impl Running {
         Ended { code: status.code(), out: self.out(), err: self.err(), took }
     }
 
-    /// Closes standard input, which ends those commands that only hold the lock, and waits for the end.
+    /// Closes standard input, which ends those commands that only hold the lock, and waits for the
+    /// end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         self.input = None;
@@ -193,7 +196,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The command reads standard input, so it ends without `quorlock` too; TERM lets that end it in order.
+        // The command reads standard input, so it ends without `quorlock` too; TERM lets that end
+        // it in order.
         self.input = None;
         if self.goes_on() {
             let id = Pid::from_child(&self.child);

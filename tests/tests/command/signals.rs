@@ -9,8 +9,9 @@ use rustix::process::Signal;
 use crate::binary;
 use crate::running::{HOLD, JOB, Running, SHOW, SOON, assert_free, start};
 
-/// The signals that ask for the end, without those that whoever started the tests has ignored, as `nohup` does: what
-/// is ignored stays ignored, and tests that are run like this cannot see what they look for.
+/// The signals that ask for the end, without those that the process that started the tests has
+/// ignored, as `nohup` does: what is ignored stays ignored, and tests that are run like this cannot
+/// see what they look for.
 fn asking_to_end() -> Vec<Signal> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,5 @@
-//! `quorlock simulate`: scenarios with and without their defence, worlds of one's own, and pictures.
+//! `quorlock simulate`: scenarios with and without their defence, worlds of one's own, and
+//! pictures.
 
 use std::fs;
 

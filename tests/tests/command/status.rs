@@ -9,7 +9,7 @@ use quorlock_tests::{FakeMaster, Fleet, ServerOptions, masters};
 use crate::binary;
 use crate::running::{Ended, JOB, Running, SHOW, acquire, assert_free, call, quorlock, run};
 
-/// Far less than anything takes that hangs, far more than two time-outs.
+/// Far less than anything takes that hangs, far more than two timeouts.
 const BOUNDED: Duration = Duration::from_secs(15);
 
 /// The exit code for a lock that nobody holds.
@@ -313,7 +313,8 @@ fn a_master_that_answers_byte_by_byte_delays_nobody() {
 fn what_does_not_speak_the_protocol_is_told() {
     let masters = masters(2);
     let fake = FakeMaster::start(|peer, _| {
-        // Whoever came may have left. It is heard first: closing with bytes unread would take the words along.
+        // The client may have left. It is heard first: closing with bytes unread would take the
+        // words along.
         let _ = peer.read(&mut [0; 1024]);
         let _ = peer.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
@@ -332,7 +333,7 @@ fn the_smallest_permissions_are_enough() {
     let master = ServerOptions::new().acl_user(rules).start();
     let url = format!("redis://app:hunter2@{}", master.address());
     let ask = |words: &[&str]| Running::of(&mut quorlock(&[words, &["-m", &url, JOB]].concat())).end();
-    assert!(master.set_nx(JOB, "somebody's"));
+    assert!(master.set_nx(JOB, "another's"));
     let told = ask(&["status"]);
     assert_eq!(told.code, Some(0), "{}{}", told.out, told.err);
     assert!(told.out.contains("holder a, never expires") && told.out.contains("master, up "), "{}", told.out);

@@ -28,7 +28,8 @@ pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// The parts of one reply, each header or value by itself: `%7`, `server`, `redis`, …, values of strings without their header.
+/// The parts of one reply, each header or value by itself: `%7`, `server`, `redis`, …, values of
+/// strings without their header.
 pub(crate) fn parts(frame: &[u8]) -> Vec<Vec<u8>> {
     let (mut parts, mut rest) = (Vec::new(), frame);
     while !rest.is_empty() {

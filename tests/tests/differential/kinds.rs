@@ -243,9 +243,13 @@ pub(crate) fn members(random: &mut Random, site: &Site) -> Arguments {
             let until = about(random);
             vec![b"ZREMRANGEBYSCORE".to_vec(), shared, b"-inf".to_vec(), until]
         }
-        4 => vec![b"ZSCORE".to_vec(), shared, token(random).to_vec()],
+        4 => {
+            let look = random.of(&[&b"ZSCORE"[..], b"ZRANK"]);
+            vec![look.to_vec(), shared, token(random).to_vec()]
+        }
         _ => {
-            let mut look = arguments(&[b"ZREVRANGE", &shared, b"0", b"-1", b"WITHSCORES"]);
+            let look = random.of(&[&b"ZREVRANGE"[..], b"ZRANGE"]);
+            let mut look = arguments(&[look, &shared, b"0", b"-1", b"WITHSCORES"]);
             look.truncate(4 + random.below(2));
             look
         }

@@ -1,9 +1,11 @@
 //! The model, at all instants at which the server may have been.
 //!
-//! A real server reads its clock for each command, once but for one case, and all that is known of those readings is that they lie between
-//! two others and never go back. So each command is given to the model at every millisecond of that span, what does not fit the server's
-//! reply is dropped, and what is left goes on. A script is run for each of its readings at which the clock may have gone on. Of outcomes that are the same only the earliest is kept: what a later one can
-//! still become, the earlier can too.
+//! A real server reads its clock for each command, once but for one case, and all that is known of
+//! those readings is that they lie between two others and never go back. So each command is given
+//! to the model at every millisecond of that span, what does not fit the server's reply is dropped,
+//! and what is left goes on. A script is run for each of its readings at which the clock may have
+//! gone on. Of outcomes that are the same only the earliest is kept: what a later one can still
+//! become, the earlier can too.
 
 use std::time::Duration;
 
@@ -11,7 +13,8 @@ use quorlock_sim::{Command, Flow, Master, ProtocolError, Session};
 
 use crate::real::{Seen, Survey};
 
-/// What the model may be, with the earliest millisecond of the server's clock at which it can be so.
+/// What the model may be, with the earliest millisecond of the server's clock at which it can be
+/// so.
 #[derive(Clone)]
 struct State {
     master: Master,
@@ -37,7 +40,8 @@ pub(crate) struct Reply {
 }
 
 impl State {
-    /// The master as it is at this instant; with [`Ends::MaybeEarly`] also without the keys that end in it.
+    /// The master as it is at this instant; with [`Ends::MaybeEarly`] also without the keys that
+    /// end in it.
     fn masters_at(&self, at: u64, ends: Ends) -> Vec<Master> {
         let mut masters = vec![self.master.clone()];
         if ends == Ends::MaybeEarly {
@@ -120,8 +124,9 @@ impl States {
         self.0.len()
     }
 
-    /// The only outcome that is left, or any of those whose keys hold what the server's hold and live as long. Outcomes that differ in nothing but
-    /// keys that have ended are the same from here on.
+    /// The only outcome that is left, or any of those whose keys hold what the server's hold and
+    /// live as long. Outcomes that differ in nothing but keys that have ended are the same from
+    /// here on.
     ///
     /// # Errors
     /// How each outcome differs from the server, if all do.
@@ -154,8 +159,8 @@ fn keep(kept: &mut Vec<State>, new: State) {
     }
 }
 
-/// To give a key another end a server reads its clock twice: when the end has come by the second reading, the key is deleted. A key of the
-/// same name in another database is not concerned.
+/// To give a key another end a server reads its clock twice: when the end has come by the second
+/// reading, the key is deleted. A key of the same name in another database is not concerned.
 pub(crate) fn looked_at_again(
     command: &Command,
     database: u32,
@@ -183,7 +188,8 @@ pub(crate) fn looked_at_again(
     outcomes
 }
 
-/// The first key that does not hold the same in the model as on the server, or does not live as long.
+/// The first key that does not hold the same in the model as on the server, or does not live as
+/// long.
 pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<String> {
     let now = Duration::from_millis(survey.at);
     survey.keys.iter().find_map(|Seen { database, key, text, scores, left }| {
@@ -209,7 +215,7 @@ pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<St
     })
 }
 
-/// Runs a command for each way in which the clock may go on while it reads it, by at most so many
+/// Runs a command for each way in which the clock may go on while it reads it, by at most this many
 /// milliseconds: each time with the readings before which it does, of which there are as many as
 /// `run` answers.
 pub(crate) fn each_pace(most: u64, mut run: impl FnMut(Vec<usize>) -> usize) {

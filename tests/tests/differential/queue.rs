@@ -1,4 +1,5 @@
-//! Random calls of the scripts of the queue of those that wait fairly, and what others do to its keys.
+//! Random calls of the scripts of the queue of those that wait fairly, and what others do to its
+//! keys.
 
 use quorlock_sim::CommandKind::{Enter, Leave};
 use quorlock_tests::Random;

@@ -25,7 +25,8 @@ impl Line {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Once the server has hung up nothing can be written, and what it said before is still to be read.
+    /// Once the server has hung up nothing can be written, and what it said before is still to be
+    /// read.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.get_mut().write_all(bytes);
     }

@@ -24,11 +24,12 @@ const LINES: usize = 4;
 const LONGEST_BATCH: usize = 60;
 /// How many commands a failure shows.
 const SHOWN: usize = 40;
-/// A batch during which the server's clock went on by more is not compared: too much could have happened.
+/// A batch during which the server's clock went on by more is not compared: too much could have
+/// happened.
 const WIDEST_SPAN_MS: u64 = 3;
 
-/// A server hangs up on those who have not given their password once more than 1 KiB of replies waits for them, which depends on how fast
-/// they read.
+/// A server hangs up on those who have not given their password once more than 1 KiB of replies
+/// waits for them, which depends on how fast they read.
 const MOST_UNTRUSTED_BYTES: usize = 1_000;
 const NOAUTH: &[u8] = b"-NOAUTH";
 
@@ -65,7 +66,7 @@ struct Run {
     report: Report,
 }
 
-/// Compares at least so many commands.
+/// Compares at least this many commands.
 ///
 /// # Panics
 /// At the first reply that differs, with the commands that led to it.
@@ -266,7 +267,8 @@ impl Run {
         pieces
     }
 
-    /// A batch with the number of its replies, and whether the connection stays: neither depends on the time.
+    /// A batch with the number of its replies, and whether the connection stays: neither depends on
+    /// the time.
     fn rehearsed_pieces(&mut self, session: &Session) -> (Vec<Vec<u8>>, usize, Flow) {
         loop {
             let pieces = self.pieces();
@@ -279,7 +281,8 @@ impl Run {
         }
     }
 
-    /// Goes on without having compared: what a connection has agreed upon is known, what keys there are is not.
+    /// Goes on without having compared: what a connection has agreed upon is known, what keys there
+    /// are is not.
     fn lose(&mut self, mut session: Session, bytes: &[u8], (line, number, flow): (Line, usize, Flow)) {
         self.report.lost += 1;
         let _ = self.master.serve(

@@ -1,4 +1,5 @@
-//! Random calls of Quorlock's scripts, and what they find: counters that are no numbers, markers of other lives and other fleets.
+//! Random calls of Quorlock's scripts, and what they find: counters that are no numbers, markers of
+//! other lives and other fleets.
 
 use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
@@ -9,9 +10,10 @@ use crate::commands::{Arguments, arguments, key, life, token};
 use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
-/// What each script takes behind the lock's key: whether a counter, whether a marker; then values, of which `t` is a token, `l` a life,
-/// `n` a number that the counter may have, `d` a token's digest, `s` the set of those who share, `w` the
-/// mark of those who wait, `T` some tokens, and `f` the two numbers of a fleet.
+/// What each script takes behind the lock's key: whether a counter, whether a marker; then values,
+/// of which `t` is a token, `l` a life, `n` a number that the counter may have, `d` a token's
+/// digest, `s` the set of those who share, `w` the mark of those who wait, `T` some tokens, and `f`
+/// the two numbers of a fleet.
 const SCRIPTS: [(CommandKind, &str, &str); 16] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
@@ -134,7 +136,7 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
     call
 }
 
-/// Somebody else sets the counter, or looks at it.
+/// Another client sets the counter, or looks at it.
 pub(crate) fn count(random: &mut Random) -> Arguments {
     match random.below(3) {
         0 => arguments(&[b"GET", b"counter"]),

@@ -1,7 +1,9 @@
-//! Client tracking: several connections, a command on one of them at a time, and everything that any of them is told.
+//! Client tracking: several connections, a command on one of them at a time, and everything that
+//! any of them is told.
 //!
-//! After each command every connection asks for an echo, behind which nothing of the command can come any more. The server deletes keys
-//! that have ended only where somebody comes by, but for moments in which it is let.
+//! After each command every connection asks for an echo, behind which nothing of the command can
+//! come any more. The server deletes keys that have ended only where a client reads them, but for
+//! moments in which it is allowed to do more.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -25,12 +27,14 @@ const LINES: usize = 3;
 /// With more outcomes to choose from everything starts from an empty server.
 const MOST_OUTCOMES: usize = 60;
 const SHOWN: usize = 30;
-/// A command during which the server's clock went on by more is not compared: too much could have happened.
+/// A command during which the server's clock went on by more is not compared: too much could have
+/// happened.
 const WIDEST_SPAN_MS: u64 = 4;
 /// The server has come by all keys twice.
 const ROUNDS: Duration = Duration::from_millis(250);
 
-/// What the model may be, with the earliest millisecond of the server's clock at which it can be so.
+/// What the model may be, with the earliest millisecond of the server's clock at which it can be
+/// so.
 #[derive(Clone)]
 struct State {
     master: Master,
@@ -63,7 +67,7 @@ struct Run {
     report: Report,
 }
 
-/// Compares so many commands.
+/// Compares this many commands.
 ///
 /// # Panics
 /// When any connection is told something else, with the commands that led to it.
@@ -152,7 +156,8 @@ impl Run {
         }
     }
 
-    /// One command on this connection, compared with what the model says at every instant at which it may have been executed.
+    /// One command on this connection, compared with what the model says at every instant at which
+    /// it may have been executed.
     fn execute(&mut self, line: usize, arguments: &[Vec<u8>]) {
         let command = Command::new(arguments.to_vec());
         let bytes = encode(&mut self.random, arguments, false);
@@ -194,7 +199,8 @@ impl Run {
         self.states = kept;
     }
 
-    /// Goes on from an empty server without having compared: what a connection has agreed upon is known.
+    /// Goes on from an empty server without having compared: what a connection has agreed upon is
+    /// known.
     fn lose(&mut self, line: usize, command: &Command, end: u64) {
         self.report.lost += 1;
         self.states.truncate(1);
@@ -247,11 +253,11 @@ impl Run {
         self.states = kept;
     }
 
-    /// Somebody else empties the server, whatever it holds.
+    /// Another client empties the server, whatever it holds.
     fn start_anew(&mut self) {
         assert!(self.control.command(&["FLUSHALL"]).is_ok());
         let real = self.listen(0);
-        self.tell(format!("somebody empties the server\n{}", written(&real)));
+        self.tell(format!("another client empties the server\n{}", written(&real)));
         self.states.truncate(1);
         let state = &mut self.states[0];
         state.master.remove_all();
@@ -274,7 +280,7 @@ impl Run {
 }
 
 impl State {
-    /// What everybody hears, and how often the command has read the clock.
+    /// What all connections hear, and how often the command has read the clock.
     fn execute(&mut self, line: usize, command: &Command, (at, steps): (u64, Vec<usize>)) -> (Heard, usize) {
         self.master.set_script_steps(Some(steps));
         let mut reply = Vec::new();

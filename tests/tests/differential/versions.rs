@@ -49,12 +49,14 @@ impl Version {
         !self.is_before_7()
     }
 
-    /// Whether a script has read for its caller what it has read, and not all keys that it was given.
+    /// Whether a script has read for its caller what it has read, and not all keys that it was
+    /// given.
     pub(crate) fn tracks_scripts(self) -> bool {
         self.is_valkey || (self.major, self.minor) >= (7, 2)
     }
 
-    /// Whether readers are told otherwise of this command: Valkey sets nothing that has ended before, and tells only of what it deletes.
+    /// Whether readers are told otherwise of this command: Valkey sets nothing that has ended
+    /// before, and tells only of what it deletes.
     pub(crate) fn tells_otherwise(self, arguments: &Arguments) -> bool {
         let is_instant =
             |word: &Vec<u8>| [b"EXAT", &b"PXAT"[..]].iter().any(|name| word.eq_ignore_ascii_case(name));
@@ -66,8 +68,9 @@ impl Version {
         !self.is_before_7()
     }
 
-    /// Whether lines that a person would type, and ends of arguments, are read as in Redis 7.0. Later servers read ahead in the
-    /// protocol of the last command, and take quotes that do not match.
+    /// Whether lines that a person would type, and ends of arguments, are read as in Redis 7.0.
+    /// Later servers read ahead in the protocol of the last command, and take quotes that do not
+    /// match.
     pub(crate) fn reads_lines_alike(self) -> bool {
         !self.is_after_7_0()
     }
@@ -77,8 +80,8 @@ impl Version {
         !self.is_before_7()
     }
 
-    /// What becomes of a key in the millisecond of its end. Redis after 7.0 deletes it already then, in the background, but does not hide
-    /// it before.
+    /// What becomes of a key in the millisecond of its end. Redis after 7.0 deletes it already
+    /// then, in the background, but does not hide it before.
     pub(crate) fn ends(self) -> Ends {
         if self.is_redis_after_7_0() { Ends::MaybeEarly } else { Ends::Late }
     }
@@ -121,7 +124,8 @@ const LEFT_OUT: &[(Applies, IsMeant)] = &[
     }),
     (Version::is_before_7, |words| words[0] == b"INFO" && words.len() > 2),
     (Version::is_before_7, |words| words[0] == b"SCRIPT" && words.len() == 2),
-    // Redis empties databases in the background; garbage that was sent behind such a command is never answered then.
+    // Redis empties databases in the background; garbage that was sent behind such a command is
+    // never answered then.
     (Version::is_redis_after_7_0, |words| matches!(words[0], b"FLUSHALL" | b"FLUSHDB")),
     // So far from now, what a script adds to an end is a whole number on later servers. Before it
     // was a power of ten, which no command takes.

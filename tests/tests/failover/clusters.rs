@@ -5,10 +5,13 @@ use quorlock_tests::failover::{Clientele, ClusterRun, ShardDeed, Trust};
 use quorlock_tests::groups::Takeover;
 use quorlock_tests::servers_speak_tls;
 
-/// `cargo run --release -p quorlock-tests --example failover -- --cluster` goes on for longer.
+use crate::scene::Turn;
+
+/// `cargo xtask failover --cluster` goes on for longer.
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn clients_with_confirmed_votes_never_hold_one_lock_together_while_slots_change_their_owners() {
+    let _turn = Turn::wait();
     let directory = tempfile::tempdir().unwrap();
     let program = Program { path: env!("CARGO_BIN_EXE_chaos_client").into(), arguments: Vec::new() };
     let directory = directory.path().to_owned();

@@ -9,12 +9,13 @@ use quorlock_tests::failover::{Clientele, Deed, Found, Run, Trust};
 use quorlock_tests::groups::{SentinelGroup, leading};
 use quorlock_tests::{Transport, eventually};
 
-use crate::scene::{LONGEST, SOON};
+use crate::scene::{LONGEST, SOON, Turn};
 
-/// `cargo run --release -p quorlock-tests --example failover` goes on for longer.
+/// `cargo xtask failover` goes on for longer.
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn clients_with_confirmed_votes_never_hold_one_lock_together_while_primaries_fail_over() {
+    let _turn = Turn::wait();
     let directory = tempfile::tempdir().unwrap();
     let program = Program { path: env!("CARGO_BIN_EXE_chaos_client").into(), arguments: Vec::new() };
     let directory = directory.path().to_owned();
@@ -45,6 +46,7 @@ fn open(transport: &Transport, group: &SentinelGroup) -> Locker {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn fencing_numbers_rise_across_five_failovers() {
+    let _turn = Turn::wait();
     let group = SentinelGroup::start();
     let transport = Transport::named(Transport::NAMES[0]);
     let locker = open(&transport, &group);
@@ -70,6 +72,7 @@ fn fencing_numbers_rise_across_five_failovers() {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_holder_that_renews_at_the_old_primary_is_lost_before_the_new_one_grants() {
+    let _turn = Turn::wait();
     let group = SentinelGroup::start();
     for (round, deed) in [Deed::Mute, Deed::Deaf].into_iter().enumerate() {
         let transport = Transport::named(Transport::NAMES[round % Transport::NAMES.len()]);

@@ -1,4 +1,4 @@
-//! Fake masters say what they were told to say, to whoever listens.
+//! Fake masters say what they were told to say, to any client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -122,7 +122,7 @@ fn dropping_a_fake_master_ends_behaviours_that_are_blocked() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// Says something and hears so many bytes.
+/// Says something and hears `length` bytes.
 fn hear(fake: &FakeMaster, length: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(fake.address()).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();

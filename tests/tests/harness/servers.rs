@@ -145,7 +145,7 @@ fn a_server_is_gone_when_the_test_process_is_killed() {
     process.kill().unwrap();
     process.wait().unwrap();
 
-    // Who adopts the dead server may take its time, or for ever, to wait for it.
+    // The process that adopts the dead server may wait for it late, or never.
     eventually(SOON, "the server has died with its test", || !process_exists(pid) || is_zombie(pid));
 }
 

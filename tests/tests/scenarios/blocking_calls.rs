@@ -1,4 +1,5 @@
-//! `wait()` inside and outside of tokio's async code: it panics where the thread would wait for itself, and works everywhere else.
+//! `wait()` inside and outside of tokio's async code: it panics where the thread would wait for
+//! itself, and works everywhere else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

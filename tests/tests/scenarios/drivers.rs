@@ -1,4 +1,5 @@
-//! What only the async transports have: a driver that users place themselves, and that may end before its locker.
+//! What only the async transports have: a driver that users place themselves, and that may end
+//! before its locker.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -47,7 +48,7 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
     });
 }
 
-/// Whoever waits is told when a driver is dropped, and nobody waits in vain after that.
+/// Waiters are told when a driver is dropped, and no request waits after that.
 async fn tells_of_the_end_of_its_driver(
     locker: Locker,
     driver: impl Future<Output = ()>,
@@ -73,7 +74,8 @@ async fn tells_of_the_end_of_its_driver(
     no_key(masters, "job");
 }
 
-/// Makes the tests of one transport out of how it opens a locker with a driver and how it runs a future on this thread.
+/// Makes the tests of one transport out of how it opens a locker with a driver and how it runs a
+/// future on this thread.
 macro_rules! drivers {
     ($transport:ident: $open:path, $block_on:expr) => {
         pub(crate) mod $transport {

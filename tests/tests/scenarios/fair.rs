@@ -1,4 +1,5 @@
-//! Fair waiting: lockers of different processes are served in the order of their coming, on every transport.
+//! Fair waiting: lockers of different processes are served in the order of their coming, on every
+//! transport.
 
 use std::sync::Mutex;
 use std::thread::{scope, sleep};
@@ -20,7 +21,7 @@ fn places(master: &RedisServer) -> usize {
     }
 }
 
-/// Waits until so many places are in each queue.
+/// Waits until this many places are in each queue.
 #[track_caller]
 fn queued(masters: &[RedisServer], expected: usize) {
     eventually_equals(SOON, "places in the queues", vec![expected; masters.len()], || {

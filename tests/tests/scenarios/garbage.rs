@@ -90,7 +90,8 @@ pub(crate) fn replies_that_nobody_asked_for_grant_nothing(transport: &Transport)
         for proxy in &proxies {
             let before = proxy.accepted();
             proxy.inject(Direction::ToClient, injected.as_bytes());
-            // Behind a request nothing could tell it from the answer. Pushes mean nothing; all else ends the connection.
+            // Behind a request nothing could tell it from the answer. Pushes mean nothing; all else
+            // ends the connection.
             if !injected.starts_with('>') {
                 eventually(SOON, "the connection is given up", || proxy.accepted() > before);
             }

@@ -156,7 +156,8 @@ pub(crate) fn split_votes_of_two_and_four_masters_end_on_both_sides_at_once(tran
         );
         all_ready(&first);
         all_ready(&second);
-        // Each is far from the half that is near to the other, so both are there before either hears of it.
+        // Each is far from the half that is near to the other, so both are there before either
+        // hears of it.
         for place in 0..n {
             let far = if place < n / 2 { &theirs } else { &ours };
             far[place].delay(Direction::Both, Duration::from_secs(1));

@@ -98,7 +98,7 @@ pub(crate) fn a_shorter_extension_that_reaches_one_of_five_masters_makes_no_seco
     for master in &masters[3..] {
         master.del("job");
     }
-    // From here on the rival tries all the time; what he gets he gets when the guard has ended.
+    // From here on the rival tries all the time; it gets the lock only after the guard has ended.
     let second = loop {
         match rival.try_lock("job").ttl(ttl).wait() {
             Ok(second) => break second,
@@ -128,7 +128,8 @@ pub(crate) fn renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release(tr
     no_key(&masters, "job");
 
     let renewals: Vec<_> = masters.iter().map(|master| master.calls(Calls::Extension)).collect();
-    // At a third of the TTL: about nine; one that spins makes thousands, and so does one that outlives its lock.
+    // At a third of the TTL: about nine; one that spins makes thousands, and so does one that
+    // outlives its lock.
     assert!(renewals.iter().all(|renewals| (3..=30).contains(renewals)), "{renewals:?}");
     sleep(ttl);
     assert_eq!(masters.iter().map(|master| master.calls(Calls::Extension)).collect::<Vec<_>>(), renewals);

@@ -108,7 +108,8 @@ pub(crate) fn a_writer_becomes_a_reader_at_once(transport: &Transport) {
     assert!(copied.downgrade().is_err(), "another process may know the token");
 }
 
-/// A request of the process that hands a lock over, if it is executed behind the release by another one, would leave its key.
+/// A request of the process that hands a lock over, if it is executed behind the release by another
+/// one, would leave its key.
 #[track_caller]
 fn everywhere(masters: &[RedisServer], key: &str) {
     eventually_equals(SOON, "all masters have the key", vec![true; masters.len()], || {

@@ -17,14 +17,15 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 /// For spans that are counted in it.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// A request time-out that a scenario would notice if anybody waited for it.
+/// A request timeout that a scenario would notice if a caller waited for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Nothing runs out of time because the machine is busy; whoever waits for a silent master is slow.
+/// Nothing runs out of time because the machine is busy; a caller that waits for a silent master is
+/// slow.
 pub(crate) fn patient<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     Config::builder(urls).ttl(TTL).request_timeout(PATIENCE).connect_timeout(PATIENCE).timeout(SOON)
 }
@@ -90,7 +91,7 @@ fn holding(masters: &[RedisServer], guard: &Guard) -> usize {
     masters.iter().filter(|master| master.get(&key).as_deref() == Some(token.as_str())).count()
 }
 
-/// A foreign holder who never lets go by himself.
+/// A foreign holder that never lets go.
 pub(crate) fn occupy(masters: &[RedisServer], key: &str) {
     for master in masters {
         assert!(master.command(&["SET", key, "foreign", "NX", "PX", "600000"]).is_ok());

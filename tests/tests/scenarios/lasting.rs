@@ -1,4 +1,5 @@
-//! Locks that outlive what they were granted by: masters that lose them, holders that hand them on; and one that does not outlive its end.
+//! Locks that outlive what they were granted by: masters that lose them, holders that hand them on;
+//! and one that does not outlive its end.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -71,7 +72,8 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
     let guard = first.lock("job").wait().unwrap();
-    // A quorum grants it. The release goes over other connections, and could come before the third request.
+    // A quorum grants it. The release goes over other connections, and could come before the third
+    // request.
     held_on(&masters, &guard, 3);
     let resumption = guard.hand_over().unwrap();
 

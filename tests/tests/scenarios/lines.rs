@@ -1,4 +1,4 @@
-//! Those who wait for one lock in one process stand in line.
+//! Waiters for one lock in one process form a queue.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
@@ -10,14 +10,12 @@ use smol::{LocalExecutor, Task};
 use crate::kit::*;
 use crate::waiting::told;
 
-/// Waits until so many seek or wait for a lock; one who holds it counts if somebody waits behind him.
+/// Waits until this many seek or wait for a lock; a holder counts if others wait behind it.
 #[track_caller]
 fn are_there(locker: &Locker, key: &str, expected: usize) {
-    eventually_equals(SOON, "those who stand in line", Some(expected), || {
-        match locker.try_lock(key).wait() {
-            Err(AcquireError::HeldByAnother(ballot)) => Some(ballot.callers_ahead()),
-            _ => None,
-        }
+    eventually_equals(SOON, "waiters in the queue", Some(expected), || match locker.try_lock(key).wait() {
+        Err(AcquireError::HeldByAnother(ballot)) => Some(ballot.callers_ahead()),
+        _ => None,
     });
 }
 
@@ -65,7 +63,7 @@ pub(crate) fn try_lock_does_not_pass_those_who_wait(transport: &Transport) {
     });
     no_key(&masters, "job");
 
-    // One who seeks is not passed either, whoever holds it.
+    // A caller that seeks is not passed either, also if another process holds the lock.
     let guard = other.lock("job").wait().unwrap();
     held_on(&masters, &guard, 3);
     scope(|scope| {
@@ -88,7 +86,8 @@ pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
     let executor = LocalExecutor::new();
     let waiter = || {
         executor.spawn(async {
-            // The request begins with the first poll, and so does this: nothing comes between them on one thread.
+            // The request begins with the first poll, and so does this: nothing comes between them
+            // on one thread.
             let number = asked.replace(asked.get() + 1);
             let guard = locker.lock("job").await.unwrap();
             served.borrow_mut().push(number);
@@ -109,7 +108,8 @@ pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
             if left.len() == LEAVE_WHILE_IT_IS_HELD {
                 drop(guard.take());
             }
-            // Now and then the first of them, who is in the middle of his round if the lock is free.
+            // Now and then the first of them, which is in the middle of its round if the lock is
+            // free.
             let first = served.borrow().last().map_or(0, |number| number + 1);
             let first = (first..WAITERS).find(|number| waiting[*number].is_some()).unwrap();
             let number = if random.one_in(4) { first } else { first + random.below(WAITERS - first) };

@@ -120,14 +120,16 @@ pub(crate) fn half_open_connections_are_found_out(transport: &Transport) {
     // The first extension finds it out, and one behind it goes over fresh connections.
     eventually(SOON, "it is extended", || guard.extend(2 * TTL).wait().is_ok());
     assert!(guard.remaining() > TTL);
-    // Two are enough for that. The third may still be opening a connection, which nothing would be asked over before the lock is granted.
+    // Two are enough for that. The third may still be opening a connection, which nothing would be
+    // asked over before the lock is granted.
     all_ready(&locker);
     for proxy in &proxies {
         proxy.half_open();
     }
     let second = locker.lock("other").wait().unwrap();
 
-    // Whoever was not connected again in time has no key of this one, but nobody is left behind.
+    // A master that was not connected again in time has no key of this one, but none is left
+    // behind.
     assert!(second.is_valid());
     all_ready(&locker);
     eventually(SOON, "a lock is held on all masters", || {
@@ -188,7 +190,8 @@ pub(crate) fn replies_slower_than_the_time_out_are_still_matched_in_order(transp
     let proxies = proxies(&masters);
     let locker = transport.open(hasty(urls(&proxies)).build().unwrap());
     all_ready(&locker);
-    // Beyond the request time-out, while other requests' answers keep the connection from being silent.
+    // Beyond the request timeout, while other requests' answers keep the connection from being
+    // silent.
     for proxy in &proxies {
         proxy.delay(Direction::ToClient, millis(300));
     }

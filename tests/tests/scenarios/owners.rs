@@ -27,7 +27,7 @@ fn cost(masters: &[RedisServer], before: &[(u64, u64)], expected: (u64, u64)) {
     eventually_equals(SOON, "requests and releases", vec![expected; masters.len()], cost);
 }
 
-/// Takes the lock within itself so many times, and lets go in every way.
+/// Takes the lock within itself `depth` times, and lets go in every way.
 fn nest(owner: &Owner, depth: usize) {
     let mut guards = vec![owner.lock("job").wait().unwrap()];
     guards.extend((1..depth).map(|_| owner.lock("job").wait().unwrap()));

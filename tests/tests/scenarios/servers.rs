@@ -269,8 +269,9 @@ pub(crate) fn a_master_kept_busy_by_a_script_has_no_vote(transport: &Transport) 
 
 /// The smallest ACL rule under which everything works without a warning, on Redis 7.0.
 ///
-/// HELLO, which logs in and names the connection, needs no permission. INFO lets replicas and one server behind two addresses be
-/// refused, SELECT is for URLs with a database, EVAL for servers that have forgotten their scripts.
+/// HELLO, which logs in and names the connection, needs no permission. INFO lets replicas and one
+/// server behind two addresses be refused, SELECT is for URLs with a database, EVAL for servers
+/// that have forgotten their scripts.
 const SMALLEST_ACL_RULE: &str =
     "~job* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info +select";
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::kit::*;
 
-/// Twenty locks, none of which waits for the silent master once: that alone would take [`PATIENCE`].
+/// Twenty locks, none of which waits for the silent master once: that alone would take
+/// [`PATIENCE`].
 #[track_caller]
 fn twenty_locks_without_waiting(locker: &Locker, votes: &[RedisServer]) {
     let start = Instant::now();
@@ -196,7 +197,7 @@ pub(crate) fn a_lock_released_while_a_master_was_stopped_leaves_no_key_there(tra
     masters[2].stop();
 
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
-    // Past the time-out, so that the connection with the release on it is given up.
+    // Past the timeout, so that the connection with the release on it is given up.
     std::thread::sleep(millis(600));
     masters[2].cont();
 

@@ -28,7 +28,8 @@ pub(crate) fn quiet_connections_are_pinged_and_dead_ones_found(transport: &Trans
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
-/// `/proc/net/tcp` tells of each socket which timer is set: 02 is keep-alive, in hundredths of seconds.
+/// `/proc/net/tcp` tells of each socket which timer is set: 02 is keep-alive, in hundredths of
+/// seconds.
 pub(crate) fn the_system_probes_connections_that_are_quiet(transport: &Transport) {
     let Ok(_) = fs::read_to_string("/proc/net/tcp") else {
         eprintln!("left out: there is no /proc/net/tcp here");
@@ -106,7 +107,8 @@ const HOSTS: &str = "QUORLOCK_TEST_HOSTS";
 /// The name of a server whose address changes.
 const MOVING: &str = "moving.quorlock.test";
 
-/// Needs a file of its own as `/etc/hosts`, so it runs once more in a process with mounts of its own.
+/// Needs a file of its own as `/etc/hosts`, so it runs once more in a process with mounts of its
+/// own.
 pub(crate) fn a_name_that_leads_to_another_address_is_followed(transport: &Transport) {
     if let Some(hosts) = std::env::var_os(HOSTS) {
         let lead_to = |address: &str| fs::write(&hosts, format!("{address} {MOVING}\n")).unwrap();

@@ -1,4 +1,5 @@
-//! Waiters: those of other processes are told when a lock becomes free, and without that they ask again.
+//! Waiters: those of other processes are told when a lock becomes free, and without that they ask
+//! again.
 
 use std::thread::{ScopedJoinHandle, scope, sleep};
 use std::time::{Duration, Instant};
@@ -7,12 +8,13 @@ use quorlock_core::Warning;
 
 use crate::kit::*;
 
-/// Nobody asks again by himself while a scenario looks.
+/// No waiter asks again without a notification while a scenario looks.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 type Waiter<'scope> = ScopedJoinHandle<'scope, Result<Guard, AcquireError>>;
 
-/// Lockers that are told or wait for [`NEVER`]; their last attempt, in time for its answers, is far behind [`SOON`] too.
+/// Lockers that are told or wait for [`NEVER`]; their last attempt, in time for its answers, is far
+/// behind [`SOON`] too.
 pub(crate) fn told<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     patient(urls).retry_delay(NEVER..=NEVER).timeout(NEVER)
 }
@@ -21,7 +23,8 @@ fn open_told(transport: &Transport, masters: &[RedisServer]) -> Locker {
     transport.open(told(masters.iter().map(RedisServer::url)).build().unwrap())
 }
 
-/// Waits until all masters have told so many waiters who holds the key. From then on they tell its change too.
+/// Waits until all masters have told this many waiters who holds the key. From then on they notify
+/// them of its change, too.
 #[track_caller]
 fn all_refused(masters: &[RedisServer], waiters: u64) {
     eventually(SOON, "the waiters have been refused", || {
@@ -160,7 +163,7 @@ pub(crate) fn a_renewal_does_not_wake_the_waiter_for_good(transport: &Transport)
     scope(|scope| {
         let waiter = scope.spawn(|| second.lock("job").wait());
         all_refused(&masters, 1);
-        // No key comes to its end while the waiter waits, or he would ask again then.
+        // No key ends while the waiter waits, or it would ask again then.
         for renewal in 1..=5 {
             guard.extend(TTL + 10 * renewal * SECOND).wait().unwrap();
             sleep(millis(100));
@@ -214,13 +217,13 @@ pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
 
     scope(|scope| {
         let waiter = scope.spawn(|| second.lock("job").wait());
-        // Somebody was met a moment ago, so one master may have been asked alone.
+        // A rival was met a moment ago, so one master may have been asked alone.
         eventually(SOON, "the waiter is told", || tracked(&masters).contains(&1));
         let start = Instant::now();
         guard.release().wait().unwrap();
         has_it_soon(waiter).release().wait().unwrap();
         // It is ended by the way, with a request that is made anyhow, some seconds later.
-        eventually_equals(SOON, "masters that still tell somebody", vec![0; 3], || {
+        eventually_equals(SOON, "masters that still notify a client", vec![0; 3], || {
             second.lock("other").wait().unwrap().release().wait().unwrap();
             tracked(&masters)
         });

@@ -18,7 +18,8 @@ pub(crate) fn files_that_have_changed_are_read_at_the_next_connection() {
     let locker = quorlock_blocking::open(config).unwrap();
     locker.lock("job").wait().unwrap().release().wait().unwrap();
 
-    // Server and client have the same files here. The old ones are worth nothing to the server once it has read the new ones.
+    // Server and client have the same files here. The old ones are worth nothing to the server once
+    // it has read the new ones.
     own.replace();
     server.restart();
     eventually(SOON, "the new certificate is shown, and the new issuer trusted", || {

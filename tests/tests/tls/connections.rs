@@ -64,7 +64,8 @@ fn connections_that_the_server_ends_come_again() {
     eventually(SOON, "all masters vote", || locker.masters().iter().all(ready));
 }
 
-/// Connects, waits for an answer to a PING, and tells how many bytes the server sent until the handshake was done.
+/// Connects, waits for an answer to a PING, and tells how many bytes the server sent until the
+/// handshake was done.
 fn bytes_of_a_handshake(tls: &Tls, endpoint: &Endpoint, address: SocketAddr) -> usize {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
@@ -111,7 +112,8 @@ fn a_session_is_resumed_at_the_next_connection() {
     }
 }
 
-/// How many records one set of keys of TLS 1.2 may encrypt here. At this limit rustls drops what it is given and reports no error.
+/// How many records one set of keys of TLS 1.2 may encrypt here. At this limit rustls drops what it
+/// is given and reports no error.
 const MOST_RECORDS: u64 = 64;
 
 #[test]

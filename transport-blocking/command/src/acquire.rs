@@ -43,7 +43,8 @@ pub(crate) fn acquire<L: Lock>(
     }
 }
 
-/// Each line ends with a semicolon, so that `eval $(…)` without quotes works too. A variable without a value is unset.
+/// Each line ends with a semicolon, so that `eval $(…)` without quotes works too. A variable
+/// without a value is unset.
 fn exports(resource: &[u8], variables: &[(String, Option<String>)]) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, value: Option<&str>| {
@@ -58,8 +59,8 @@ fn exports(resource: &[u8], variables: &[(String, Option<String>)]) -> String {
     lines
 }
 
-/// The word that a shell reads as `name`. Nothing for what could surprise it or the terminal: control characters, and bytes that are
-/// no text.
+/// The word that a shell reads as `name`. Nothing for what could surprise it or the terminal:
+/// control characters, and bytes that are no text.
 fn quoted(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok().filter(|name| !name.contains(char::is_control))?;
     Some(format!("'{}'", name.replace('\'', "'\\''")))

@@ -1,4 +1,5 @@
-//! The command as a child process in a group of its own, supervised by one thread that sleeps until something happens.
+//! The command as a child process in a group of its own, supervised by one thread that sleeps until
+//! something happens.
 
 use std::ffi::OsStr;
 use std::io;
@@ -35,11 +36,12 @@ impl Ending {
 /// What [`Supervisor::wait`] waited for.
 #[derive(Debug)]
 pub(crate) enum Step<M> {
-    /// The command ended. Its process group keeps its number until the supervisor is dropped, so that
-    /// [`Supervisor::kill`] still reaches what it left behind and nothing else.
+    /// The command ended. Its process group keeps its number until the supervisor is dropped, so
+    /// that [`Supervisor::kill`] still reaches what it left behind and nothing else.
     Ended(Ending),
-    /// `quorlock` was stopped together with the command and has been continued. The command is continued by the next
-    /// call of [`Supervisor::wait`], so that the caller can first see whether the lock is still held.
+    /// `quorlock` was stopped together with the command and has been continued. The command is
+    /// continued by the next call of [`Supervisor::wait`], so that the caller can first see whether
+    /// the lock is still held.
     Continued,
     /// This signal came and was passed on to the command.
     PassedOn(i32),
@@ -89,8 +91,9 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     /// Starts `command` in a process group of its own, with our standard streams and environment,
     /// except for `variables`, and gives it the terminal's foreground if that is ours.
     ///
-    /// There is an instant in which the command runs and does not have the foreground yet. If it reads from the
-    /// terminal right then the system stops it, and the supervisor sees that and continues it.
+    /// There is an instant in which the command runs and does not have the foreground yet. If it
+    /// reads from the terminal right then the system stops it, and the supervisor sees that and
+    /// continues it.
     pub(crate) fn start(
         command: &[&OsStr],
         variables: &[(&str, Option<&OsStr>)],
@@ -131,8 +134,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         self.child.id()
     }
 
-    /// Waits until something happens, no longer than until `deadline`. Signals are passed on and stops are followed
-    /// within. Once the command has ended every call says so.
+    /// Waits until something happens, no longer than until `deadline`. Signals are passed on and
+    /// stops are followed within. Once the command has ended every call says so.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Step<M> {
         if std::mem::take(&mut self.continue_first) {
             self.go_on();
@@ -160,7 +163,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         }
     }
 
-    /// Asks the command's group to terminate, and continues it in case that it is stopped and could not hear it.
+    /// Asks the command's group to terminate, and continues it in case that it is stopped and could
+    /// not hear it.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
@@ -171,13 +175,15 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         self.signal(Signal::KILL);
     }
 
-    /// Whether the command had the terminal and died of SIGINT: the user interrupted it there, and whoever started us
-    /// should see it the way it would have seen it without us in between.
+    /// Whether the command had the terminal and died of SIGINT: the user interrupted it there, and
+    /// the process that started us should see it the way it would have seen it without us in
+    /// between.
     pub(crate) fn interrupted_at_terminal(&self) -> bool {
         self.interrupted
     }
 
-    /// The child is not reaped before the supervisor is dropped, so the group's number is not another's.
+    /// The child is not reaped before the supervisor is dropped, so the group's number is not
+    /// another's.
     fn signal(&self, signal: Signal) {
         // A group that has nobody left to be signalled is as good as signalled.
         let _ = kill_process_group(self.group, signal);
@@ -206,7 +212,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
                 (None, Some(signal)) => Ending::Signalled(signal),
                 (None, None) => return None,
             }),
-            // There is no such child: it cannot be, and to wait for its end forever would be the worst answer.
+            // There is no such child: it cannot be, and to wait for its end forever would be the
+            // worst answer.
             Err(_) => Some(Ending::Exited(i32::from(u8::MAX))),
         }
     }
@@ -216,18 +223,19 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         waitid(WaitId::Pid(self.group), options).ok().flatten().and_then(|status| status.stopping_signal())
     }
 
-    /// The command was stopped by `signal`. Its shell knows `quorlock` only, so `quorlock` stops too, with the
-    /// terminal handed back, and the lock is not renewed until somebody continues the job.
+    /// The command was stopped by `signal`. Its shell knows `quorlock` only, so `quorlock` stops
+    /// too, with the terminal handed back, and the lock is not renewed until the job is continued.
     fn follow_stop(&mut self, signal: i32) {
-        // It wants the terminal, and it can have it: it was early, or has been brought to the foreground since.
+        // It wants the terminal, and it can have it: it was early, or has been brought to the
+        // foreground since.
         if matches!(signal, SIGTTIN | SIGTTOU) && self.terminal.lend(self.group) {
             self.signal(Signal::CONT);
             return;
         }
         self.had_terminal = self.terminal.take_back();
         if !self.terminal.has_job_control() {
-            // Nobody would continue us. The stop key is ignored, as the system does for such jobs; a stop that
-            // somebody asked for in another way stays, and so does the lock.
+            // Nobody would continue us. The stop key is ignored, as the system does for such jobs;
+            // a stop that was requested in another way stays, and so does the lock.
             if signal == SIGTSTP {
                 self.go_on();
             }

@@ -20,7 +20,8 @@ use crate::output::{Level, Output, Verbosity, print, without_control};
 const WITHIN: Duration = Duration::from_secs(8);
 /// The slots of a cluster (Redis cluster specification, "Key distribution model").
 const SLOTS: u16 = 16_384;
-/// Tags are tried in turn. So many find each of a thousand masters that share the slots evenly.
+/// Tags are tried in turn. This number finds each of a thousand masters that share the slots
+/// evenly.
 const MOST_TAGS: u32 = 100_000;
 
 /// A master of the cluster.

@@ -18,8 +18,8 @@ pub(crate) const BROKEN: u8 = 1;
 pub(crate) const UNKEPT: u8 = 1;
 /// Exit code: masters disagree about a lock, or have something else at its name.
 pub(crate) const SPLIT: u8 = 1;
-/// Exit code of `status`: nobody holds the lock. As with `systemctl status` and the init scripts before it, 3 is "not
-/// running" and 0 is "running".
+/// Exit code of `status`: nobody holds the lock. As with `systemctl status` and the init scripts
+/// before it, 3 is "not running" and 0 is "running".
 pub(crate) const FREE: u8 = 3;
 /// Exit code: locks may be held, so masters cannot be told that none is.
 const IN_USE: u8 = 1;
@@ -29,11 +29,12 @@ const IN_USE: u8 = 1;
 pub(crate) enum Finish {
     /// With this exit code.
     Code(u8),
-    /// By SIGINT, since the user interrupted at the terminal; with `group`, the others of our group are to get it too.
+    /// By SIGINT, since the user interrupted at the terminal; with `group`, the others of our group
+    /// are to get it too.
     Interrupted { group: bool },
 }
 
-/// Why something did not come about, each with the sentence to say.
+/// Why something failed, each with the sentence to print.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Another holds the lock; with the exit code that was chosen for that.
@@ -61,8 +62,8 @@ impl Refusal {
     /// Says it, about the lock with these fields. The exit code.
     pub(crate) fn tell_about(&self, fields: &[(&str, JsonValue<'_>)], output: &Output) -> u8 {
         let level = match self {
-            // The exit code says that this is no failure. Without `-q` it is told all the same, or a user would wonder
-            // why nothing ran.
+            // The exit code says that this is no failure. Without `-q` it is told all the same, or
+            // a user would wonder why nothing ran.
             Self::HeldByAnother(_, 0) => Level::Warning,
             _ => Level::Error,
         };

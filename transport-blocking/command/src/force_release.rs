@@ -1,5 +1,5 @@
-//! `quorlock force-release`: delete the keys of a lock or of permits on all masters, whoever holds
-//! them.
+//! `quorlock force-release`: delete the keys of a lock or of permits on all masters, without
+//! holding them.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -85,7 +85,7 @@ fn confirm(
     };
     let name = without_control(&String::from_utf8_lossy(name));
     output.message(Level::Warning, &format!("{name}: {seen}"));
-    output.message(Level::Warning, "whoever holds it is not told at once, and may go on as if it were held");
+    output.message(Level::Warning, "its holder is not told at once, and may go on as if it were held");
     let asked = write!(&stderr, "Type the name of the lock to delete it: ").and_then(|()| (&stderr).flush());
     let mut typed = String::new();
     let read = asked.and_then(|()| stdin.lock().read_line(&mut typed));

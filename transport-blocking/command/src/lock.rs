@@ -21,8 +21,8 @@ use crate::ending::Refusal;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
 
-/// How long what nobody needs any more is waited for: answers, when the wait for the lock was interrupted, and masters that are slower
-/// than a quorum.
+/// How long what nobody needs any more is waited for: answers, when the wait for the lock was
+/// interrupted, and masters that are slower than a quorum.
 const LINGER: Duration = Duration::from_millis(100);
 /// How often they are looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(2);
@@ -40,14 +40,14 @@ pub(crate) struct Acquisition {
 /// How a lock is renewed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Renewal {
-    /// For so long at most.
+    /// The longest time to renew it.
     pub(crate) longest: Duration,
     /// Whether it is put back on masters that lost it.
     pub(crate) heal: bool,
 }
 
-/// Begins to acquire the lock that `seek` names. `changed` is told whenever polling it again is worthwhile. `client` is the name for the
-/// masters' lists of clients.
+/// Begins to acquire the lock that `seek` names. `changed` is told whenever polling it again is
+/// worthwhile. `client` is the name for the masters' lists of clients.
 pub(crate) fn begin(
     terms: Terms<'_>,
     seek: &Seek,
@@ -128,7 +128,8 @@ fn sought<G: Granted + 'static>(
     Box::pin(async move { future.await.map(grant) })
 }
 
-/// Connects to masters that are asked once. They get more time to answer than where another attempt follows.
+/// Connects to masters that are asked once. They get more time to answer than where another attempt
+/// follows.
 pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     let patience = (terms.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let builder = configuration(terms, client)?.request_timeout(patience);
@@ -166,7 +167,8 @@ fn connected(config: Config) -> Result<Locker, Refusal> {
 }
 
 fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusal> {
-    // A master that comes back has to be found while there is time for a renewal, also where the TTL is short.
+    // A master that comes back has to be found while there is time for a renewal, also where the
+    // TTL is short.
     let shortest = Duration::from_millis(10);
     let longest = (terms.ttl / 8).clamp(shortest, Duration::from_secs(2));
     let mut builder = masters(terms)
@@ -199,8 +201,8 @@ fn masters(terms: Terms<'_>) -> ConfigBuilder {
     }
 }
 
-/// Gives masters whose connections are still being opened time to get what a quorum has settled without them, for the process ends next.
-/// The more of them have it, the more may fail.
+/// Gives masters whose connections are still being opened time to get what a quorum has settled
+/// without them, for the process ends next. The more of them have it, the more may fail.
 pub(crate) fn settle(locker: &Locker) {
     let until = Instant::now() + LINGER;
     let is_opening = || locker.masters().iter().any(|(_, state)| *state == MasterState::Opening);
@@ -209,7 +211,7 @@ pub(crate) fn settle(locker: &Locker) {
     }
 }
 
-/// Whether no quorum can come about before somebody changes a configuration.
+/// Whether no quorum is possible before a configuration is changed.
 pub(crate) fn is_misconfigured(ballot: &Ballot) -> bool {
     let is_right = |vote: &Vote| !matches!(vote, Vote::Failed(cause) if cause.is_configuration());
     ballot.votes().filter(|(_, vote)| is_right(vote)).count() < ballot.needed()
@@ -232,8 +234,9 @@ impl Lock for Acquisition {
     fn cancel(self) {
         // Dropping the future sends the release to every master that may have granted it.
         drop(self);
-        // The process ends next. A socket that is closed with an answer unread is reset, and a master that has not read
-        // the release by then never does; so the answers are given time to come.
+        // The process ends next. A socket that is closed with an answer unread is reset, and a
+        // master that has not read the release by then never does; so the answers are given time to
+        // come.
         thread::sleep(LINGER);
     }
 }
@@ -259,7 +262,8 @@ pub(crate) enum Grant {
 }
 
 impl Grant {
-    /// Leaves it to the process that knows the token. The error is the sentence to say if it is not held any more.
+    /// Leaves it to the process that knows the token. The error is the sentence to say if it is not
+    /// held any more.
     pub(crate) fn hand_over(self) -> Result<(), String> {
         let handed = match self {
             Self::Lock(guard) => guard.hand_over(),
@@ -284,7 +288,8 @@ impl Deref for Grant {
 #[derive(Debug)]
 pub(crate) struct Held {
     grant: Grant,
-    /// Kept from one look to the next: a future that is dropped takes its waker back, and then nobody is told of a loss.
+    /// Kept from one look to the next: a future that is dropped takes its waker back, and then
+    /// nobody is told of a loss.
     lost: Lost,
     locker: Locker,
     waker: Waker,

@@ -1,5 +1,6 @@
-//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters granted, or takes such a lock for a script;
-//! serves embedded masters to try that on; and runs simulated worlds.
+//! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters
+//! granted, or takes such a lock for a script; serves embedded masters to try that on; and runs
+//! simulated worlds.
 
 mod acquire;
 mod arguments;

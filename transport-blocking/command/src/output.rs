@@ -1,4 +1,5 @@
-//! How `quorlock` speaks: on standard error only, because standard output belongs to the command that it runs.
+//! How `quorlock` speaks: on standard error only, because standard output belongs to the command
+//! that it runs.
 
 use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +67,8 @@ fn as_map<S: Serializer>(fields: &[(&str, JsonValue<'_>)], serializer: S) -> Res
 pub(crate) struct Output {
     verbosity: Verbosity,
     json: bool,
-    /// Whether a progress line may be shown: on a terminal that understands it, for a reader who wants words.
+    /// Whether a progress line may be shown: on a terminal that understands it, for a reader who
+    /// wants words.
     progress: bool,
     /// Whether a progress line stands there now.
     shown: AtomicBool,
@@ -80,7 +82,8 @@ impl Output {
         Self { verbosity, json, progress, shown: AtomicBool::new(false) }
     }
 
-    /// Whether [`Output::progress`] shows anything, so that a caller need not wake up for it otherwise.
+    /// Whether [`Output::progress`] shows anything, so that a caller need not wake up for it
+    /// otherwise.
     pub(crate) fn shows_progress(&self) -> bool {
         self.progress
     }
@@ -90,7 +93,8 @@ impl Output {
         self.record(level, "message", text, &[]);
     }
 
-    /// Tells an event: `text` to people; as JSON one object in one line, with `event`, `level`, `text` and `fields`.
+    /// Tells an event: `text` to people; as JSON one object in one line, with `event`, `level`,
+    /// `text` and `fields`.
     pub(crate) fn record(&self, level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) {
         if !self.says(level) {
             return;
@@ -101,8 +105,8 @@ impl Output {
         write(&line);
     }
 
-    /// Shows `text` as a line that the next one replaces; not in a pipe, nor from the background, where it would be
-    /// written over what others show.
+    /// Shows `text` as a line that the next one replaces; not in a pipe, nor from the background,
+    /// where it would be written over what others show.
     pub(crate) fn progress(&self, text: &str) {
         let stderr = std::io::stderr();
         if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| Some(foreground) == own_group()) {
@@ -135,8 +139,8 @@ impl Output {
     }
 }
 
-/// Prints `text` on standard output, for what a subcommand is asked for, and gives the exit code back. That nobody reads it to the end changes
-/// nothing.
+/// Prints `text` on standard output, for what a subcommand is asked for, and gives the exit code
+/// back. That nobody reads it to the end changes nothing.
 pub(crate) fn print(text: &str, code: u8) -> u8 {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -148,8 +152,8 @@ pub(crate) fn print(text: &str, code: u8) -> u8 {
     }
 }
 
-/// One write for the whole line, so that lines of several processes do not mix. If nobody reads any more, there is
-/// nobody to be told.
+/// One write for the whole line, so that lines of several processes do not mix. If nobody reads any
+/// more, there is nobody to be told.
 fn write(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

@@ -16,8 +16,9 @@ use crate::subject::Subject;
 use crate::terminal::Terminal;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing, milliseconds, wait_for};
 
-/// The longest sleep while the lock is held. [`Instant`] does not count the time in which the machine is suspended, so
-/// no single sleep may be long: after a resume the lock's own clock has to be asked soon.
+/// The longest sleep while the lock is held. [`Instant`] does not count the time in which the
+/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock has to
+/// be asked soon.
 const NAP: Duration = Duration::from_secs(1);
 
 /// Why the command is being ended.
@@ -79,7 +80,7 @@ impl<H: Hold> Holding<'_, H> {
             if cause.is_none() {
                 cause = self.cause_to_end(standing);
                 if let Some(cause) = cause {
-                    // First act, then speak: a full pipe may hold up whoever writes to it.
+                    // First act, then speak: a write to a full pipe may block.
                     self.supervisor.terminate();
                     self.hold.stop_renewal();
                     self.tell_cause(cause);
@@ -115,7 +116,8 @@ impl<H: Hold> Holding<'_, H> {
         }
     }
 
-    /// How long before validity ends the command is killed: time for the system to do it even if it is busy.
+    /// How long before validity ends the command is killed: time for the system to do it even if it
+    /// is busy.
     fn kill_margin(&self) -> Duration {
         (self.arguments.seek.ttl / 20).min(Duration::from_millis(100))
     }
@@ -145,7 +147,8 @@ impl<H: Hold> Holding<'_, H> {
             self.tell_cause(Cause::Lost);
         }
         if lost {
-            // What the command left behind must not go on without the lock that it believes to hold.
+            // What the command left behind must not go on without the lock that it believes to
+            // hold.
             self.supervisor.kill();
         }
         let code = ending.exit_code();

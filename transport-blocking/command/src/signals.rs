@@ -1,4 +1,5 @@
-//! The signals that reach `quorlock` and the messages of its threads, in one queue for the one thread that decides.
+//! The signals that reach `quorlock` and the messages of its threads, in one queue for the one
+//! thread that decides.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,7 +11,8 @@ use signal_hook::consts::{
     SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
 };
 
-/// Signals that are passed on to the command, unless whoever started `quorlock` had them ignored.
+/// Signals that are passed on to the command, unless the process that started `quorlock` had them
+/// ignored.
 const PASSED_ON: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH];
 
 /// Something that the deciding thread must look at.
@@ -49,15 +51,17 @@ pub(crate) struct Signals<M> {
 }
 
 impl<M: Send + 'static> Signals<M> {
-    /// Catches the signals. To be called first, before there are other threads, so that no signal ends `quorlock`
-    /// while it holds a lock and every thread has the same mask.
+    /// Catches the signals. To be called first, before there are other threads, so that no signal
+    /// ends `quorlock` while it holds a lock and every thread has the same mask.
     pub(crate) fn install() -> io::Result<Self> {
         let inherited = SigSet::thread_get_mask()?;
         let mut ours = inherited;
-        // The command has the terminal while it runs. To take it back, or to write to it under `stty tostop`, is not
-        // allowed from the background and stops who tries, except with this signal blocked.
+        // The command has the terminal while it runs. To take it back, or to write to it under
+        // `stty tostop`, is not allowed from the background and stops who tries, except with this
+        // signal blocked.
         ours.add(MaskSignal::SIGTTOU);
-        // Somebody may have started us with it blocked, and then no end of the command would ever be seen.
+        // We may have been started with it blocked, and then no end of the command would ever be
+        // seen.
         ours.remove(MaskSignal::SIGCHLD);
         ours.thread_set_mask()?;
 
@@ -107,8 +111,8 @@ pub(crate) fn name(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-/// The signals that whoever started us had ignored, as `nohup` does with SIGHUP. To catch one and pass it on would
-/// undo that. Only Linux tells; elsewhere the list is empty.
+/// The signals that the process that started us had ignored, as `nohup` does with SIGHUP. To catch
+/// one and pass it on would undo that. Only Linux tells; elsewhere the list is empty.
 fn ignored_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored_in(&status)

@@ -22,9 +22,9 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Finds the terminal.
     ///
-    /// The command gets its foreground at the start only if standard input is a terminal. In `ssh host | quorlock …`
-    /// it is for the first of the two to ask for a password; if the command of the second asks too, it gets the
-    /// foreground then.
+    /// The command gets its foreground at the start only if standard input is a terminal. In `ssh
+    /// host | quorlock …` it is for the first of the two to ask for a password; if the command of
+    /// the second asks too, it gets the foreground then.
     pub(crate) fn open() -> Self {
         let device = File::options().read(true).write(true).open("/dev/tty").ok();
         Self { device, own: own_group(), at_start: std::io::stdin().is_terminal(), lent: false }
@@ -57,8 +57,8 @@ impl Terminal {
         self.lent && foreground == Some(group)
     }
 
-    /// Takes the foreground back, also from a group that the command in its turn gave it to. Says whether it had been
-    /// lent.
+    /// Takes the foreground back, also from a group that the command in its turn gave it to. Says
+    /// whether it had been lent.
     pub(crate) fn take_back(&mut self) -> bool {
         if !self.lent {
             return false;
@@ -71,8 +71,9 @@ impl Terminal {
         true
     }
 
-    /// Whether a shell watches us that could continue us after a stop. Without a terminal, or as the leader of the
-    /// session or its direct child from elsewhere (`ssh -t host quorlock …`), nobody would.
+    /// Whether a shell watches us that could continue us after a stop. Without a terminal, or as
+    /// the leader of the session or its direct child from elsewhere (`ssh -t host quorlock …`),
+    /// nobody would.
     pub(crate) fn has_job_control(&self) -> bool {
         let session = |process: Option<nix::unistd::Pid>| getsid(process).ok();
         let parent = getppid().map(|parent| nix::unistd::Pid::from_raw(parent.as_raw_pid()));
@@ -84,27 +85,27 @@ impl Terminal {
     }
 }
 
-/// Our process group, unless its leader is outside of our PID namespace: a container's first process may be in the
-/// group, and in the session, of whoever started the container, and for such ones the system has the number 0 only.
-/// `rustix` takes for granted that it is never 0.
+/// Our process group, unless its leader is outside of our PID namespace: a container's first
+/// process may be in the group, and in the session, of the process that started the container, and
+/// for such ones the system has the number 0 only. `rustix` takes for granted that it is never 0.
 pub(crate) fn own_group() -> Option<Pid> {
     Pid::from_raw(getpgrp().as_raw())
 }
 
-/// Stops this process until somebody continues it.
+/// Stops this process until it is continued.
 pub(crate) fn stop_self() {
     let _ = kill_process(getpid(), Signal::STOP);
 }
 
-/// Has the others of our group stop, as the terminal's stop key would have, had the foreground been ours: the script
-/// that started us, and the other commands of a pipeline. We catch the signal.
+/// Has the others of our group stop, as the terminal's stop key would have, had the foreground been
+/// ours: the script that started us, and the other commands of a pipeline. We catch the signal.
 pub(crate) fn stop_group() {
     let _ = kill_current_process_group(Signal::TSTP);
 }
 
-/// Ends this process by SIGINT: a shell script goes on after a command that exits with 130, and ends after one that
-/// died of the signal. With `group`, the others of our group get the signal too, as the terminal's interrupt key would
-/// have sent it, had the foreground been ours.
+/// Ends this process by SIGINT: a shell script goes on after a command that exits with 130, and
+/// ends after one that died of the signal. With `group`, the others of our group get the signal
+/// too, as the terminal's interrupt key would have sent it, had the foreground been ours.
 pub(crate) fn die_of_interrupt(group: bool) {
     if group {
         let _ = kill_current_process_group(Signal::INT);

@@ -1,6 +1,7 @@
 //! A lock as `run` and `acquire` see it, and waiting for it.
 //!
-//! They know of it only what [`Lock`] and [`Hold`] say, so that their behaviour can be tested without masters.
+//! They know of it only what [`Lock`] and [`Hold`] say, so that their behaviour can be tested
+//! without masters.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -24,8 +25,8 @@ pub(crate) trait Lock {
     /// What one holds once it is acquired.
     type Hold: Hold;
 
-    /// Asks whether it is acquired. Never blocks; whenever asking again is worthwhile, [`Changed`] is sent. Not called
-    /// again after it was ready.
+    /// Asks whether it is acquired. Never blocks; whenever asking again is worthwhile, [`Changed`]
+    /// is sent. Not called again after it was ready.
     fn poll(&mut self) -> Poll<Result<Self::Hold, Refusal>>;
 
     /// Gives up and leaves no key behind on masters that answer soon.
@@ -37,7 +38,8 @@ pub(crate) trait Hold {
     /// What a process within needs to prove that the lock is held.
     fn token(&self) -> String;
 
-    /// What whoever goes on with it needs to have; waits for a moment for masters that have not said yet what became of it.
+    /// What a process needs to resume it. Waits for a moment for masters that have not said yet
+    /// what became of it.
     fn proof(&self) -> String;
 
     /// The number of the grant, if it was asked for.
@@ -46,13 +48,15 @@ pub(crate) trait Hold {
     /// Which one of the permits it is, if it is one of them.
     fn permit(&self) -> Option<u32>;
 
-    /// Whether it is still held, and for how long, now. Once this has been asked, [`Changed`] is sent when the lock is lost.
+    /// Whether it is still held, and for how long, now. Once this has been asked, [`Changed`] is
+    /// sent when the lock is lost.
     fn standing(&mut self) -> Standing;
 
     /// Renews it no more; it stays valid for what remains.
     fn stop_renewal(&self);
 
-    /// Leaves it to whoever knows the token. The error is the sentence to say if it is not held any more.
+    /// Leaves it to a process that has the token. The error is the sentence to print if it is not
+    /// held any more.
     fn hand_over(self) -> Result<(), String>;
 
     /// Gives it back, within a bounded time; others are kept out until so much time since the grant

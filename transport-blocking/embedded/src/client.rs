@@ -1,7 +1,8 @@
 //! One connection to an embedded master.
 //!
-//! What it occupies is bounded: the session takes one command of a limited size, and no further command is executed, nor any byte read,
-//! while so many bytes wait to be sent that the other end does not read. Whoever does not read what it is told unasked is hung up on.
+//! What it occupies is bounded: the session takes one command of a limited size, and no further
+//! command is executed, nor any byte read, while the other end leaves too many bytes unread. A
+//! client that does not read its pushes is disconnected.
 
 use std::io::{self, Read, Write};
 
@@ -36,7 +37,7 @@ pub(super) enum Next {
 
 impl Client {
     pub(super) fn new(stream: TcpStream, session: Session) -> Self {
-        // Whoever connects may have written already, before there was a poll to tell of it.
+        // A client may have written already, before there was a poll to report it.
         Self { stream, session, output: Vec::new(), is_closing: false, is_overrun: false, is_ready: true }
     }
 
@@ -86,7 +87,8 @@ impl Client {
         Next::Again
     }
 
-    /// Executes what has been read, as long as there is room for replies. Whether all of it has been executed.
+    /// Executes what has been read, as long as there is room for replies. Whether all of it has
+    /// been executed.
     fn execute(&mut self, executor: &mut Executor<'_>) -> bool {
         while !self.is_closing {
             if self.output.len() >= MAX_OUTPUT_BYTES {
@@ -122,10 +124,11 @@ impl Client {
     }
 }
 
-/// From so many bytes on that wait to be sent, nothing more is executed. The reply to one command may come on top: no more than the
-/// largest value, which is a command's argument.
+/// While this many bytes wait to be sent, nothing more is executed. The reply to one command may
+/// come on top: no more than the largest value, which is a command's argument.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
-/// Nothing is pushed beyond this, which is more than a reply and a push may take: there is no end to what others may change.
+/// Nothing is pushed beyond this, which is more than a reply and a push may take: there is no end
+/// to what others may change.
 const MAX_PUSHED_BYTES: usize = 4 << 20;
 /// Reads of one connection before it is the others' turn.
 const STEPS_PER_TURN: usize = 8;

@@ -21,7 +21,8 @@ pub struct Master {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the handle and the thread share. The thread holds the server for whole turns, never while it sleeps.
+/// What the handle and the thread share. The thread holds the server for whole turns, never while
+/// it sleeps.
 struct Shared {
     server: Mutex<Server>,
     /// Told when a pause or everything ends.
@@ -126,7 +127,7 @@ impl Master {
     /// This also ends a pause.
     pub fn stop(&self) {
         self.shared.server().close();
-        // Whoever waits out a pause has nothing to wait for any more.
+        // A thread that waits out a pause has nothing to wait for any more.
         self.shared.goes_on.notify_one();
     }
 
@@ -226,8 +227,9 @@ fn listen_anywhere(mut address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
-/// Listens where this master listened before. A listener that was closed a moment ago may live on in a process that is just being
-/// started, until that closes what it has inherited; so a port in use is tried again for a while.
+/// Listens where this master listened before. A listener that was closed a moment ago may live on
+/// in a process that is just being started, until that closes what it has inherited; so a port in
+/// use is tried again for a while.
 fn listen_again(address: SocketAddr) -> io::Result<TcpListener> {
     let deadline = Instant::now() + LISTEN_WITHIN;
     loop {
@@ -245,9 +247,9 @@ fn random() -> io::Result<u64> {
     getrandom::u64().map_err(io::Error::other)
 }
 
-/// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections: otherwise one of them could take the
-/// port of a master that is stopped, and a client that tries it again and again would now and then be given that very port and connect
-/// to itself.
+/// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections:
+/// otherwise one of them could take the port of a master that is stopped, and a client that tries
+/// it again and again would now and then be given that very port and connect to itself.
 const PORTS: std::ops::Range<u16> = 12_000..18_000;
 const PORT_TRIES: usize = 256;
 const LISTEN_WITHIN: Duration = Duration::from_secs(5);

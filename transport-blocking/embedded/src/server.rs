@@ -1,4 +1,5 @@
-//! What one embedded master consists of: the model, a listener and its connections, taken a turn at a time.
+//! What one embedded master consists of: the model, a listener and its connections, taken a turn at
+//! a time.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,7 +13,8 @@ use rustix::net::Shutdown;
 use super::client::{Client, Next};
 use super::now;
 
-/// Connections have the smaller numbers as theirs, and no number comes twice: an event of one that has gone means nobody else.
+/// Connections have the smaller numbers as theirs, and no number comes twice: an event of one that
+/// has gone means nobody else.
 pub(super) const WAKE: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 
@@ -104,8 +106,9 @@ impl Server {
 
     /// Closes every socket. A pause has nothing left to hold back.
     pub(super) fn close(&mut self) {
-        // Closing alone would not do: a process that another thread is just starting has inherited every socket until
-        // it executes its program, and a listener would go on accepting connections in the meantime.
+        // Closing alone would not do: a process that another thread is just starting has inherited
+        // every socket until it executes its program, and a listener would go on accepting
+        // connections in the meantime.
         if let Some(listener) = self.listener.take() {
             // Where a listener cannot be shut down (macOS), closing it has to do.
             let _ = rustix::net::shutdown(&listener, Shutdown::Both);
@@ -155,11 +158,12 @@ impl Server {
             self.model.leave(client.session());
             self.clients.remove(&number);
         }
-        // Before anybody else is answered: what was told before must not come behind.
+        // Before any other client is answered: what was told before must not come behind.
         self.tell_readers();
     }
 
-    /// Hands what is to be said unasked to its connections, which say it in their next turn. Whether there was anything.
+    /// Hands what is to be said unasked to its connections, which say it in their next turn.
+    /// Whether there was anything.
     pub(super) fn tell_readers(&mut self) -> bool {
         let mut pushes = std::mem::take(&mut self.pushes);
         pushes.extend(self.model.take_pushes());
@@ -172,7 +176,7 @@ impl Server {
         !pushes.is_empty()
     }
 
-    /// How long it is until a key ends that somebody wants to be told of.
+    /// How long it is until a key ends that a client watches.
     fn until_next_end(&self) -> Option<Duration> {
         let end = self.model.next_end()?;
         Some(end.saturating_sub(now()).clamp(SHORTEST_SLEEP, LONGEST_SLEEP))
@@ -185,7 +189,7 @@ impl Server {
             match listener.accept() {
                 Ok((stream, _)) => self.admit(stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.accepts = false,
-                // Whoever waited has gone again.
+                // The client that waited has gone again.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -206,7 +210,8 @@ impl Server {
         }
         let number = self.next_number;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        // Replies are small and wait for nothing that would fill a segment. Whatever fails here ends this connection only.
+        // Replies are small and wait for nothing that would fill a segment. Whatever fails here
+        // ends this connection only.
         if stream.set_nodelay(true).is_ok()
             && self.registry.register(&mut stream, Token(number), interest).is_ok()
         {
@@ -217,12 +222,12 @@ impl Server {
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// With what one connection may occupy, a bound on what all of them may. A test has both ends of each in its process, and not so many
-/// files.
+/// With what one connection may occupy, a bound on what all of them may. A test has both ends of
+/// each in its process, and fewer files.
 pub(super) const MAX_CLIENTS: usize = if cfg!(test) { 256 } else { 1024 };
 /// So that those who are connected are served while others come in a flood.
 const ACCEPTS_PER_TURN: usize = 64;
-/// While a key that ends is watched: somebody may set the clock.
+/// While a key that ends is watched: the clock may be set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);

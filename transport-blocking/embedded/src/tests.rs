@@ -231,7 +231,7 @@ fn a_stopped_master_is_gone_and_comes_back_at_its_address() {
         ask(&mut connect(&master), "DBSIZE\r\n", &format!(":{kept}\r\n"));
         assert_ne!(master.model(|model| model.run_id().to_owned()), before);
     }
-    // Also one that runs, with whoever is connected.
+    // Also one that runs and has clients.
     let mut client = connect(&master);
     ask(&mut client, "SET a 1\r\n", "+OK\r\n");
     master.restart(Keep::Nothing).unwrap();
@@ -318,7 +318,7 @@ fn whoever_has_read_a_key_is_told_of_its_change_while_idle() {
         ask(&mut writer, change, "+OK\r\n");
         expect(&mut reader, TOLD);
     }
-    // What somebody does without a connection is told as well.
+    // Changes without a connection are notified as well.
     ask(&mut reader, "GET a\r\n", "$1\r\n2\r\n");
     assert!(master.model(|model| model.remove(0, b"a", now())));
     expect(&mut reader, TOLD);
@@ -327,7 +327,7 @@ fn whoever_has_read_a_key_is_told_of_its_change_while_idle() {
 #[test]
 fn replies_and_pushes_come_in_the_order_of_what_has_happened() {
     let master = Master::start().unwrap();
-    // Whoever came first is served first.
+    // The client that came first is served first.
     let (mut writer, mut reader) = (watch(&master), watch(&master));
     ask(&mut reader, "SET a 1\r\nGET a\r\n", "+OK\r\n$1\r\n1\r\n");
     master.pause();

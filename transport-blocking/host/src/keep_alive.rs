@@ -6,7 +6,8 @@ use rustix::fd::AsFd;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle};
 
 /// After this time without a byte the system probes a connection. Shorter: more packets that nobody
-/// needs. Longer: firewalls and load balancers forget connections, the strictest after some minutes.
+/// needs. Longer: firewalls and load balancers forget connections, the strictest after some
+/// minutes.
 pub const TCP_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
 /// Has the system probe a TCP connection once it has been quiet for [`TCP_KEEP_ALIVE`]: nothing in

@@ -1,7 +1,8 @@
-//! Every order in which callers, the background thread and a model of the sockets can meet, within a bound.
+//! Every order in which callers, the background thread and a model of the sockets can meet, within
+//! a bound.
 //!
-//! A deadlock fails the test: a caller that is parked while nobody leads, a lost wake-up, a turn that sleeps although it was
-//! interrupted. `LOOM_MAX_PREEMPTIONS` replaces the bound of each test.
+//! A deadlock fails the test: a caller that is parked while nobody leads, a lost wake-up, a turn
+//! that sleeps although it was interrupted. `LOOM_MAX_PREEMPTIONS` replaces the bound of each test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::panic::resume_unwind;
@@ -104,7 +105,8 @@ impl EventLoop for NetLoop {
         if state.is_finished {
             return false;
         }
-        // What the front asks for before a turn begins keeps it from sleeping, as `Port::sleep` does.
+        // What the front asks for before a turn begins keeps it from sleeping, as `Port::sleep`
+        // does.
         if state.demands.is_empty() {
             while state.unread.is_empty() && !state.is_interrupted {
                 state = self.0.changed.wait(state).unwrap();

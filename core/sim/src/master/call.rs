@@ -148,7 +148,8 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Redis echoes the first arguments, passwords too: it cannot know them where it does not know the command.
+    /// Redis echoes the first arguments, passwords too: it cannot know them where it does not know
+    /// the command.
     fn unknown(&self) -> Failure {
         let mut echoed = Vec::new();
         for argument in self.arguments_from(1) {

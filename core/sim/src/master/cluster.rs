@@ -20,8 +20,8 @@ pub enum Slot {
     Owned(String),
     /// Another node owns the slot: `host:port`.
     Elsewhere(String),
-    /// It owns the slot of this tag, which is being moved to another node, `host:port`. Keys that it does
-    /// not have are there.
+    /// It owns the slot of this tag, which is being moved to another node, `host:port`. Keys that
+    /// it does not have are there.
     Moving(String, String),
     /// The cluster does not serve the slot.
     Down,
@@ -30,8 +30,8 @@ pub enum Slot {
 impl Master {
     /// Makes the server a node of a cluster, or ends that.
     ///
-    /// A key of another slot than that of the tag is answered with `CLUSTERDOWN` or `CROSSSLOT`, also
-    /// where a script names it among its values.
+    /// A key of another slot than that of the tag is answered with `CLUSTERDOWN` or `CROSSSLOT`,
+    /// also where a script names it among its values.
     pub fn set_slot(&mut self, slot: Slot) {
         self.conditions.slot = slot;
     }

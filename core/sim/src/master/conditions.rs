@@ -222,7 +222,8 @@ impl Master {
 
     fn put(&mut self, database: u32, key: &[u8], value: Value, expires_at: Option<Duration>) {
         let entry = Entry { value, end: expires_at.map(millis) };
-        // Nothing counts as ended at the beginning of time, so what another client did costs no other key.
+        // Nothing counts as ended at the beginning of time, so what another client did costs no
+        // other key.
         self.keyspace.put(database, key, entry, 0);
     }
 }

@@ -107,8 +107,8 @@ fn failed(name: &str, why: &str) -> Failure {
     Failure::raw(text.into_bytes())
 }
 
-/// A number of bytes with a unit, such as `100mb`. As in Redis, no digits are 0, too many are the largest number, and a unit may carry
-/// the product around.
+/// A number of bytes with a unit, such as `100mb`. As in Redis, no digits are 0, too many are the
+/// largest number, and a unit may carry the product around.
 fn memory(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let unit = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());

@@ -161,7 +161,8 @@ pub(super) fn client_info(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With the one option that locks use. As in Redis this is no error in RESP 2, and nothing comes of it there.
+/// With the one option that locks use. As in Redis this is no error in RESP 2, and nothing comes of
+/// it there.
 pub(super) fn client_tracking(call: &mut Call<'_>) -> Result<(), Failure> {
     let options = call.arguments_from(3);
     if !options.iter().all(|option| option.eq_ignore_ascii_case(b"NOLOOP")) {

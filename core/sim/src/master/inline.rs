@@ -2,8 +2,9 @@
 
 /// The words of a line, or `None` if its quotes do not match.
 ///
-/// Within double quotes `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are what they are in C, and any other byte behind a
-/// backslash is itself; within single quotes only `\'` is special. A closing quote ends its word.
+/// Within double quotes `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are what they are in C, and any
+/// other byte behind a backslash is itself; within single quotes only `\'` is special. A closing
+/// quote ends its word.
 pub(super) fn split_arguments(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     // The server reads the line as a C string.
     let mut bytes = line.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Keys with their values and ends, by database.
 //!
-//! A key whose end has passed is gone for every question here; its memory is given back when the key is
-//! touched, or when the database grows.
+//! A key whose end has passed is gone for every question here; its memory is given back when the
+//! key is touched, or when the database grows.
 //!
 //! Whatever changes a key goes through here, and those who have read it are told from here.
 
@@ -19,7 +19,7 @@ pub(super) type Millis = i64;
 pub(super) enum Value {
     /// Any bytes.
     Text(Vec<u8>),
-    /// A list of so many elements: a type that is no lock.
+    /// A list of this many elements: a type that is no lock.
     List(u64),
     /// A sorted set, never empty.
     Scores(Scores),
@@ -199,7 +199,7 @@ impl Keyspace {
         }
     }
 
-    /// Deletes those keys whose end has passed that somebody has read.
+    /// Deletes the keys whose end has passed and that a client has read.
     pub(super) fn remove_all_ended(&mut self, now: Millis) {
         while let Some((_, key)) = self.tracking.first_end().filter(|(end, _)| *end < now) {
             let key = key.to_vec();
@@ -209,7 +209,8 @@ impl Keyspace {
         }
     }
 
-    /// This connection has read this key. It is to be told when the key changes, if it has asked for that.
+    /// This connection has read this key. It is to be told when the key changes, if it has asked
+    /// for that.
     pub(super) fn has_read(&mut self, session: u64, key: &[u8]) {
         if self.tracking.listens(session) {
             let ends = self.databases.values().filter_map(|keys| keys.get(key)?.end);

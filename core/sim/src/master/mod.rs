@@ -262,7 +262,8 @@ impl Master {
         self.conditions.role == call::Role::Master
     }
 
-    /// Whether writes that need memory are refused. A replica has as much memory as its master lets it use.
+    /// Whether writes that need memory are refused. A replica has as much memory as its master lets
+    /// it use.
     fn is_out_of_memory(&self) -> bool {
         if self.conditions.role == call::Role::Replica {
             return false;

@@ -14,7 +14,8 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What `tonumber` of Lua 5.1 makes of a text: decimal or hexadecimal, with spaces around. It ends at the first NUL, as C strings do.
+/// What `tonumber` of Lua 5.1 makes of a text: decimal or hexadecimal, with spaces around. It ends
+/// at the first NUL, as C strings do.
 pub(super) fn lua_number(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = std::str::from_utf8(text).ok()?.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
@@ -26,7 +27,8 @@ pub(super) fn lua_number(text: &[u8]) -> Option<f64> {
     text.parse().ok()
 }
 
-/// What a server makes of a script's number: what does not fit is the smallest of all, as processors of the x86-64 family have it.
+/// What a server makes of a script's number: what does not fit is the smallest of all, as
+/// processors of the x86-64 family have it.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "what comes after the point is cut off, and the rest is looked at"

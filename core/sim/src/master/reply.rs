@@ -12,7 +12,8 @@ impl Failure {
         Self(Cow::Borrowed(text.as_bytes()))
     }
 
-    /// A sentence made of these pieces. Servers print echoed arguments as C strings, so each ends at its first NUL.
+    /// A sentence made of these pieces. Servers print echoed arguments as C strings, so each ends
+    /// at its first NUL.
     pub(super) fn of(pieces: &[&[u8]]) -> Self {
         let until_nul = |piece: &&[u8]| piece.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
         Self(Cow::Owned(pieces.iter().flat_map(until_nul).collect()))

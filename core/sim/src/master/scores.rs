@@ -75,7 +75,36 @@ pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) fn zrank(call: &mut Call<'_>) -> Result<(), Failure> {
+    let (key, member) = (call.argument(1), call.argument(2));
+    call.come_by(key);
+    let rank = in_order(call, key)?.iter().position(|(_, other)| *other == *member);
+    match rank {
+        Some(rank) => call.reply.integer(i64::try_from(rank).unwrap_or(i64::MAX)),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zrange(call: &mut Call<'_>) -> Result<(), Failure> {
+    range(call, false)
+}
+
 pub(super) fn zrevrange(call: &mut Call<'_>) -> Result<(), Failure> {
+    range(call, true)
+}
+
+/// All members with their scores, the smallest score first.
+fn in_order(call: &mut Call<'_>, key: &[u8]) -> Result<Vec<(i64, Vec<u8>)>, Failure> {
+    let scores = call.master.keyspace.scores(call.session.database, key, call.now)?;
+    let mut all: Vec<_> =
+        scores.into_iter().flatten().map(|(member, score)| (*score, member.clone())).collect();
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// Those from one place to another, counted from either end.
+fn range(call: &mut Call<'_>, largest_first: bool) -> Result<(), Failure> {
     let (key, options) = (call.argument(1), call.arguments_from(4));
     if !options.iter().all(|word| word.eq_ignore_ascii_case(b"WITHSCORES")) {
         return Err(SYNTAX);
@@ -83,10 +112,10 @@ pub(super) fn zrevrange(call: &mut Call<'_>) -> Result<(), Failure> {
     let [start, stop] = [2, 3].map(|place| integer(call.argument(place)).ok_or(NOT_AN_INTEGER));
     let (start, stop) = (start?, stop?);
     call.come_by(key);
-    let scores = call.master.keyspace.scores(call.session.database, key, call.now)?;
-    let mut all: Vec<_> =
-        scores.into_iter().flatten().map(|(member, score)| (*score, member.clone())).collect();
-    all.sort_unstable_by(|first, second| second.cmp(first));
+    let mut all = in_order(call, key)?;
+    if largest_first {
+        all.reverse();
+    }
     let count = i64::try_from(all.len()).unwrap_or(i64::MAX);
     let place = |end: i64| if end < 0 { end.saturating_add(count) } else { end };
     let (start, stop) = (place(start).max(0), place(stop).min(count - 1));

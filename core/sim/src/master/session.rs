@@ -13,14 +13,15 @@ use super::number::integer;
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Session {
     unread: Vec<u8>,
-    /// So many bytes at the front of `unread` have been read.
+    /// How many bytes at the front of `unread` have been read.
     read: usize,
-    /// So many bytes behind `read` hold no line end.
+    /// How many bytes behind `read` hold no line end.
     searched: usize,
     /// The command whose arguments are being read.
     partial: Option<Partial>,
     pub(super) resp3: bool,
-    /// Decided by the first command: a connection that came while no password was set stays trusted.
+    /// Decided by the first command: a connection that came while no password was set stays
+    /// trusted.
     pub(super) trusted: Option<bool>,
     /// Whether a password is asked for that it has not given: it is read with small limits then.
     pub(super) is_limited: bool,
@@ -211,7 +212,8 @@ impl Session {
             self.searched = length;
             return if length > MAX_LINE_BYTES { Err(too_long) } else { Ok(None) };
         };
-        // A server looks when it has read so much, which may be a little later; here it is the same in every split.
+        // A server looks when it has read so much, which may be a little later; here it is the same
+        // in every split.
         if place > MAX_LINE_BYTES {
             return Err(too_long);
         }

@@ -13,7 +13,8 @@ pub(super) const LOADING: u8 = 4;
 /// Runs before a password was given.
 pub(super) const NO_AUTH: u8 = 8;
 
-/// Reads keys and changes none: all its arguments are keys, and who reads them may want to be told when they change.
+/// Reads keys and changes none: all its arguments are keys, and who reads them may want to be told
+/// when they change.
 pub(super) const READ: u8 = 16;
 
 /// The same where only the first argument is a key.
@@ -58,7 +59,8 @@ pub(super) fn find_subcommand(command: &'static Spec, name: &[u8]) -> Option<&'s
     })
 }
 
-/// The first words of a request that a browser was tricked into sending. The server hangs up without a word.
+/// The first words of a request that a browser was tricked into sending. The server hangs up
+/// without a word.
 pub(super) fn is_http(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"HOST:")
 }
@@ -92,6 +94,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     command("zrem", -3, WRITE, scores::zrem),
     command("zscore", 3, READ_FIRST, scores::zscore),
     command("zremrangebyscore", 4, WRITE, scores::zremrangebyscore),
+    command("zrank", 3, READ_FIRST, scores::zrank),
+    command("zrange", -4, READ_FIRST, scores::zrange),
     command("zrevrange", -4, READ_FIRST, scores::zrevrange),
     command("dbsize", 1, 0, keys::dbsize),
     command("flushdb", -1, WRITE, keys::flushdb),

@@ -1,4 +1,5 @@
-//! The model by itself. That it answers as a real server does is asserted elsewhere, against real servers.
+//! The model by itself. That it answers as a real server does is asserted elsewhere, against real
+//! servers.
 
 use proptest::{collection::vec, prelude::*};
 

@@ -1,7 +1,8 @@
 //! Client tracking: who has read which key, and the pushes that tell of its change.
 //!
-//! As in Redis a key goes by its name, whatever its database; it is told once to each who has read it since; and who reads it through a
-//! script is taken to have read all keys that the script was given, unless it is told to be as later servers are.
+//! As in Redis a key goes by its name, whatever its database; it is told once to each who has read
+//! it since; and who reads it through a script is taken to have read all keys that the script was
+//! given, unless it is told to be as later servers are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,7 +29,7 @@ pub(super) struct Tracking {
     listeners: BTreeMap<u64, Listener>,
     /// By the names of keys.
     readers: BTreeMap<Vec<u8>, Readers>,
-    /// The ends of keys that somebody has read.
+    /// The ends of keys that a client has read.
     ends: BTreeSet<(Millis, Vec<u8>)>,
     /// About how much all readers take.
     bytes: usize,
@@ -51,7 +52,8 @@ struct Listener {
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 struct Readers {
     sessions: BTreeSet<u64>,
-    /// When it ends, where it ends first. That stays as it is for as long as this entry does: another end is a change.
+    /// When it ends, where it ends first. That stays as it is for as long as this entry does:
+    /// another end is a change.
     end: Option<Millis>,
 }
 
@@ -68,7 +70,8 @@ impl Tracking {
         self.listeners.insert(session, Listener { is_on: true, no_loop, resp3 });
     }
 
-    /// A connection wants to be told nothing more. As in Redis, what it has read is remembered in case it changes its mind.
+    /// A connection wants to be told nothing more. As in Redis, what it has read is remembered in
+    /// case it changes its mind.
     pub(super) fn pause(&mut self, session: u64) {
         if let Some(listener) = self.listeners.get_mut(&session) {
             listener.is_on = false;
@@ -130,12 +133,14 @@ impl Tracking {
         }
     }
 
-    /// A key has changed, or is gone: everyone who has read it is told, and has to read it again to be told again.
+    /// A key has changed, or is gone: everyone who has read it is told, and has to read it again to
+    /// be told again.
     pub(super) fn changed(&mut self, key: &[u8]) {
         self.tell(key, self.current);
     }
 
-    /// The same of a key that this connection has changed; without one, that the server has deleted by itself.
+    /// The same of a key that this connection has changed; without one, that the server has deleted
+    /// by itself.
     pub(super) fn tell(&mut self, key: &[u8], changed_by: Option<u64>) {
         let Some(readers) = self.readers.remove(key) else { return };
         self.bytes -= readers.bytes(key);
@@ -150,7 +155,8 @@ impl Tracking {
         }
     }
 
-    /// A whole database is gone, whichever: as in Redis every connection is told, also the one whose doing it is.
+    /// A whole database is gone, whichever: as in Redis every connection is told, also the one
+    /// whose doing it is.
     pub(super) fn flushed(&mut self) {
         self.readers.clear();
         self.ends.clear();
@@ -161,7 +167,7 @@ impl Tracking {
         }
     }
 
-    /// The first end of a key that somebody has read.
+    /// The first end of a key that a client has read.
     pub(super) fn first_end(&self) -> Option<(Millis, &[u8])> {
         self.ends.first().map(|(end, key)| (*end, key.as_slice()))
     }
@@ -204,7 +210,7 @@ impl Tracking {
             }
             None => reply.null(),
         }
-        // Whoever never asks for them must not fill the memory.
+        // A client that never collects them must not fill the memory.
         if self.pushed_bytes + bytes.len() <= MAX_PUSHED_BYTES {
             self.pushed_bytes += bytes.len();
             self.pushes.push(Push { session, bytes });
@@ -226,7 +232,8 @@ impl fmt::Debug for Push {
 
 const BYTES_PER_KEY: usize = 128;
 const BYTES_PER_READER: usize = 16;
-/// Above this the first keys are forgotten. A real server counts keys, of which it remembers a million.
+/// Above this the first keys are forgotten. A real server counts keys, of which it remembers a
+/// million.
 const MAX_BYTES: usize = 16 << 20;
 /// What may wait to be taken.
 const MAX_PUSHED_BYTES: usize = 4 << 20;

@@ -1,4 +1,5 @@
-//! Who is told of which change, and when. That real servers do the same is asserted elsewhere, against real servers.
+//! Who is told of which change, and when. That real servers do the same is asserted elsewhere,
+//! against real servers.
 
 use quorlock_core::internals::{ACQUIRE_ALL, ACQUIRE_FENCED, EXTEND, RELEASE, RELEASE_ALL, Sentinel, UNDO};
 
@@ -6,7 +7,8 @@ use super::*;
 
 const KEY: &str = "invoice:42";
 
-/// A master with connections that speak RESP 3, of which each takes its replies and pushes by itself.
+/// A master with connections that speak RESP 3, of which each takes its replies and pushes by
+/// itself.
 struct Desk {
     master: Master,
     sessions: Vec<Session>,
@@ -172,7 +174,7 @@ fn the_end_of_a_key_is_told_when_somebody_comes_by() {
         assert_eq!(desk.master.next_end(), None);
         desk.ask(1, &["DEL", KEY]);
     }
-    // Who comes by himself is not told with NOLOOP, and has read the key again.
+    // With NOLOOP a client is not notified of its own change, and has read the key again.
     desk.ask(1, &["SET", KEY, "a", "PX", "1"]);
     desk.ask(0, &["GET", KEY]);
     desk.pass(2);
@@ -253,7 +255,7 @@ fn who_is_gone_is_forgotten() {
     for id in 1..=2 {
         none.keyspace.tracking.leave(id);
     }
-    assert!(none == desk.master, "nothing is left of anybody");
+    assert!(none == desk.master, "nothing is left of any client");
 }
 
 #[test]
@@ -279,7 +281,7 @@ fn neither_what_was_read_nor_what_nobody_takes_piles_up() {
     assert_eq!(desk.master.take_pushes().count(), MAX_PUSHES, "each of them of 10 kB");
 }
 
-/// So many pushes of 10 kB wait.
+/// The most pushes of 10 kB that wait.
 const MAX_PUSHES: usize = 417;
 
 #[test]

@@ -9,7 +9,7 @@ const GAP: f64 = 104.0;
 /// Before the first and behind the last thing.
 const EDGE: f64 = 12.0;
 
-/// So many things stand in a line, about.
+/// How many things are in a line, about.
 const IN_A_LINE: usize = 13;
 
 /// There are no more lines, about.
@@ -35,7 +35,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis for these times in milliseconds, of so many things, in about so many lines if that is said.
+    /// An axis for these times in milliseconds, of `things` things, in about `lines` lines if
+    /// given.
     pub(super) fn new(mut times: Vec<f64>, things: usize, lines: Option<usize>) -> Self {
         times.sort_by(f64::total_cmp);
         times.dedup();

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-/// The size of all words but the title's, in the picture's units: 11 pixels on a screen that is 390 wide.
+/// The size of all words but the title's, in the picture's units: 11 pixels on a screen that is 390
+/// wide.
 pub(super) const FONT: f64 = 16.0;
 
 /// How wide a text is, roughly, and rather more than less: nobody knows the reader's font.
@@ -17,7 +18,8 @@ pub(super) fn width_of(text: &str) -> f64 {
     parts.sum::<f64>() * FONT
 }
 
-/// A text that may stand in an element or an attribute. Control characters, which XML has no place for, become spaces.
+/// A text that may stand in an element or an attribute. Control characters, which XML has no place
+/// for, become spaces.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -79,7 +81,8 @@ impl Ink {
         self.raw(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#, Escaped(text)));
     }
 
-    /// A line with a point at its end, drawn for those who look closely only: the marks tell as much.
+    /// A line with a point at its end, drawn for those who look closely only: the marks tell as
+    /// much.
     pub(super) fn arrow(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = (dx * dx + dy * dy).sqrt().max(0.1);

@@ -103,7 +103,7 @@ pub(super) fn place(
     (placed, left_out)
 }
 
-/// The text in lines of so many characters, broken at spaces.
+/// The text in lines of at most `characters` characters, broken at spaces.
 pub(super) fn wrapped(text: &str, characters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -95,7 +95,7 @@ impl Scene<'_> {
         let heights = (0..self.lanes.len()).map(|lane| {
             let levels =
                 placed.iter().filter(|placed| placed.label.lane == lane).map(|placed| placed.level + 1);
-            // No platform of Rust has so many lines of words.
+            // There are always fewer lines of words.
             let levels = u32::try_from(levels.max().unwrap_or(0)).unwrap_or(0);
             let at = y + f64::from(levels) * LEVEL + ABOVE;
             y = at + BELOW;
@@ -320,7 +320,8 @@ impl Row<'_> {
                 }
             }
         }
-        // Where no round time has found a place, one that is not round; and in each line at least one, beside its place if it must be.
+        // Where no round time has found a place, one that is not round; and in each line at least
+        // one, beside its place if it must be.
         for stretch in &stretches {
             self.time(stretch.from, y, &mut taken);
         }

@@ -18,7 +18,7 @@ const LANES: f64 = 94.0;
 
 const MARGIN: f64 = 8.0;
 
-/// So many things are shown; of more, the last ones.
+/// The most things that are shown; of more, the last ones.
 const MOST: usize = 160;
 
 /// Names of lanes are no longer.

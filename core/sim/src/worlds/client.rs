@@ -262,7 +262,7 @@ impl Process {
         port.register(&self.waker);
         let writes = lock(&self.state).writes;
         lock(&self.state).set_in_turn(self.number, true);
-        // A turn behind those whom the last one has woken is none in vain.
+        // A turn behind callers that the last one has woken is not an idle one.
         let mut was_idle = !std::mem::take(&mut self.has_woken);
         loop {
             let next = lock(&self.state).clients.get_mut(self.number).and_then(|node| node.inbox.pop_front());

@@ -9,7 +9,8 @@ const MILLION: i128 = 1_000_000;
 
 /// A clock whose rate differs from true time by some parts in a million.
 ///
-/// DESIGN's assumption for mutual exclusion is that the rates of any two clocks differ by at most a hundredth.
+/// DESIGN's assumption for mutual exclusion is that the rates of any two clocks differ by at most a
+/// hundredth.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Clock {
     anchor_true: TrueTime,
@@ -44,7 +45,7 @@ impl Clock {
         *self = Self { anchor_true: at, anchor_local: self.read(at), rate: rate(gain_ppm) };
     }
 
-    /// Somebody sets it, by so many milliseconds.
+    /// The clock is set, by this many milliseconds.
     pub(super) fn jump(&mut self, at: TrueTime, by_millis: i64) {
         let local = i128::from(self.read(at)) + i128::from(by_millis) * MILLION;
         self.anchor_local = u64::try_from(local.max(0)).unwrap_or(u64::MAX);

@@ -37,7 +37,8 @@ async fn live(
         keep_asking(client, || client.locker().lock_all(targets(accesses)), ttl, until).await?
     };
     client.sleep(Duration::from_millis(3)).await;
-    // Who came in through masters of which one was just coming back cannot be sure to hear a quorum once more.
+    // Who came in through masters of which one was just coming back cannot be sure to hear a quorum
+    // once more.
     drop(guard);
     let own = format!("own{}", client.number());
     let guard = keep_asking(client, || client.locker().lock(&own), ttl, until + ttl * 2).await?;
@@ -60,8 +61,8 @@ async fn keep_asking<G: Granted + Into<Held>>(
         let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
         match request.await {
             Ok(guard) => return Ok(guard.into()),
-            // Told at once where a configuration seems to be wrong: a password that was set is known as such until the next attempt to
-            // connect, which comes with the back-off.
+            // Told at once where a configuration seems to be wrong: a password that was set is
+            // known as such until the next attempt to connect, which comes with the backoff.
             Err(AcquireError::Misconfigured(_)) if client.now() < until => {
                 client.sleep(Duration::from_millis(50)).await;
             }

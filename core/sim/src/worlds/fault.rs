@@ -83,9 +83,9 @@ pub enum Fault {
         span: Duration,
     },
     /// In a cluster, the slot of a master moves to another group of servers at once, with all keys
-    /// (Redis 8.4, Valkey 9). Outside of the assumptions, unless the restart guard is on and clients
-    /// declare all replicas. Nothing happens where masters have one group each, while the slot is
-    /// being moved already, or if one of the two primaries hangs or is away.
+    /// (Redis 8.4, Valkey 9). Outside of the assumptions, unless the restart guard is on and
+    /// clients declare all replicas. Nothing happens where masters have one group each, while the
+    /// slot is being moved already, or if one of the two primaries hangs or is away.
     MoveSlot {
         /// Any server of the master.
         master: usize,

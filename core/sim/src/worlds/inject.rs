@@ -10,7 +10,7 @@ use super::state::State;
 use super::timeline::Happening;
 
 impl State {
-    /// Lets a fault come about now. [`Fault::Kill`] is for whoever has the client's tasks.
+    /// Injects a fault now. [`Fault::Kill`] is for the caller that has the client's tasks.
     pub(super) fn inject(&mut self, fault: Fault) {
         let fault = self.counted_around(fault);
         self.note(|| Happening::Fault(fault));
@@ -184,7 +184,8 @@ impl State {
         self.link_ids().filter(is_open).collect()
     }
 
-    /// The master's end is gone at once, with what it had not read, and the client learns it when that arrives.
+    /// The master's end is gone at once, with what it had not read, and the client learns it when
+    /// that arrives.
     fn drop_master_end(&mut self, id: LinkId) {
         self.hang_up(id);
         if let Some(link) = self.link_mut(id) {
@@ -208,7 +209,8 @@ impl State {
         self.tell_readers(master, None);
     }
 
-    /// A client's process ends. The system closes its connections; what they took before is still sent.
+    /// A client's process ends. The system closes its connections; what they took before is still
+    /// sent.
     fn die(&mut self, client: usize) {
         for id in self.links_of(|other, _| other == client) {
             self.close(id);

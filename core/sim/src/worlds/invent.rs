@@ -21,8 +21,8 @@ const FAIR: u64 = 0x6661_6972;
 const EVENTS_A_STEP: u64 = 50;
 
 impl Plan {
-    /// Any run that Redlock must stand, with faults of every kind that lies inside its assumptions; in every third the restart guard is on, and
-    /// masters lose their data.
+    /// Any run that Redlock must stand, with faults of every kind that lies inside its assumptions;
+    /// in every third the restart guard is on, and masters lose their data.
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let masters = [3, 3, 3, 3, 5, 1, 2, 4].get(random.below(8)).copied().unwrap_or(3);
@@ -141,7 +141,8 @@ impl Plan {
         plan
     }
 
-    /// One client extends a long lock over and over while several things go wrong at once, with spans around its time-out.
+    /// One client extends a long lock over and over while several things go wrong at once, with
+    /// spans around its timeout.
     fn focus(&mut self, random: &mut Random) {
         let unit = self.request_timeout;
         let mut steps = Vec::new();
@@ -279,7 +280,8 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
     steps
 }
 
-/// Mostly short: what a client leaves behind keeps all others out for as long, and they would do nothing but ask.
+/// Mostly short: what a client leaves behind keeps all others out for as long, and they would do
+/// nothing but ask.
 fn random_ttl(random: &mut Random, shortest: Duration) -> Duration {
     let longest = if random.one_in(8) { ms(6_000) } else { ms(900) };
     random.spread(shortest..=longest)

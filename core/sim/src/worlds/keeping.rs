@@ -12,8 +12,8 @@ use super::random::nanos;
 use super::state::{MasterNode, State};
 
 impl Held {
-    /// Whether a server keeps all of the lock until the guard's end, unless it is released. One whose
-    /// slot is being moved refuses all that needs a key which it does not have.
+    /// Whether a server keeps all of the lock until the guard's end, unless it is released. One
+    /// whose slot is being moved refuses all that needs a key which it does not have.
     fn is_kept_by(&self, node: &MasterNode, groups: &Groups, moves: bool, now: TrueTime) -> bool {
         let server_now = Duration::from_nanos(node.clock.read(now));
         let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);

@@ -1,4 +1,5 @@
-//! The numbers of grants, as the observer keeps account of them: which were given, and what the masters' counters have been.
+//! The numbers of grants, as the observer keeps account of them: which were given, and what the
+//! masters' counters have been.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +36,8 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A lock is held with this number, for an attempt that first sent something then. Returns whether
-    /// the grant was not known yet.
+    /// A lock is held with this number, for an attempt that first sent something then. Returns
+    /// whether the grant was not known yet.
     ///
     /// An exclusive grant must have a larger number than all earlier grants; a shared one must not
     /// have a smaller number than an earlier exclusive grant. A permit is an exclusive grant.

@@ -17,8 +17,8 @@ impl State {
     /// Looks for keys that no client holds. All masters must have answered for some time.
     pub(super) fn look_for_left_keys(&mut self) {
         let mut found = None;
-        // Replicas have what their primary has, and nothing in a cluster reads what those have that do
-        // not own the slot.
+        // Replicas have what their primary has, and nothing in a cluster reads what those have that
+        // do not own the slot.
         let primaries = self.masters.iter().enumerate().filter(|(_, node)| !node.part.is_replica());
         let primaries = primaries.filter(|(server, _)| self.serves(*server));
         for (master, node) in primaries {
@@ -49,7 +49,8 @@ impl State {
         }
     }
 
-    /// A master has taken over all that another one keeps. Those whose tokens come along do not know of them there.
+    /// A master has taken over all that another one keeps. Those whose tokens come along do not
+    /// know of them there.
     pub(super) fn tokens_come_along(&mut self, master: usize) {
         let Some(node) = self.masters.get(master) else { return };
         let server_now = Duration::from_nanos(node.clock.read(self.now));

@@ -17,7 +17,8 @@ pub(super) enum Unread {
     End,
 }
 
-/// One connection. Its two ends close at different times, and what the client has sent may be executed after it has closed its own.
+/// One connection. Its two ends close at different times, and what the client has sent may be
+/// executed after it has closed its own.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) client: usize,

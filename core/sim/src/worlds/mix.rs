@@ -22,7 +22,8 @@ impl Plan {
         let mut plan = Self::random(seed);
         let mut random = Random::new(seed ^ MIX);
         let resources = 2 + random.below(RESOURCES - 1);
-        // With more shared locks, more of them are held at the same time, and writers wait for them.
+        // With more shared locks, more of them are held at the same time, and writers wait for
+        // them.
         let mostly_shared = random.one_in(3);
         let permits = Permits { of: 1 + random.below(3), agreed: !random.one_in(3) };
         for steps in plan.steps_mut() {

@@ -1,4 +1,5 @@
-//! What travels: connection requests, bytes and ends of connections, and what the masters do with them.
+//! What travels: connection requests, bytes and ends of connections, and what the masters do with
+//! them.
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ impl State {
             Event::OwnerIsTold { server, epoch, owner } => self.owner_is_told(server, epoch, owner),
             Event::SlotStep { master, number } => self.slot_step(master, number),
             Event::WaitEnds { link, wait } => self.wait_ends(link, wait),
-            // These are for whoever has the clients' code.
+            // These are for the caller that has the clients' code.
             Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
         }
     }
@@ -66,8 +67,9 @@ impl State {
         nanos(if is_slow { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) })
     }
 
-    /// What was lost in a partition is sent again by the system, which asks more and more rarely: an old connection may learn of the
-    /// partition's end after as long again, while a new one gets through at once (RFC 6298, 5.5).
+    /// What was lost in a partition is sent again by the system, which asks more and more rarely:
+    /// an old connection may learn of the partition's end after as long again, while a new one gets
+    /// through at once (RFC 6298, 5.5).
     fn backed_off(&mut self, client: usize, master: usize) -> u64 {
         let outage = self.path(client, master).blocked_until.saturating_sub(self.now);
         if outage == 0 || self.random.one_in(2) {
@@ -132,7 +134,8 @@ impl State {
         link.client_end_open = false;
         let (client, master, last_up) = (link.client, link.master, link.last_up);
         self.forget_client_end(id);
-        // A system that has bytes for a closed socket resets the connection, and that may overtake what was sent on it.
+        // A system that has bytes for a closed socket resets the connection, and that may overtake
+        // what was sent on it.
         let not_before = if self.random.one_in(4) { 0 } else { last_up };
         let at = self.arrival(client, master, not_before);
         self.schedule(at, Event::UpEnd(id));
@@ -218,7 +221,7 @@ impl State {
     pub(super) fn knock(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
         let (client, master) = (link.client, link.master);
-        // Discovery looks at the role, so that clients do not stay with a replica for ever.
+        // Discovery looks at the role, so that clients do not stay with a replica.
         let finds_replicas = self.is_calm && !self.groups.is_cluster();
         let is_refused = |node: &MasterNode| finds_replicas && node.part.is_replica();
         let is_away =
@@ -234,7 +237,8 @@ impl State {
 
     pub(super) fn master_receives(&mut self, id: LinkId, item: Unread) {
         let Some(link) = self.links.get_mut(id.0) else { return };
-        // The end of a connection is told by the side that lives, whatever has been forgotten in between.
+        // The end of a connection is told by the side that lives, whatever has been forgotten in
+        // between.
         if !link.master_end_open || (link.forgotten && !matches!(item, Unread::End)) {
             return;
         }

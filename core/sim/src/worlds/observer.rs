@@ -1,4 +1,5 @@
-//! The observer: it sees every process and every clock in true time, and says when a promise is broken.
+//! The observer: it sees every process and every clock in true time, and says when a promise is
+//! broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,9 +39,10 @@ pub(super) struct Known {
     /// By which the timeline calls it.
     pub(super) number: usize,
     first_sent: TrueTime,
-    /// Who asked which master, when on the client's clock, and what life he asked for.
+    /// Which client asked which master, when on the client's clock, and for which life.
     promises: Vec<(usize, usize, u64, Ttl)>,
-    /// Whether there has been a guard: what asks for the key then puts it back, and promises nothing.
+    /// Whether there has been a guard: what asks for the key then puts it back, and promises
+    /// nothing.
     was_granted: bool,
     /// Whether masters were asked to raise their counters.
     was_raised: bool,
@@ -53,14 +55,16 @@ pub(super) struct Observer {
     pub(super) held: Vec<Held>,
     pub(super) kept: Vec<Kept>,
     pub(super) known: BTreeMap<Vec<u8>, Known>,
-    /// Keys by master and token that were set after the sender had left: no release can be expected to find them.
+    /// Keys by master and token that were set after the sender had left: no release can be expected
+    /// to find them.
     pub(super) late: BTreeMap<(usize, Vec<u8>), LinkId>,
-    /// Tokens by master that came there with the copy of another's data: they end there by themselves.
+    /// Tokens by master that came there with the copy of another's data: they end there by
+    /// themselves.
     pub(super) copied: BTreeSet<(usize, Vec<u8>)>,
     ended: BTreeSet<(usize, LockId)>,
     pub(super) dead: BTreeSet<usize>,
-    /// Tokens whose locks were handed over: their keys stay until another client takes them over, or
-    /// until they end.
+    /// Tokens whose locks were handed over: their keys stay until another client takes them over,
+    /// or until they end.
     pub(super) handed: BTreeSet<Vec<u8>>,
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
@@ -116,7 +120,8 @@ impl Observer {
         }
     }
 
-    /// From now on only what needs no assumption counts, and two holders: whoever leaves the assumptions wants to see them.
+    /// From now on only what needs no assumption counts, and two holders: a run that leaves the
+    /// assumptions is made to show them.
     pub(super) fn leaves_assumptions(&mut self) {
         self.within_assumptions = false;
     }
@@ -161,7 +166,8 @@ impl Observer {
         }
     }
 
-    /// A master has executed a command and gave this answer. `is_late` tells that its sender had left by then.
+    /// A master has executed a command and gave this answer. `is_late` tells that its sender had
+    /// left by then.
     pub(super) fn executed(
         &mut self,
         master: usize,
@@ -178,7 +184,8 @@ impl Observer {
         }
     }
 
-    /// A master that has lost its data votes for nobody under the restart guard. A lock that is held may be put back there.
+    /// A master that has lost its data votes for nobody under the restart guard. A lock that is
+    /// held may be put back there.
     pub(super) fn look_at_vote(&mut self, master: usize, command: &Command, answer: &[u8], clock: u64) {
         let is_plain = matches!(command.kind(), CommandKind::Set | CommandKind::AcquireReading);
         if !is_plain && is_grant(command, answer) && self.outages.is_silent(master, clock) {

@@ -1,4 +1,5 @@
-//! Masters that have lost their data, as the observer keeps account of them under the restart guard.
+//! Masters that have lost their data, as the observer keeps account of them under the restart
+//! guard.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ impl Outages {
         self.longest.is_some()
     }
 
-    /// A master has lost its data. `clock` is what its own shows if it votes at all; a replica does not.
+    /// A master has lost its data. `clock` is what its own shows if it votes at all; a replica does
+    /// not.
     pub(super) fn lost(&mut self, master: usize, now: TrueTime, clock: Option<u64>) {
         let longest = self.longest.unwrap_or(0);
         if let Some(outage) = self.masters.get_mut(master) {

@@ -93,12 +93,13 @@ pub struct Plan {
     /// The number of groups of servers among which the slot of each master moves, as in a cluster;
     /// without one, 1.
     ///
-    /// All groups are made as [`Plan::replicas`] says. The servers of a master's groups are numbered
-    /// side by side, and the first group has the slot at the beginning. Servers learn of a new owner
-    /// at different times. Clients have URLs of a cluster, and find the owner themselves.
+    /// All groups are made as [`Plan::replicas`] says. The servers of a master's groups are
+    /// numbered side by side, and the first group has the slot at the beginning. Servers learn of a
+    /// new owner at different times. Clients have URLs of a cluster, and find the owner themselves.
     pub shards: u8,
-    /// Whether slots also move back to the server that they have come from before anything has asked
-    /// for a lock at the other one. Outside of all assumptions: what was lost there is not noticed.
+    /// Whether slots also move back to the server that they have come from before anything has
+    /// asked for a lock at the other one. Outside of all assumptions: what was lost there is not
+    /// noticed.
     pub returns_unasked: bool,
 }
 
@@ -106,7 +107,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The longest back-off of the clients' connections.
+/// The longest backoff of the clients' connections.
 const LONGEST_RECONNECT: Duration = ms(500);
 
 /// What every run is given beyond its faults and the TTLs in it before it must have ended.
@@ -174,7 +175,8 @@ impl Plan {
         Some((best, failure))
     }
 
-    /// This plan without its fault or step of that number, counted over all, or with one lock that asks for less; `None` behind the last.
+    /// This plan without its fault or step of that number, counted over all, or with one lock that
+    /// asks for less; `None` behind the last.
     fn without(&self, mut place: usize) -> Option<Self> {
         let mut smaller = self.clone();
         if place < smaller.faults.len() {
@@ -300,8 +302,8 @@ impl Plan {
         world.settle()
     }
 
-    /// What a client must get at the end. In a plan with locks of several or shared resources or with
-    /// permits each client has another kind.
+    /// What a client must get at the end. In a plan with locks of several or shared resources or
+    /// with permits each client has another kind.
     fn last_wanted(&self, client: usize) -> [Access; RESOURCES] {
         use Access::{None, Permit, Read, Write};
         let mut steps = self.clients.iter().flat_map(ClientPlan::all_steps);

@@ -18,12 +18,13 @@ const LATENCY: std::ops::RangeInclusive<Duration> = Duration::from_micros(1)..=D
 /// How late timers fire.
 const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_micros(1_100);
 
-/// So often may a driver look around in vain within this span.
+/// How often a driver may find nothing to do within this span.
 const MOST_IDLE_TURNS: u32 = 100;
 const SPIN_WINDOW: Duration = Duration::from_millis(100);
 
-/// Whether the client's driver takes no notice of what wakes it in its own turn, as the one of the blocking transport: it registers its waker
-/// again before it sleeps. The others look around once more, as a task of an async runtime does. There is one of each kind among any two clients.
+/// Whether the client's driver takes no notice of what wakes it in its own turn, as the one of the
+/// blocking transport: it registers its waker again before it sleeps. The others look around once
+/// more, as a task of an async runtime does. There is one of each kind among any two clients.
 pub(super) fn ignores_own_wakes(client: usize) -> bool {
     client % 2 == 1
 }
@@ -167,7 +168,8 @@ impl State {
             self.link_ids().filter(|&id| self.link(id).is_some_and(|link| link.master == master)).collect();
         let parcels = self.masters.get_mut(master).map(|node| std::mem::take(&mut node.part.unread));
         let mut parcels = VecDeque::from(parcels.unwrap_or_default());
-        // The system tells a server which of its connections are readable, in no order that it can rely on.
+        // The system tells a server which of its connections are readable, in no order that it can
+        // rely on.
         while !waiting.is_empty() || !parcels.is_empty() {
             let place = self.random.below(waiting.len() + usize::from(!parcels.is_empty()));
             if place == waiting.len() {

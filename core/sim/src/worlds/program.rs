@@ -86,8 +86,8 @@ pub enum Step {
     Reauthenticate,
     /// Releases the lock and waits for the outcome.
     Release,
-    /// Releases the lock, but keeps others out until this time since its grant has passed, and waits
-    /// for the outcome.
+    /// Releases the lock, but keeps others out until this time since its grant has passed, and
+    /// waits for the outcome.
     ReleaseAfter(Duration),
     /// Drops the guard.
     Drop,
@@ -126,7 +126,8 @@ impl Step {
     }
 }
 
-/// What commands may take beyond what is promised, because a process runs a little after it has been woken.
+/// What commands may take beyond what is promised, because a process runs a little after it has
+/// been woken.
 const GRACE: Duration = ms(15);
 
 const fn ms(millis: u64) -> Duration {
@@ -207,7 +208,8 @@ pub(super) async fn run(
                 Some(held) => {
                     let (end, leapt) = (client.now() + held.remaining(), client.leapt());
                     let lost = unless(&client, Some(span), held.lost()).await;
-                    // Timers stand still in a leap; a driver looks at the clock once a second while it holds a lock.
+                    // Timers stand still in a leap; a driver looks at the clock once a second while
+                    // it holds a lock.
                     let unnoticed = if client.leapt() > leapt { ms(1_000) } else { Duration::ZERO };
                     let told_by = end.max(client.stood_until()) + unnoticed + GRACE;
                     if lost.is_none() && !held.is_valid() && !is_renewed && client.now() > told_by {
@@ -314,7 +316,8 @@ struct Timed<'a> {
     command: &'static str,
     limit: Duration,
     began: Instant,
-    /// Whether the time counts anew when the process goes on: an answer is waited for from when its request was sent.
+    /// Whether the time counts anew when the process goes on: an answer is waited for from when its
+    /// request was sent.
     starts_again: bool,
 }
 
@@ -324,7 +327,8 @@ impl<'a> Timed<'a> {
     }
 
     fn end(self) {
-        // Timers that were set before a leap fire so much later, and the driver sets none for what comes behind them.
+        // Timers that were set before a leap fire so much later, and the driver sets none for what
+        // comes behind them.
         let leap = self.client.leapt();
         let mut end = self.began + self.limit + leap;
         let stood_until = self.client.stood_until() + leap;
@@ -339,7 +343,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// What the future gives, unless it has not come to an end after so long; it is dropped then.
+/// What the future returns, unless it has not ended after this time; it is dropped then.
 pub(super) async fn unless<F: Future>(
     client: &Client,
     limit: Option<Duration>,

@@ -22,13 +22,14 @@ pub(super) struct Pushing {
     repeated_until: TrueTime,
     /// What is held back until `late_until`.
     held: Vec<(LinkId, Vec<u8>)>,
-    /// The first end of a key that somebody has read, and when the master comes by to delete it.
+    /// The first end of a key that a client has read, and when the master deletes it.
     round: Option<(Duration, TrueTime)>,
 }
 
 impl State {
-    /// A master has done something, and whoever is to be told of it is. What it says on the connection that it has just executed a command
-    /// of, `own`, is given back, for it belongs behind the reply.
+    /// A master has done something, and notifies the clients that it concerns. What it says on the
+    /// connection that it has just executed a command of, `own`, is given back, for it belongs
+    /// behind the reply.
     pub(super) fn tell_readers(&mut self, master: usize, own: Option<LinkId>) -> Vec<u8> {
         let (now, mut behind) = (self.now, Vec::new());
         let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.hangs_until) else {
@@ -68,7 +69,7 @@ impl State {
         })
     }
 
-    /// Has the master delete the next key that ends and that somebody has read.
+    /// Has the master delete the next key that ends and that a client has read.
     fn plan_round(&mut self, master: usize) {
         let Some(node) = self.masters.get(master) else { return };
         let Some(end) = node.model.next_end() else { return };
@@ -82,7 +83,8 @@ impl State {
         self.schedule(at, Event::Round { master });
     }
 
-    /// The master comes by its keys that have ended, unless it has planned to do so earlier meanwhile.
+    /// The master comes by its keys that have ended, unless it has planned to do so earlier
+    /// meanwhile.
     pub(super) fn round(&mut self, master: usize) {
         let now = self.now;
         let Some(node) = self.masters.get_mut(master) else { return };
@@ -96,7 +98,8 @@ impl State {
         }
     }
 
-    /// The master's clock has changed, or it goes on: what was planned by its clock is planned again.
+    /// The master's clock has changed, or it goes on: what was planned by its clock is planned
+    /// again.
     pub(super) fn plan_round_again(&mut self, master: usize) {
         if let Some(node) = self.masters.get_mut(master) {
             node.pushing.round = None;
@@ -111,7 +114,7 @@ impl State {
         }
     }
 
-    /// From now on for so long this becomes of what a master pushes.
+    /// Sets what becomes of a master's pushes from now on, for this time.
     pub(super) fn set_push_fate(&mut self, master: usize, fate: PushFate, span: Duration) {
         let until = self.now + nanos(span);
         let Some(pushing) = self.masters.get_mut(master).map(|node| &mut node.pushing) else { return };

@@ -43,7 +43,8 @@ impl Random {
         low + Duration::from_nanos(self.next() % width.saturating_add(1).max(1))
     }
 
-    /// A span between the bounds, with short ones as likely as long ones: each power of two has the same chance.
+    /// A span between the bounds, with short ones as likely as long ones: each power of two has the
+    /// same chance.
     pub(super) fn spread(&mut self, bounds: RangeInclusive<Duration>) -> Duration {
         let (low, high) = (nanos(*bounds.start()).max(1), nanos(*bounds.end()).max(1));
         let doublings = (high / low).max(1).ilog2();

@@ -1,4 +1,4 @@
-//! What commands and replies mean to whoever looks on.
+//! What commands and replies mean to the observer.
 
 use std::fmt;
 use std::time::Duration;
@@ -140,7 +140,7 @@ pub(super) struct Named {
     /// The command's own name, for those that go by no other.
     name: String,
     pub(super) key: String,
-    /// The number of its token, if somebody has asked for a lock with it.
+    /// The number of its token, if a client has asked for a lock with it.
     pub(super) token: Option<usize>,
     /// The life that it asks for, or the number to raise to.
     value: String,

@@ -34,8 +34,8 @@ impl Future for Sleep {
         if state.local(this.client) >= this.until {
             return Poll::Ready(());
         }
-        // An earlier poll may have set the alarm. A clock that has been slowed down since needs a new one, and so does another task that
-        // waits now.
+        // An earlier poll may have set the alarm. A clock that has been slowed down since needs a
+        // new one, and so does another task that waits now.
         let now = state.now;
         if this.alarm.as_ref().is_none_or(|(at, waker)| *at <= now || !waker.will_wake(cx.waker())) {
             let alarm = state.alarm_time(this.client, this.until).map(|at| (at, cx.waker().clone()));

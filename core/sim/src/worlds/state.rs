@@ -1,4 +1,5 @@
-//! Everything in a world but the clients' own code: the order of events, the processes and the network between them.
+//! Everything in a world but the clients' own code: the order of events, the processes and the
+//! network between them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -97,9 +98,9 @@ pub(super) struct State {
     pub(super) writes: u64,
     /// Whether all faults have ended: nothing is slow any more either.
     pub(super) is_calm: bool,
-    /// Faults that come about when so many have.
+    /// Faults that happen after this many events.
     counted: BTreeMap<u64, Vec<Fault>>,
-    /// Faults that come about so long after that grant.
+    /// Faults that happen this long after that grant.
     granted: BTreeMap<u64, Vec<(u64, Fault)>>,
     grants: u64,
 }
@@ -203,12 +204,12 @@ impl State {
         self.queue.peek().map(|Reverse(next)| next.at)
     }
 
-    /// Schedules a fault for when so many events have happened.
+    /// Schedules a fault for when `number` events have happened.
     pub(super) fn schedule_after_events(&mut self, number: u64, fault: Fault) {
         self.counted.entry(number).or_default().push(fault);
     }
 
-    /// Schedules a fault for so long after that grant.
+    /// Schedules a fault for this long after that grant.
     pub(super) fn schedule_at_grant(&mut self, number: u64, delay: u64, fault: Fault) {
         self.granted.entry(number).or_default().push((delay, fault));
     }
@@ -247,7 +248,8 @@ impl State {
         self.queue.retain(|Reverse(next)| !matches!(next.event, Event::Fault(_)));
     }
 
-    /// Leaves only what clients and masters do: sleeps that were given up, and ends of faults that have ended already, mean nothing.
+    /// Leaves only what clients and masters do: sleeps that were given up, and ends of faults that
+    /// have ended already, mean nothing.
     pub(super) fn forget_what_means_nothing(&mut self) {
         self.forget_faults();
         self.forget_rounds();
@@ -272,7 +274,8 @@ impl State {
         });
     }
 
-    /// Everything that was to happen, for whoever drops it with the state unlocked: wakers may be the last to hold a task.
+    /// Everything that was to happen, to be dropped with the state unlocked: wakers may be the last
+    /// to hold a task.
     pub(super) fn take_events(&mut self) -> impl Drop + use<> {
         std::mem::take(&mut self.queue).into_vec()
     }

@@ -1,4 +1,5 @@
-//! What a lock is there for: a number that several clients change, and that no change may be lost of.
+//! What a lock is there for: a number that several clients change, and that no change may be lost
+//! of.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -66,8 +66,8 @@ pub enum Violation {
         /// The fencing token.
         number: u64,
     },
-    /// An exclusive grant has a fencing token that is not larger than that of an earlier grant, or a
-    /// shared one a token that is smaller than that of an earlier exclusive grant.
+    /// An exclusive grant has a fencing token that is not larger than that of an earlier grant, or
+    /// a shared one a token that is smaller than that of an earlier exclusive grant.
     NumberTooSmall {
         /// The resource.
         resource: Resource,
@@ -212,7 +212,7 @@ impl fmt::Display for Violation {
             }
             Self::Spinning { client } => write!(f, "client{client}'s driver spins"),
             Self::Unfinished { client } => write!(f, "a task of client{client} has not ended in time"),
-            Self::Restless => f.write_str("nobody wants anything any more, and still somebody is woken"),
+            Self::Restless => f.write_str("no client wants anything any more, and still one is woken"),
             Self::Reported(text) => f.write_str(text),
         }
     }

@@ -19,11 +19,11 @@ use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
 use super::when::When;
 
-/// How long after the last fault keys that nobody holds may still be there: long enough for every connection to be opened again, and for
-/// what the masters put off to be asked again.
+/// How long after the last fault keys that nobody holds may still be there: long enough for every
+/// connection to be opened again, and for what the masters put off to be asked again.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// After so long nothing may happen any more in a world in which nobody wants anything.
+/// After this time nothing may happen any more in a world in which no client wants anything.
 const REST: Duration = Duration::from_secs(120);
 
 /// By how much the masters' clocks differ at most.
@@ -190,7 +190,8 @@ impl World {
     /// Injects a fault: at this true time since the world began, or as [`When`] says; at once if
     /// that is past.
     ///
-    /// Numbers of clients and masters beyond the last are counted around: of two clients, 5 is client 1.
+    /// Numbers of clients and masters beyond the last are counted around: of two clients, 5 is
+    /// client 1.
     pub fn inject(&mut self, when: impl Into<When>, fault: Fault) {
         let mut state = lock(&self.state);
         match when.into() {
@@ -300,12 +301,12 @@ impl World {
         lock(&self.state).secure();
     }
 
-    /// Faults that have not come about yet never will.
+    /// Faults that have not happened yet never will.
     pub(super) fn forget_faults(&mut self) {
         lock(&self.state).forget_faults();
     }
 
-    /// Guards may have been dropped since the last event, by whoever has the world.
+    /// Guards may have been dropped since the last event, by the owner of the world.
     fn look_at_guards(&self) {
         for process in &self.processes {
             process.show_guards();

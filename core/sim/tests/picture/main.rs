@@ -85,8 +85,8 @@ fn faults_of_many_kinds() {
     assert_drawn("faults.svg", &timeline.picture("Faults of many kinds").to_svg());
 }
 
-/// A picture that no simulation has made: two processes and two servers as somebody saw them from outside, who does not know when a command
-/// was carried out.
+/// A picture that no simulation has made: two processes and two servers as seen from outside, where
+/// it is not known when a command was carried out.
 fn seen_from_outside() -> Picture {
     let lanes = [
         ("app <1>", LaneKind::Client),

@@ -73,13 +73,14 @@ fn masters_that_lose_their_data_let_two_clients_in_without_the_restart_guard_onl
         |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing },
         |master| Fault::Crash { master, span: ms(5), keep: Keep::Half },
         |master| Fault::Flush { master },
-        // Master 0 becomes a copy of master 1, which has a copy of its own of whoever came in.
+        // Master 0 becomes a copy of master 1, which has a copy of its own of what came in.
         |master| Fault::Resync { master, further: 1, span: ms(5) },
     ];
     for (place, fault) in faults.into_iter().enumerate() {
         let faults = losses(fault);
         assert_eq!(violation(|seed| guarded_with(seed, &faults)), None, "fault {place}");
-        // A copy of a master that holds the lock forgets nothing, and of a few keys half may be all.
+        // A copy of a master that holds the lock forgets nothing, and of a few keys half may be
+        // all.
         if matches!(faults[0].1, Fault::Crash { keep: Keep::Nothing, .. } | Fault::Flush { .. }) {
             let found = violation(|seed| with_faults(seed, &faults));
             assert!(matches!(found, Some(Violation::TwoHolders { .. })), "fault {place}: {found:?}");
@@ -117,8 +118,8 @@ fn numbered(seed: u64) -> Plan {
 
 #[test]
 fn counters_that_are_lost_give_numbers_twice_without_the_restart_guard_only() {
-    // The third one, which knows the numbers, is away until the other two vote again. Early on they may come from its clock, and that may be
-    // ahead of theirs.
+    // The third one, which knows the numbers, is away until the other two vote again. Early on they
+    // may come from its clock, and that may be ahead of theirs.
     for at in [ms(60), ms(300)] {
         let lossy = |seed| {
             let mut plan = numbered(seed);

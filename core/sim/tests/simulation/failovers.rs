@@ -43,8 +43,8 @@ fn an_old_primary_that_goes_on_is_a_second_one_with_the_guard_alone_and_none_wit
 /// Small enough for a build without optimisation; `simulate --failovers` runs as many as one likes.
 const ACQUISITIONS: u64 = 1_500;
 
-/// Runs worlds until [`ACQUISITIONS`] locks have been acquired. Returns the number of worlds, or the
-/// story of a broken promise.
+/// Runs worlds until [`ACQUISITIONS`] locks have been acquired. Returns the number of worlds, or
+/// the story of a broken promise.
 fn hold(change: impl Fn(&mut Plan)) -> Result<u64, String> {
     let (mut acquisitions, mut seed) = (0, 0);
     while acquisitions < ACQUISITIONS {

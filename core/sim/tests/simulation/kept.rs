@@ -1,5 +1,5 @@
-//! Locks that are released for later, while things go wrong: the observer reports a guard of what is
-//! kept.
+//! Locks that are released for later, while things go wrong: the observer reports a guard of what
+//! is kept.
 
 use std::time::Duration;
 

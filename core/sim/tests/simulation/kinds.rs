@@ -1,4 +1,5 @@
-//! Locks of several resources and of shared ones, and permits, beside plain locks of the same names.
+//! Locks of several resources and of shared ones, and permits, beside plain locks of the same
+//! names.
 
 use std::time::Duration;
 

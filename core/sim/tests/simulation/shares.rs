@@ -43,7 +43,8 @@ fn no_process_gets_much_more_than_its_share() {
                 (turns.iter().max().copied().unwrap_or_default(), turns.iter().sum::<usize>());
             let share = busiest as f64 * processes as f64 / all as f64;
             assert!(share <= 1.25, "seed {seed}: {turns:?}");
-            // Idle for 3 ms at the most, on the average: a message and two requests, which take up to 1.2 ms each, and sometimes a timer.
+            // Idle for 3 ms at the most, on the average: a message and two requests, which take up
+            // to 1.2 ms each, and sometimes a timer.
             assert!(all >= 750, "seed {seed}: {turns:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! Clients with a single try each, at the same instant: a nightly job that every machine starts at 03:00.
+//! Clients with a single try each, at the same instant: a nightly job that every machine starts at
+//! 03:00.
 
 use std::cell::Cell;
 use std::rc::Rc;

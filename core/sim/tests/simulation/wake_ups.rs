@@ -8,7 +8,8 @@ use quorlock_sim::{Client, World};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// How long after the release a caller gets the lock whose process has taken over and renewed it meanwhile.
+/// How long after the release a caller gets the lock whose process has taken over and renewed it
+/// meanwhile.
 fn heard_after(seed: u64) -> Duration {
     let mut world = World::new(seed).without_timeline();
     world.heal();
@@ -61,7 +62,7 @@ async fn until(client: &Client, at: Duration) {
 }
 
 /// How long after a release a waiter gets the lock that polls only after a minute. Its process has
-/// had the lock before. If it has met the holder in a single try as well, so long before, it asks
+/// had the lock before. If it has also met the holder in a single try, this long before, it asks
 /// one master alone with its first attempt, or listens. The release comes this long after the
 /// waiter.
 fn wakes_after(seed: u64, met: Option<Duration>, after: Duration) -> Duration {

@@ -56,7 +56,8 @@ fn a_command_that_turns_out_not_to_be_there_is_replaced_by_the_script() {
 
 #[test]
 fn an_error_of_the_native_command_leaves_the_outcome_to_the_script() {
-    // A key of another type, as Valkey 9 and Redis 8.4 put it, and errors about writes, which the script meets only if the key is ours.
+    // A key of another type, as Valkey 9 and Redis 8.4 put it, and errors about writes, which the
+    // script meets only if the key is ours.
     for refusal in [
         "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
         "-ERR Key should be of string type if conditions are specified\r\n",

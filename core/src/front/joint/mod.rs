@@ -1,8 +1,8 @@
 //! What the requests of one owner share: the locks that it holds, and the requests that are under
 //! way for the same resources.
 //!
-//! Each request has its own lock in the machine, with its own limits, and waits in the queues of the
-//! process. Each request watches its own slot and that of the owner's first request whose grant
+//! Each request has its own lock in the machine, with its own limits, and waits in the queues of
+//! the process. Each request watches its own slot and that of the owner's first request whose grant
 //! would serve it, too. The request that finds a grant takes it for all: it becomes a lock that the
 //! owner holds, and those that it covers join it as further handles.
 //!

@@ -8,8 +8,8 @@ use crate::wire::put_argument;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LiteralClaim {
     resources: Box<[Resource]>,
-    /// All keys, then the value, then names of keys which the script reads only if they are there: a
-    /// user needs no permission for them otherwise.
+    /// All keys, then the value, then names of keys which the script reads only if they are there:
+    /// a user needs no permission for them otherwise.
     arguments: Box<[u8]>,
     names: usize,
 }

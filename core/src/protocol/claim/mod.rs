@@ -14,14 +14,15 @@ mod all;
 mod literal;
 mod queued;
 
-/// What one attempt wants and its token, encoded once and shared by every request of that attempt to every master.
+/// What one attempt wants and its token, encoded once and shared by every request of that attempt
+/// to every master.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Claim(Form);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
-    /// Of one resource, exclusively. The bytes are RESP arguments as the commands carry them: the key, the counter's key if the lock is
-    /// fenced, then the token.
+    /// Of one resource, exclusively. The bytes are RESP arguments as the commands carry them: the
+    /// key, the counter's key if the lock is fenced, then the token.
     One {
         bytes: Arc<[u8]>,
         /// Where the key ends, and where all keys do: a resource's name has at most 16 KiB.
@@ -37,7 +38,8 @@ enum Form {
 }
 
 impl Claim {
-    /// Puts targets and token into bytes, and the counters' keys if grants are numbered. With a wish the attempt marks what it waits to write.
+    /// Puts targets and token into bytes, and the counters' keys if grants are numbered. With a
+    /// wish the attempt marks what it waits to write.
     pub fn new(targets: &Targets, token: Token, fenced: bool, wish: Option<Wish>) -> Self {
         match targets.as_one() {
             Some(resource) if wish.is_none() => Self::one(resource, token, fenced),
@@ -55,7 +57,7 @@ impl Claim {
         self.as_queued().map_or(self, QueuedClaim::lock).clone()
     }
 
-    /// Of a window of a semaphore's seats, of which a master is to set so many.
+    /// Of a window of a semaphore's seats, of which a master is to take `count`.
     pub(crate) fn of_seats(
         name: &Resource,
         seats: &[Resource],
@@ -71,7 +73,8 @@ impl Claim {
         let counter = if fenced { resource.counter_key() } else { Vec::new() };
         let arguments = [resource.key(), &counter, &token.to_hex()];
         let most: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
-        // What is kept has no byte more than it needs, so it is put together somewhere else: mostly on the stack.
+        // What is kept has no byte more than it needs, so it is put together somewhere else: mostly
+        // on the stack.
         let (mut small, mut large) = ([0; 192], Vec::new());
         let whole = if most <= small.len() {
             small.as_mut_slice()
@@ -103,13 +106,14 @@ impl Claim {
         Self::of(&[], 0, 0)
     }
 
-    /// Of a request about these resources, whose holders may be anybody: the script gets their keys,
-    /// this value and the names of more keys.
+    /// Of a request about these resources, whose holders may be any clients: the script gets their
+    /// keys, this value and the names of more keys.
     pub(crate) fn asking(resources: &[Resource], value: &[u8], names: &[&[u8]]) -> Self {
         Self(Form::Literal(Arc::new(LiteralClaim::new(resources, value, names))))
     }
 
-    /// Of a release by a token that may have locked the resource alone, or shared it with any group.
+    /// Of a release by a token that may have locked the resource alone, or shared it with any
+    /// group.
     pub(crate) fn of_any_kind(resource: &Resource, token: Token) -> Self {
         Self::asking(std::slice::from_ref(resource), &token.to_hex(), &[&resource.shared_key()])
     }
@@ -145,7 +149,8 @@ impl Claim {
         }
     }
 
-    /// The bytes of one resource that is locked exclusively, where its key ends, and where all keys do.
+    /// The bytes of one resource that is locked exclusively, where its key ends, and where all keys
+    /// do.
     fn one_resource(&self) -> Option<(&[u8], usize, usize)> {
         match &self.0 {
             Form::One { bytes, key, keys } => Some((bytes, usize::from(*key), usize::from(*keys))),
@@ -206,7 +211,8 @@ impl Claim {
         }
     }
 
-    /// The token as it is kept, the same for one token in each form that acquires; none where none is known.
+    /// The token as it is kept, the same for one token in each form that acquires; none where none
+    /// is known.
     pub(crate) fn token(&self) -> Option<&[u8]> {
         match &self.0 {
             Form::One { bytes, keys, .. } => bytes.get(usize::from(*keys)..),
@@ -225,7 +231,8 @@ impl Claim {
         }
     }
 
-    /// Appends the key, the counter's if it is wanted, `marker` as the last one, and the token: of one resource.
+    /// Appends the key, the counter's if it is wanted, `marker` as the last one, and the token: of
+    /// one resource.
     pub(crate) fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut Vec<u8>) {
         if let Some((bytes, _, keys)) = self.one_resource() {
             if with_counter {

@@ -291,13 +291,13 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets where servers are reached from here. Sentinels and the nodes of a cluster name addresses
-    /// as they know them; behind NAT, and where they run in containers, those are others outside.
-    /// Default: at the address that is named.
+    /// Sets where servers are reached from here. Sentinels and the nodes of a cluster name
+    /// addresses as they know them; behind NAT, and where they run in containers, those are others
+    /// outside. Default: at the address that is named.
     ///
     /// It is called before each connection is opened, also to the addresses of URLs, on the thread
-    /// that drives the sockets, and must not block. What it does not know it returns as it is. If it
-    /// panics, the connection goes to the address that was named.
+    /// that drives the sockets, and must not block. What it does not know it returns as it is. If
+    /// it panics, the connection goes to the address that was named.
     pub fn address_map(mut self, map: impl Fn(&Address) -> Address + Send + Sync + 'static) -> Self {
         self.address_map = Some(AddressMap(Arc::new(map)));
         self
@@ -308,9 +308,9 @@ impl ConfigBuilder {
     /// # Errors
     /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
     /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
-    /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard, masters behind Sentinels or in
-    /// a cluster whose failovers nothing covers, and a prefix with which a key could be one
-    /// that Quorlock needs itself.
+    /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard,
+    /// masters behind Sentinels or in a cluster whose failovers nothing covers, and a prefix with
+    /// which a key could be one that Quorlock needs itself.
     pub fn build(mut self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
         let numbered = (1..).zip(mem::take(&mut self.masters));

@@ -50,11 +50,11 @@ pub enum ConfigError {
         /// The resource.
         resource: Resource,
     },
-    /// A lock that was handed over is resumed as another one: of other resources, or shared where it
-    /// was not.
+    /// A lock that was handed over is resumed as another one: of other resources, or shared where
+    /// it was not.
     ResumedAsAnother,
-    /// A lock of several resources, of shared ones or of permits is to be waited for fairly. That is
-    /// for an exclusive lock of one resource.
+    /// A lock of several resources, of shared ones or of permits is to be waited for fairly. That
+    /// is for an exclusive lock of one resource.
     FairOfSeveral,
     /// A semaphore has no permit, or more than [`Targets::MAX_PERMITS`].
     UnusablePermits {
@@ -81,7 +81,7 @@ pub enum ConfigError {
         /// What was asked for.
         ttl: Duration,
     },
-    /// The TTL leaves no validity once the drift and one request time-out are taken off.
+    /// The TTL leaves no validity once the drift and one request timeout are subtracted.
     TtlTooShort {
         /// What was asked for.
         ttl: Duration,
@@ -149,7 +149,8 @@ pub enum ConfigError {
         /// Its length.
         bytes: usize,
     },
-    /// With this prefix a resource could have a key that fencing counters or the restart guard need.
+    /// With this prefix a resource could have a key that fencing counters or the restart guard
+    /// need.
     ReservedPrefix,
     /// A variable of the environment that has to be set is not, or is empty.
     UnsetVariable {
@@ -161,7 +162,8 @@ pub enum ConfigError {
         /// Its name.
         variable: &'static str,
     },
-    /// A client name that Redis would refuse: empty, or with a space, a line break or something beyond ASCII.
+    /// A client name that Redis would refuse: empty, or with a space, a line break or something
+    /// beyond ASCII.
     UnusableClientName,
 }
 
@@ -257,7 +259,7 @@ impl fmt::Display for ConfigError {
             }
             Self::TtlTooShort { ttl, more_than } => write!(
                 f,
-                "a TTL of {} leaves no validity; it must be more than {} (TTL × 0.01 + 2 ms for drift, and one request time-out)",
+                "a TTL of {} leaves no validity; it must be more than {} (TTL × 0.01 + 2 ms for drift, and one request timeout)",
                 Span(*ttl),
                 Span(*more_than)
             ),

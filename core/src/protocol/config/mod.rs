@@ -61,8 +61,8 @@ impl fmt::Debug for AddressMap {
 }
 
 impl Config {
-    /// Starts a configuration for these masters: URLs such as `redis://user:password@host:6379/0` or
-    /// `unix:///run/redis.sock?db=1`.
+    /// Starts a configuration for these masters: URLs such as `redis://user:password@host:6379/0`
+    /// or `unix:///run/redis.sock?db=1`.
     pub fn builder<U: AsRef<str>>(masters: impl IntoIterator<Item = U>) -> ConfigBuilder {
         ConfigBuilder::new(masters.into_iter().map(|url| url.as_ref().parse()).collect())
     }
@@ -154,7 +154,8 @@ impl Config {
     /// Returns the resource of this name, with the prefix of this configuration in its key.
     ///
     /// # Errors
-    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and [`ConfigError::ReservedResource`].
+    /// [`ConfigError::EmptyResource`], [`ConfigError::OversizedResource`] and
+    /// [`ConfigError::ReservedResource`].
     pub fn resource(&self, name: impl AsRef<[u8]>) -> Result<Resource, ConfigError> {
         Resource::with_prefix(&self.prefix, name.as_ref())
     }
@@ -174,7 +175,7 @@ impl Config {
         Targets::new(&self.prefix, targets)
     }
 
-    /// Returns what a lock of one of so many permits is about.
+    /// Returns the target of a lock that takes one of a semaphore's permits.
     ///
     /// # Errors
     /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
@@ -182,7 +183,7 @@ impl Config {
         Targets::permit(self.resource(name)?, permits)
     }
 
-    /// Returns what a lock of several permits at once is about: `at_once` of so many permits.
+    /// Returns the target of a lock that takes `at_once` of a semaphore's permits.
     ///
     /// # Errors
     /// Those of [`Config::permits`], and [`ConfigError::UnusablePermitsAtOnce`].
@@ -284,7 +285,8 @@ impl Config {
     }
 }
 
-/// A TTL must outlast its own drift and the slowest answer that counts, or no grant could ever be used.
+/// A TTL must outlast its own drift and the slowest answer that counts, or no grant could ever be
+/// used.
 fn check_ttl(ttl: Ttl, request_timeout: Duration) -> Result<(), ConfigError> {
     let at_least = ttl.drift() + request_timeout;
     if ttl.as_duration() > at_least {

@@ -1,4 +1,4 @@
-//! What masters say of a lock to somebody who only asks.
+//! What masters say of a lock to a client that only asks.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ mod told;
 /// What the masters say of a lock, and what that amounts to: the answer of
 /// [`Locker::inspect`](crate::front::Locker::inspect).
 ///
-/// It is of the moment in which each master answered. By the time that anybody reads it, a free
+/// It is of the moment in which each master answered. By the time that it is read, a free
 /// lock may be held and a held one free: it is for people, for tests and for metrics. To hold the
 /// lock, take it.
 ///
@@ -108,8 +108,8 @@ impl Inspection {
 
     /// Returns each of those who share the lock, with the number of masters that have its entry, in
     /// the order in which the masters name them: those that end last at first. Who is on fewer
-    /// masters than a quorum has just come, or is gone already, and does not hold the lock. A master
-    /// tells 1,000 at most.
+    /// masters than a quorum has just come, or is gone already, and does not hold the lock. A
+    /// master tells 1,000 at most.
     pub fn sharers(&self) -> impl Iterator<Item = (Holder, usize)> {
         self.verdict.sharers.iter().copied()
     }

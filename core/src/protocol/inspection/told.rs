@@ -1,4 +1,4 @@
-//! What one master says to somebody who only asks.
+//! What one master says to a client that only asks.
 
 use std::fmt;
 use std::time::Duration;

@@ -24,7 +24,7 @@ impl Targets {
         Ok(Self(Inner::Permit(Arc::new(Permits { name, queue, mode, seats: Seats::NONE }))))
     }
 
-    /// So many permits of the semaphore at once.
+    /// `take` permits of the semaphore at once.
     pub(crate) fn permits(&self, take: u32) -> Result<Self, ConfigError> {
         let Some((name, of, _)) = self.as_permit() else { return Ok(self.clone()) };
         let most = of.min(Self::MAX_PERMITS_AT_ONCE);
@@ -34,8 +34,8 @@ impl Targets {
         Ok(Self(Inner::Permit(Arc::new(Permits { name: name.clone(), queue, mode, seats: Seats::NONE }))))
     }
 
-    /// Returns the semaphore's name, how many permits there are, and how many are to be taken, if it
-    /// is of permits.
+    /// Returns the semaphore's name, how many permits there are, and how many are to be taken, if
+    /// it is of permits.
     pub(crate) fn as_permit(&self) -> Option<(&Resource, u16, u16)> {
         match &self.0 {
             Inner::Permit(permits) => match permits.mode {

@@ -219,8 +219,8 @@ end
     };
 }
 
-/// Defines `leave`: takes our part of a key away that is shared, or that is our token. It answers an
-/// error, or nothing, and says that it is not `complete` where no part was ours.
+/// Defines `leave`: takes our part of a key away that is shared, or that is our token. It answers
+/// an error, or nothing, and says that it is not `complete` where no part was ours.
 macro_rules! define_leave {
     () => {
         concat!(

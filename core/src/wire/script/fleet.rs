@@ -1,9 +1,11 @@
-//! The restart guard: the scripts of masters that are to keep quiet after they have lost what they knew.
+//! The restart guard: the scripts of masters that are to keep quiet after they have lost what they
+//! knew.
 //!
-//! The last key is the marker, the last two arguments are the largest TTL of the fleet in milliseconds and the number of masters.
-//! The marker holds the replication id, the server's time at its writing, the time from which the master votes, and those two.
-//! `master_replid` is new after every restart and every promotion (`INFO replication`); it is read here and not by the client, because
-//! a replica that is promoted keeps its connections.
+//! The last key is the marker, the last two arguments are the largest TTL of the fleet in
+//! milliseconds and the number of masters. The marker holds the replication id, the server's time
+//! at its writing, the time from which the master votes, and those two. `master_replid` is new
+//! after every restart and every promotion (`INFO replication`); it is read here and not by the
+//! client, because a replica that is promoted keeps its connections.
 
 use super::Script;
 use super::fence::{grant_fenced, read_counter};
@@ -35,7 +37,8 @@ if not id then return redis.error_reply('ERR INFO tells no master_replid') end
     };
 }
 
-/// Goes on only where the marker is the one of this server's present life and its quarantine is over. Defines `opens`.
+/// Goes on only where the marker is the one of this server's present life and its quarantine is
+/// over. Defines `opens`.
 macro_rules! check_marker {
     () => {
         concat!(
@@ -68,12 +71,14 @@ pub const ACQUIRE_GUARDED: Script = Script {
     sha1_hex: "123da7af66705013693062164ae9f8b1ecf302ce",
 };
 
-/// As the fenced acquisition, where the marker allows it. Counters that were lost start above all that was issued before: as
-/// long as no resource was granted more than 1,024 times in a millisecond, and the masters' clocks differ by no more than the longest TTL.
+/// As the fenced acquisition, where the marker allows it. Counters that were lost start above all
+/// that was issued before: as long as no resource was granted more than 1,024 times in a
+/// millisecond, and the masters' clocks differ by no more than the longest TTL.
 ///
-/// They start at the time from which the master votes, not at its marker's birth. Where the masters were told that nothing could be locked
-/// yet, numbers come from the clock that is furthest ahead at once, and a master whose clock is behind may lose its counters a
-/// moment later: the TTL that it waits is more than what it is behind.
+/// They start at the time from which the master votes, not at its marker's birth. Where the masters
+/// were told that nothing could be locked yet, numbers come from the clock that is furthest ahead
+/// at once, and a master whose clock is behind may lose its counters a moment later: the TTL that
+/// it waits is more than what it is behind.
 pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
@@ -81,7 +86,8 @@ pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     sha1_hex: "992b2cee731fd8d52a76f2cde218b0b2b524fcb5",
 };
 
-/// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its quarantine begins.
+/// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its
+/// quarantine begins.
 pub const ATTEND: Script = Script {
     number: 9,
     name: "attend",

@@ -27,7 +27,7 @@ use super::fleet::{check_marker, read_info, read_life};
 
 /// Takes all targets, or none: refused where a written one exists, where a read one exists and is
 /// not shared by our group, where our token is known already (one server behind two addresses has
-/// one vote), and where somebody waits to write a read one, unless the flag `i` is there.
+/// one vote), and where a writer waits for a read one, unless the flag `i` is there.
 ///
 /// Answers 1, or with the flag `f` the number of the grant: with a written target one more than all
 /// counters were, without one the largest of them and at least 1. A refusal answers who holds the

@@ -1,19 +1,21 @@
 //! The Lua scripts, with what each promises and why it is written so.
 //!
-//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its keys and writes nothing else, and what may fail is
-//! allowed to: `pcall` gives an error as a table instead of ending the script. Redis 6.2 and older wrap what `call` raises
-//! in a sentence of their own, but send a returned table as it is.
+//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its keys and writes nothing else, and
+//! what may fail is allowed to: `pcall` gives an error as a table instead of ending the script.
+//! Redis 6.2 and older wrap what `call` raises in a sentence of their own, but send a returned
+//! table as it is.
 
-/// Ends the script with who holds the lock, and for how long: the SHA-1 of the first 64 bytes of `held`, and the PTTL. The digest
-/// tells one holder from another, while the token, with which anyone could release the lock, stays on the server.
+/// Ends the script with who holds the lock, and for how long: the SHA-1 of the first 64 bytes of
+/// `held`, and the PTTL. The digest tells one holder from another, while the token, with which
+/// anyone could release the lock, stays on the server.
 macro_rules! tell_holder {
     () => {
         "return {redis.sha1hex(string.sub(held, 1, 64)), redis.call('PTTL', KEYS[1])}"
     };
 }
 
-/// Sets the lock's key where nobody holds it. Answers 1, or who holds it; like `SET NX` also where it is ourselves, by another way to the
-/// same server, which has one vote.
+/// Sets the lock's key where nobody holds it. Answers 1, or who holds it; like `SET NX` also where
+/// it is ourselves, by another way to the same server, which has one vote.
 macro_rules! acquire_reading {
     () => {
         concat!(
@@ -53,7 +55,8 @@ pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
 pub use seat::TAKE;
 
-/// Every script: those that each master is given when it is greeted, before those that are for some locks only.
+/// Every script: those that each master is given when it is greeted, before those that are for some
+/// locks only.
 #[cfg(any(test, feature = "internals"))]
 pub const ALL: [&Script; 25] = [
     &RELEASE,
@@ -109,10 +112,11 @@ impl ScriptSet {
     }
 }
 
-/// Deletes KEYS\[1\] if it holds the token ARGV\[1\]. Answers 1 if it did, 0 if the lock is not ours.
+/// Deletes KEYS\[1\] if it holds the token ARGV\[1\]. Answers 1 if it did, 0 if the lock is not
+/// ours.
 ///
-/// A key of a foreign type is not our lock, so that error becomes 0. Any other one stays an error: a GET that
-/// the server would not run says nothing about who holds the lock.
+/// A key of a foreign type is not our lock, so that error becomes 0. Any other one stays an error:
+/// a GET that the server would not run says nothing about who holds the lock.
 pub const RELEASE: Script = Script {
     number: 0,
     name: "release",
@@ -124,11 +128,13 @@ return 0",
     sha1_hex: "a4b2cbdaf9fda0ef20074355ba6eb478c8df67ad",
 };
 
-/// Deletes the key KEYS\[1\] on the server that runs it, if it is a string and holds ARGV\[1\]: 1 if it did, 0 if not. It is what a lock is released with,
-/// for tools that talk to masters themselves.
+/// Deletes the key KEYS\[1\] on the server that runs it, if it is a string and holds ARGV\[1\]: 1
+/// if it did, 0 if not. It is what a lock is released with, for tools that talk to masters
+/// themselves.
 pub const RELEASE_SCRIPT: &str = RELEASE.text;
 
-/// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if it holds it, 0 if not.
+/// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if
+/// it holds it, 0 if not.
 ///
 /// Nothing but a release, at once or in a while ([`KEEP`]), shortens a key's life: a key that lives
 /// longer already, or has no end (a PTTL of -1), is left as it is, so that a late or shorter
@@ -148,9 +154,11 @@ return 0",
     sha1_hex: "e81f29fe4db67405fc370ffc6561ba5c4586f90b",
 };
 
-/// Takes back a request for KEYS\[1\] with the token ARGV\[1\], and tells who holds the key otherwise.
+/// Takes back a request for KEYS\[1\] with the token ARGV\[1\], and tells who holds the key
+/// otherwise.
 ///
-/// Answers 1 if it deleted our token, 0 if there is no key, and else who holds it. A key of a foreign type answers GET's WRONGTYPE.
+/// Answers 1 if it deleted our token, 0 if there is no key, and else who holds it. A key of a
+/// foreign type answers GET's WRONGTYPE.
 pub const UNDO: Script = Script {
     number: 2,
     name: "undo",
@@ -166,10 +174,11 @@ if type(held) == 'table' then return held end
     sha1_hex: "0c7c5611d94c8a17f70a4e5a80a365a7cadcf140",
 };
 
-/// `SET key token NX PX ttl` that reads the key first: who is refused learns who holds it, and is told when that changes, if the connection
-/// is tracked. Answers 1, or who holds it.
+/// `SET key token NX PX ttl` that reads the key first: who is refused learns who holds it, and is
+/// told when that changes, if the connection is tracked. Answers 1, or who holds it.
 ///
-/// It is for those who expect to be refused. A refusal by `SET NX` says nothing and registers for nothing.
+/// It is for those who expect to be refused. A refusal by `SET NX` says nothing and registers for
+/// nothing.
 pub const ACQUIRE_READING: Script = Script {
     number: 11,
     name: "acquire reading",

@@ -1,10 +1,11 @@
 //! Masters with replicas: the scripts that carry votes, behind a look at the replicas.
 //!
-//! Each is another script between two parts. The one in front ends it unless the server is a primary and has
-//! exactly the declared replicas. The one behind has every yes write something: `WAIT` asks about what the
-//! connection has written last, and since Redis 7.2 it says nothing of what others have. Their number is in the last argument, which is the marker's last
-//! number ([`Fleet`](crate::protocol::Fleet)). So the marker of a server that was promoted is
-//! written, and its quarantine begins, when the group is seen complete for the first time.
+//! Each is another script between two parts. The one in front ends it unless the server is a
+//! primary and has exactly the declared replicas. The one behind has every yes write something:
+//! `WAIT` asks about what the connection has written last, and since Redis 7.2 it says nothing of
+//! what others have. Their number is in the last argument, which is the marker's last number
+//! ([`Fleet`](crate::protocol::Fleet)). So the marker of a server that was promoted is written, and
+//! its quarantine begins, when the group is seen complete for the first time.
 //!
 //! That look is no proof: a primary stamps a replica's word when it reads it, so what has lain in a
 //! buffer looks fresh. The proof is `WAIT`, which follows each of them. The look spares the wait
@@ -54,8 +55,9 @@ return 1";
 /// What begins a script whose answer is looked at behind it.
 const VOTE: &str = "local function vote()\n";
 
-/// What comes behind a script: before a yes is told, a key that the script named is given the end that
-/// it has, or the value if it has no end. A no writes nothing, so that those who wait hear nothing.
+/// What comes behind a script: before a yes is told, a key that the script named is given the end
+/// that it has, or the value if it has no end. A no writes nothing, so that those who wait hear
+/// nothing.
 const WRITE: &str = "
 end
 local said = vote()
@@ -97,7 +99,8 @@ const fn unread(text: &str) -> [&str; 2] {
     let (bytes, read) = (text.as_bytes(), read_info!().as_bytes());
     let mut place = 0;
     while place + read.len() <= bytes.len() {
-        // The compiler runs this: what is looked at for each byte of each text takes most of its time.
+        // The compiler runs this: what is looked at for each byte of each text takes most of its
+        // time.
         let mut same = 0;
         while same < read.len() && bytes[place + same] == read[same] {
             same += 1;

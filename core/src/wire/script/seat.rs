@@ -4,9 +4,9 @@
 use super::Script;
 use super::fleet::{check_marker, read_info, read_life};
 
-/// Sets the first ARGV\[3\] seats of a window that do not exist to the token ARGV\[1\] for ARGV\[2\]
-/// milliseconds, or none if fewer are free. Answers `seats`, their places in the window with spaces
-/// between them, and their number or 0: one more than the counter of each was.
+/// Sets the first ARGV\[3\] seats of a window that do not exist to the token ARGV\[1\] for
+/// ARGV\[2\] milliseconds, or none if fewer are free. Answers `seats`, their places in the window
+/// with spaces between them, and their number or 0: one more than the counter of each was.
 ///
 /// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, the
 /// mark of the one that comes next, with `g` the restart guard's marker. ARGV: token, life, how

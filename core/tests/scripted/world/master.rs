@@ -132,4 +132,4 @@ pub fn instant(wall_clock: Duration) -> Instant {
     Instant::ORIGIN + wall_clock
 }
 
-pub const ANOTHER: &[u8] = b"somebody else's token";
+pub const ANOTHER: &[u8] = b"another's token";

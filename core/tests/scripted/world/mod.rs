@@ -37,7 +37,8 @@ impl Entropy for Seeded {
 enum Stage {
     Asked,
     Stands,
-    /// The machine has closed it, or has been told that it ended. A server may still read what was written.
+    /// The machine has closed it, or has been told that it ended. A server may still read what was
+    /// written.
     Gone,
 }
 
@@ -77,7 +78,8 @@ pub struct World {
     /// Machines are woken at whole multiples of this only, each counting from an instant of its
     /// own, as with a runtime's timers. Zero: at any instant.
     pub timers_have_a_grain_of: Duration,
-    /// Connections, by master and generation, that the network has forgotten: what is written to them vanishes.
+    /// Connections, by master and generation, that the network has forgotten: what is written to
+    /// them vanishes.
     pub dead: BTreeSet<(usize, u32)>,
     ids: Vec<MasterId>,
     timeline: Vec<String>,
@@ -94,7 +96,7 @@ impl Drop for World {
     }
 }
 
-/// The time-out of requests here, whatever the default is.
+/// The timeout of requests here, whatever the default is.
 pub const REQUEST_TIMEOUT: Duration = ms(50);
 
 pub fn settings(masters: usize) -> ConfigBuilder {
@@ -264,7 +266,7 @@ impl World {
         }
     }
 
-    /// The masters on which the key stands with this machine's or anybody's token.
+    /// The masters on which the key has this machine's or another token.
     pub fn holders(&self) -> Vec<usize> {
         (0..self.masters.len()).filter(|&m| self.masters[m].value(KEY, self.now).is_some()).collect()
     }

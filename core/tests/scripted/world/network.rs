@@ -53,7 +53,8 @@ impl World {
         false
     }
 
-    /// Lets time pass in which the machine is not woken and nothing is delivered, as in a suspended process.
+    /// Lets time pass in which the machine is not woken and nothing is delivered, as in a suspended
+    /// process.
     pub fn suspend(&mut self, span: Duration) {
         self.now = self.now + span;
         self.note("resumes");

@@ -1,4 +1,5 @@
-//! A thousand tasks of one thread that wait for one lock: what they take of memory, and in which order they are served.
+//! A thousand tasks of one thread that wait for one lock: what they take of memory, and in which
+//! order they are served.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,7 +15,7 @@ use crate::usage::resident;
 const WAITERS: usize = 1_000;
 const CANCELLED: usize = 500;
 const TTL: Duration = Duration::from_secs(10);
-/// Whoever has not been served by then gives up.
+/// A waiter that has not been served by then gives up.
 const WITHIN: Duration = Duration::from_secs(5);
 /// Until all have asked, and those that poll have done so more than once.
 const SETTLED: Duration = Duration::from_millis(400);
@@ -22,7 +23,8 @@ const SETTLED: Duration = Duration::from_millis(400);
 /// What became of a crowd.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Crowd {
-    /// Bytes for each waiter, its task included, in the process's resident set; 0 where the system does not tell.
+    /// Bytes for each waiter, its task included, in the process's resident set; 0 where the system
+    /// does not tell.
     pub(crate) bytes: usize,
     pub(crate) all: Served,
     /// When half of them had been cancelled.
@@ -37,8 +39,8 @@ pub(crate) struct Served {
     pub(crate) millis: usize,
 }
 
-/// Two crowds, one after the other, with futures that are polled by this thread. For a process that does nothing else, so that what
-/// memory grows by is theirs.
+/// Two crowds, one after the other, with futures that are polled by this thread. For a process that
+/// does nothing else, so that what memory grows by is theirs.
 pub(crate) fn both(opened: &Opened) -> Crowd {
     let (bytes, all) = wait(opened, "everybody's", 0);
     let (_, rest) = wait(opened, "that of the rest", CANCELLED);
@@ -52,7 +54,8 @@ fn wait(opened: &Opened, resource: &str, cancelled: usize) -> (usize, Served) {
     let waiter = || {
         let (asked, served) = (&asked, &served);
         executor.spawn(async move {
-            // The request begins with the first poll, and so does this: nothing comes between them on one thread.
+            // The request begins with the first poll, and so does this: nothing comes between them
+            // on one thread.
             let number = asked.replace(asked.get() + 1);
             if let Some(held) = opened.seek(resource, TTL, WITHIN).await {
                 served.borrow_mut().push(number);

@@ -1,9 +1,11 @@
-//! Processes that this one starts, from its own program. A line on their input is an order, and lines on their output are answers.
+//! Processes that this one starts, from its own program. A line on their input is an order, and
+//! lines on their output are answers.
 
 use std::io::{self, BufRead, BufReader, Lines, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use quorlock_tests::chaos::history::now;
@@ -17,7 +19,8 @@ use super::work::work;
 pub(crate) const HELPER: &str = "helper";
 const TTL: Duration = Duration::from_secs(10);
 
-/// A helper's process. Dropping it kills it, and it ends by itself when nobody gives orders any more.
+/// A helper's process. Dropping it kills it, and it ends by itself when nobody gives orders any
+/// more.
 pub(crate) struct Helper {
     child: Child,
     orders: ChildStdin,
@@ -98,6 +101,7 @@ impl Drop for Helper {
 /// - `work START END REST`: takes turns in this span, with rests; an answer for each, and `done`.
 /// - `hold RESOURCE MILLIS`: takes the lock with this TTL and keeps it; the time of the grant.
 /// - `pass RESOURCE MILLIS`: takes the lock with this TTL and gives it back; the time of the grant.
+/// - `wait RESOURCE COUNT`: has COUNT clients wait for the lock, until this process is killed.
 /// - `crowd`: see [`crowd::both`].
 pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let way = arguments.next().and_then(|name| Way::named(&name)).expect("a way");
@@ -130,6 +134,12 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()
                     opened.release(held);
                 }
                 writeln!(output, "{granted}")?;
+            }
+            ["wait", resource, count] => {
+                for _ in 0..number(count) {
+                    let (opened, resource) = (way.open(&masters), (*resource).to_owned());
+                    thread::spawn(move || opened.lock(&resource, TTL));
+                }
             }
             ["crowd"] => writeln!(output, "{}", crowd::both(&opened))?,
             _ => return Err(io::Error::other(format!("no order: {order}"))),

@@ -1,14 +1,16 @@
-//! A holder that is killed, and how soon after the end of its TTL others have its lock.
+//! A holder that is killed, and how soon after the end of its TTL others have its lock. Waiters of
+//! one queue that are killed, and how long the one behind them waits because of that.
 
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
+use quorlock_core::Resource;
 use quorlock_tests::RedisServer;
 use quorlock_tests::chaos::history::now;
 
 use super::helper::Helper;
-use super::way::Way;
+use super::way::{FAIR, PLAIN, Way};
 
 const TTL_MILLIS: u64 = 1_000;
 /// Long enough for waiters to have asked, and short of the TTL.
@@ -45,7 +47,8 @@ impl<'a> Waiters<'a> {
         holder.kill();
         let mut granted = self.waiters.each_mut().map(Helper::granted);
         granted.sort_unstable();
-        // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before its end.
+        // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before
+        // its end.
         let [first, both] = granted.map(|granted| Duration::from_nanos(granted.saturating_sub(end)));
         self.first.push(first);
         self.both.push(both);
@@ -62,4 +65,46 @@ impl<'a> Waiters<'a> {
         ends.sort_unstable();
         ends.get(self.masters.len() / 2).copied().expect("a majority")
     }
+}
+
+/// How many processes the waiters are in that are killed at once.
+const PROCESSES: usize = 5;
+const HELD_MILLIS: u64 = 60_000;
+
+/// Kills as many fair waiters at once, and releases the lock. From then until the one behind them
+/// had it.
+pub(crate) fn stall(masters: &[RedisServer], addresses: &[SocketAddr], waiters: usize) -> Duration {
+    let [plain, fair] = [PLAIN, FAIR].map(|name| Way::named(name).expect("a way"));
+    let resource = "of-dead-waiters";
+    let queued = |count: usize| {
+        let is_full = |master| places(master, resource) == count;
+        while !masters.iter().all(is_full) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    queued(0);
+    // Without a place in the queue, so that all places are those of waiters.
+    let opened = plain.open(addresses);
+    let held = opened.lock(resource, Duration::from_millis(HELD_MILLIS));
+    let processes = PROCESSES.min(waiters);
+    let mut killed: Vec<_> = (0..processes).map(|_| Helper::start(fair, addresses)).collect();
+    for process in &mut killed {
+        process.tell(&format!("wait {resource} {}", waiters / processes));
+    }
+    queued(waiters);
+    let mut last = Helper::start(fair, addresses);
+    last.tell(&format!("pass {resource} {TTL_MILLIS}"));
+    queued(waiters + 1);
+    killed.iter_mut().for_each(Helper::kill);
+    let released = now();
+    opened.release(held);
+    Duration::from_nanos(last.granted().saturating_sub(released))
+}
+
+/// How many places are in a master's queue.
+fn places(master: &RedisServer, resource: &str) -> usize {
+    let queue = Resource::new(resource).expect("a name").queue_key();
+    let queue = String::from_utf8(queue).expect("text");
+    let places = master.command(&["ZCARD", &queue]).int().expect("a number");
+    usize::try_from(places).expect("a small number")
 }

@@ -1,7 +1,9 @@
-//! Prints how locks go from hand to hand, in our ways and in others, as ratios to a floor of raw sockets.
+//! Prints how locks go from hand to hand, in our ways and in others, as ratios to a floor of raw
+//! sockets.
 //!
-//! `bench handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; all unless said. `tests/README.md` says what they are. The ways take turns
-//! in each round, so that whatever else the machine does meets all of them.
+//! `bench handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; all unless said.
+//! `tests/RESULTS.md` says what they are. The ways take turns in each round, so that whatever else
+//! the machine does meets all of them.
 
 mod crowd;
 mod helper;
@@ -26,7 +28,7 @@ use killed::Waiters;
 pub(crate) use requests::Requests;
 use turns::Figures;
 pub(crate) use turns::Turn;
-use way::{FAIR, WAYS, Way};
+use way::{FAIR, PLAIN, WAYS, Way};
 use work::Workers;
 
 const KILLED_HOLDERS: usize = 10;
@@ -36,7 +38,7 @@ const UNTIL_GONE: Duration = Duration::from_millis(500);
 /// The argument that stands before all that is said here.
 pub(crate) const NAME: &str = "handoff";
 /// The letters of all scenarios.
-pub(crate) const SCENARIOS: &str = "ARBFPCD";
+pub(crate) const SCENARIOS: &str = "ARBFPCKD";
 const MASTERS: [usize; 2] = [3, 5];
 
 /// The whole of a helper's process, if that is what is asked for here.
@@ -44,7 +46,7 @@ pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {
     let mut arguments = arguments.peekable();
     let is_one = arguments.next_if(|first| first == helper::HELPER).is_some();
     if is_one {
-        helper::main(arguments).expect("whoever gives orders reads the answers");
+        helper::main(arguments).expect("the process that gives orders reads the answers");
     }
     is_one
 }
@@ -74,6 +76,9 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
         if scenarios.contains('C') {
             killed_holders(&masters);
         }
+        if scenarios.contains('K') {
+            killed_waiters(&masters, rounds);
+        }
         if scenarios.contains('D') {
             crowds(count);
         }
@@ -87,7 +92,7 @@ const QUEUES: [(&str, usize); 4] = [("F2", 2), ("F3", 3), ("F8", 8), ("F32", 32)
 fn queues(masters: &Fleet, rounds: usize) {
     let program = std::env::current_exe().expect("this program has a name");
     for (name, count) in QUEUES {
-        let ways = ["blocking", FAIR].into_iter().filter_map(Way::named).collect();
+        let ways = [PLAIN, FAIR].into_iter().filter_map(Way::named).collect();
         let start = |way: &Way, masters: &[SocketAddr]| Workers::processes_of(&program, way, masters, count);
         hand_offs(name, masters, rounds, ways, start, None);
     }
@@ -193,6 +198,20 @@ fn killed_holders(masters: &Fleet) {
         let (first, both) = (Summary::of(&waiters.first), Summary::of(&waiters.both));
         let cells = [first.p50, first.max, both.p50, both.max].map(table::millis);
         table::row("C", masters.len(), way.name, &cells);
+    }
+}
+
+/// How many fair waiters are killed at once.
+const KILLED_WAITERS: [usize; 3] = [1, 10, 100];
+
+fn killed_waiters(masters: &Fleet, rounds: usize) {
+    let addresses = addresses(masters);
+    table::header(&["stall_p50_ms", "stall_max_ms", "rounds"]);
+    for waiters in KILLED_WAITERS {
+        let stalls: Vec<_> = (0..rounds).map(|_| killed::stall(masters, &addresses, waiters)).collect();
+        let stalls = Summary::of(&stalls);
+        let cells = [table::millis(stalls.p50), table::millis(stalls.max), stalls.count.to_string()];
+        table::row(&format!("K{waiters}"), masters.len(), FAIR, &cells);
     }
 }
 

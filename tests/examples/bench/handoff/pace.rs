@@ -1,6 +1,8 @@
-//! Few processes that want one lock all the time: how long it is idle between two holders, and what the busiest gets of it.
+//! Few processes that want one lock all the time: how long it is idle between two holders, and what
+//! the busiest gets of it.
 //!
-//! With an older build of this program in `QUORLOCK_BENCH_BEFORE` its processes take turns with those of this one.
+//! With an older build of this program in `QUORLOCK_BENCH_BEFORE` its processes take turns with
+//! those of this one.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
-//! The floor: what a hand-off costs where everybody who waits is known, and nothing is between him and the sockets.
+//! The floor: what a hand-off costs where all waiters are known, and nothing is between them and
+//! the sockets.
 //!
-//! Waiters stand in a queue of the process. Whoever releases writes the deletion of his key and the next one's `SET` to every
-//! socket in one call, reads until a majority has granted, and wakes the next one. Nothing else is right here: no time-outs, no
-//! validity, no lost connections.
+//! Waiters stand in a queue of the process. The holder that releases writes the deletion of its key
+//! and the next one's `SET` to every socket in one call, reads until a majority has granted, and
+//! wakes the next one. Nothing else is right here: no timeouts, no validity, no lost connections.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -71,7 +72,7 @@ impl Raw {
             }
         };
         match waits {
-            Some(waits) => waits.recv().expect("whoever holds the lock hands it on"),
+            Some(waits) => waits.recv().expect("the holder hands the lock on"),
             None => {
                 self.wire.lock().unwrap_or_else(PoisonError::into_inner).exchange(resource, None, Some(ttl))
             }
@@ -80,7 +81,8 @@ impl Raw {
 
     /// Gives it to the next one, if there is one.
     pub(crate) fn release(&self, resource: &str, token: u64, ttl: Duration) {
-        // Before the queue, so that whoever finds the lock free comes behind the release on the wire.
+        // Before the queue, so that a caller that finds the lock free comes behind the release on
+        // the wire.
         let mut wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
         let next = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +98,8 @@ impl Raw {
 }
 
 impl Wire {
-    /// Releases a token, or takes the lock with another, or both in one write, and waits for a majority.
+    /// Releases a token, or takes the lock with another, or both in one write, and waits for a
+    /// majority.
     fn exchange(&mut self, resource: &str, released: Option<u64>, ttl: Option<Duration>) -> u64 {
         let mut bytes = String::new();
         let mut commands = 0;

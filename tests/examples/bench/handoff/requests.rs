@@ -7,8 +7,9 @@ use quorlock_tests::{RedisServer, Value};
 /// Ends a count. Whatever was executed before has been shown before.
 const END: &str = "no more requests are counted";
 
-/// Counts what MONITOR shows, on all masters, but for what scripts call: those lines come from `lua` instead of an address. INFO's
-/// `commandstats` and `total_commands_processed` count both alike. As MONITOR costs the servers time, nothing is timed meanwhile.
+/// Counts what MONITOR shows, on all masters, but for what scripts call: those lines come from
+/// `lua` instead of an address. INFO's `commandstats` and `total_commands_processed` count both
+/// alike. As MONITOR costs the servers time, nothing is timed meanwhile.
 pub(crate) struct Requests<'a> {
     masters: &'a [RedisServer],
     counting: Vec<JoinHandle<usize>>,
@@ -22,7 +23,7 @@ impl<'a> Requests<'a> {
             let count = move || {
                 let mut requests = 0;
                 loop {
-                    match client.receive().expect("the end comes within the time-out") {
+                    match client.receive().expect("the end comes within the timeout") {
                         Value::Simple(line) if line.contains(END) => return requests,
                         // `1339518083.107412 [0 lua] "get" "key"`
                         Value::Simple(line) if !line.contains(" lua] ") => requests += 1,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use quorlock_tests::Summary;
 
-/// One lock that was asked for, granted, held and given back; all in nanoseconds of `history::now`, which all processes share.
+/// One lock that was asked for, granted, held and given back; all in nanoseconds of `history::now`,
+/// which all processes share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
     /// Read before the lock was asked for.

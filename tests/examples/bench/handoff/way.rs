@@ -12,6 +12,8 @@ use super::raw::Raw;
 /// No worker waits for longer: a way that comes to nothing ends.
 const WITHIN: Duration = Duration::from_secs(15);
 
+/// Ours on the blocking transport, as it is unless something is set.
+pub(crate) const PLAIN: &str = "blocking";
 /// The way of those that wait fairly.
 pub(crate) const FAIR: &str = "fair";
 
@@ -34,7 +36,7 @@ enum Client {
 pub(crate) const WAYS: &[Way] = &[
     Way { name: "raw", client: Client::Raw },
     Way {
-        name: "blocking",
+        name: PLAIN,
         client: Client::Quorlock { transport: "blocking", settings: |config| config, fair: false },
     },
     Way {
@@ -70,7 +72,8 @@ pub(crate) const WAYS: &[Way] = &[
     },
     #[cfg(feature = "peers")]
     Way { name: "rslock", client: Client::Rslock { pauses: None } },
-    // It pauses for a random number of whole milliseconds below this one, and no number is below nothing.
+    // It pauses for a random number of whole milliseconds below this one, and no number is below
+    // nothing.
     #[cfg(feature = "peers")]
     Way { name: "rslock-eager", client: Client::Rslock { pauses: Some(Duration::from_millis(1)) } },
 ];
@@ -102,7 +105,7 @@ impl Way {
             Client::Rslock { pauses } => {
                 let mut manager = rslock::LockManager::new(urls().collect());
                 if let Some(pauses) = pauses {
-                    // Three attempts to a request are its default; whoever waits for the lock asks again.
+                    // Three attempts to a request are its default; a waiter asks again.
                     manager.set_retry(3, *pauses);
                 }
                 Opened { transport: Transport::named("tokio"), locks: Locks::Rslock(manager) }
@@ -161,7 +164,8 @@ impl Opened {
     pub(crate) fn release(&self, held: Held) {
         match (held, &self.locks, &self.transport) {
             (Held::Raw { resource, token, ttl }, Locks::Raw(raw), _) => raw.release(&resource, token, ttl),
-            // On a machine that is too busy to answer the lock is free when its TTL is over, and the figures show it.
+            // On a machine that is too busy to answer the lock is free when its TTL is over, and
+            // the figures show it.
             (Held::Quorlock(guard), _, Transport::Blocking) => drop(guard.release().wait()),
             (held, ..) => self.transport.block_on(self.give_back(held)),
         }
@@ -178,7 +182,7 @@ impl Opened {
             }
             #[cfg(feature = "peers")]
             Locks::Rslock(manager) => {
-                // As its own `acquire` does, but not for ever.
+                // As its own `acquire` does, but not forever.
                 let end = std::time::Instant::now() + timeout;
                 loop {
                     match manager.lock(resource, ttl).await {

@@ -15,7 +15,7 @@ use super::way::{Opened, Way};
 
 pub(crate) const WORKERS: usize = 8;
 const HOLD: Duration = Duration::from_millis(1);
-/// Shorter than the others' turns together, so that somebody waits at every release.
+/// Shorter than the others' turns together, so that a worker waits at every release.
 const REST: Duration = Duration::from_millis(3);
 const SPAN: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(10);
@@ -23,8 +23,9 @@ const TTL: Duration = Duration::from_secs(10);
 const UNTIL_START: Duration = Duration::from_millis(20);
 const RESOURCE: &str = "handoff";
 
-/// Takes turns with others until the end. Each worker has a thread of its own, also where it runs futures: so all of them can hold the
-/// lock by sleeping, which is equally precise for all, and a timer of a runtime is not.
+/// Takes turns with others until the end. Each worker has a thread of its own, also where it runs
+/// futures: so all of them can hold the lock by sleeping, which is equally precise for all, and a
+/// timer of a runtime is not.
 pub(crate) fn work(opened: &Opened, span: Span) -> Vec<Turn> {
     thread::sleep(Duration::from_nanos(span.start.saturating_sub(now())));
     let mut turns = Vec::new();
@@ -66,14 +67,15 @@ impl Workers {
         Self { place: Place::Processes(helpers), rest: Duration::ZERO }
     }
 
-    /// So many processes with a client each, of this build of the program.
+    /// `count` processes with a client each, of this build of the program.
     pub(crate) fn processes_of(program: &Path, way: &Way, masters: &[SocketAddr], count: usize) -> Self {
         let helpers = (0..count).map(|_| Helper::of(program, way, masters)).collect();
         Self { place: Place::Processes(helpers), rest: Duration::ZERO }
     }
 
-    /// As [`Workers::threads`], but they rest after each turn. Who does not is often the next one to ask, and where nobody queues he has the
-    /// lock again before anybody else has seen it free; here the next one is somebody who waits.
+    /// As [`Workers::threads`], but they rest after each turn. A worker that does not rest is often
+    /// the next one to ask, and without a queue it has the lock again before another one has seen
+    /// it free; here the next one is a waiter.
     pub(crate) fn resting_threads(way: &Way, masters: &[SocketAddr]) -> Self {
         Self { rest: REST, ..Self::threads(way, masters) }
     }

@@ -1,4 +1,5 @@
-//! One caller that takes and gives back each kind in turn: what a pair costs beside one of a fenced lock.
+//! One caller that takes and gives back each kind in turn: what a pair costs beside one of a fenced
+//! lock.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ const KINDS: [Kind; 7] = [
     Kind::FencedSeveral { names: 2, of: 2 },
     Kind::Permit { of: 4 },
 ];
-/// Pairs of one round. The kinds take turns after each pair, so that whatever else the machine does meets all of them.
+/// Pairs of one round. The kinds take turns after each pair, so that whatever else the machine does
+/// meets all of them.
 const PAIRS: u32 = 400;
 const COUNTED: usize = 100;
 

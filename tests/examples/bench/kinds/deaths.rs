@@ -61,7 +61,8 @@ fn a_reader(masters: &Fleet, addresses: &[SocketAddr], index: usize) -> Duration
     writer.keep(Kind::Lock, &resource, SHORT);
     thread::sleep(Duration::from_millis(100));
     reader.kill();
-    // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before its end.
+    // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before its
+    // end.
     Duration::from_nanos(writer.granted().saturating_sub(end))
 }
 

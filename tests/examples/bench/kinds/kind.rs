@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     /// A reader whose time is over after a second.
     ShortRead,
     FencedRead,
-    /// So many names of so many, chosen anew each time.
+    /// Some of a number of names, chosen again each time.
     Several {
         names: usize,
         of: usize,
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
         names: usize,
         of: usize,
     },
-    /// One of so many.
+    /// One of a number of permits.
     Permit {
         of: u32,
     },
@@ -66,8 +66,8 @@ impl Kind {
 }
 
 impl Held {
-    /// Keeps this thread until it is given back. On a machine that is too busy to answer it is free when its TTL is over, and the
-    /// figures show it.
+    /// Keeps this thread until it is given back. On a machine that is too busy to answer it is free
+    /// when its TTL is over, and the figures show it.
     pub(crate) fn give_back(self) {
         drop(match self {
             Self::Guard(guard) => guard.release().wait(),

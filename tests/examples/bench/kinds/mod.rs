@@ -1,6 +1,8 @@
-//! Measures the kinds of locks beside the exclusive one: several resources at once, readers and writers, permits.
+//! Measures the kinds of locks beside the exclusive one: several resources at once, readers and
+//! writers, permits.
 //!
-//! `bench kinds [ROUNDS [SCENARIOS]]`, with scenarios such as `OP`; all unless said. `tests/README.md` says what they are.
+//! `bench kinds [ROUNDS [SCENARIOS]]`, with scenarios such as `OP`; all unless said.
+//! `tests/RESULTS.md` says what they are.
 
 mod alone;
 mod crowds;

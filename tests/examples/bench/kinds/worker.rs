@@ -1,4 +1,5 @@
-//! A process that takes turns with others, from this program. A line on its input is an order, and lines on its output are answers.
+//! A process that takes turns with others, from this program. A line on its input is an order, and
+//! lines on its output are answers.
 
 use std::io::{self, BufRead, BufReader, Lines, Write};
 use std::net::SocketAddr;
@@ -32,7 +33,8 @@ pub(crate) struct Work {
     pub(crate) rest: Duration,
 }
 
-/// A worker's process. Dropping it kills it, and it ends by itself when nobody gives orders any more.
+/// A worker's process. Dropping it kills it, and it ends by itself when nobody gives orders any
+/// more.
 pub(crate) struct Worker {
     child: Child,
     orders: ChildStdin,
@@ -59,7 +61,8 @@ impl Worker {
         self.tell(&format!("work {kind} {threads} {start} {end} {} {}", hold.as_micros(), rest.as_micros()));
     }
 
-    /// Has it take one and keep it for so long, with this TTL and without renewal. The time of the grant comes.
+    /// Has it take one and keep it for `hold`, which is also its TTL, without renewal. The time of
+    /// the grant comes.
     pub(crate) fn keep(&mut self, kind: Kind, resource: &str, hold: Duration) {
         self.tell(&format!("keep {kind} {resource} {}", hold.as_micros()));
     }
@@ -111,8 +114,9 @@ pub(crate) fn open(masters: &[SocketAddr]) -> Locker {
 
 /// The whole of a worker's process.
 ///
-/// - `work KIND THREADS START END HOLD REST`: takes turns in this span; an answer for each, and `done`.
-/// - `keep KIND RESOURCE HOLD`: takes one and keeps it for so long; the time of the grant.
+/// - `work KIND THREADS START END HOLD REST`: takes turns in this span; an answer for each, and
+///   `done`.
+/// - `keep KIND RESOURCE HOLD`: takes one and keeps it for HOLD; the time of the grant.
 pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let masters = arguments.next().expect("masters");
     let masters: Vec<SocketAddr> =

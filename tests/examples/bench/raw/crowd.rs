@@ -20,7 +20,7 @@ struct Shared {
 }
 
 impl Crowd {
-    /// So many threads beside the calling one.
+    /// `threads` threads beside the calling one.
     pub(super) fn start(threads: usize) -> Self {
         let (abroad, ends) = (AtomicUsize::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { abroad, ends, exchange: thread::current() });

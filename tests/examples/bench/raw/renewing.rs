@@ -10,14 +10,14 @@ use super::{Raw, load};
 const EXTEND: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end";
 /// What is due within this time leaves together.
 const TURN: Duration = Duration::from_millis(1);
-/// So many locks are taken in one write.
+/// How many locks are taken in one write.
 const STEP: usize = 100;
 
 /// The command that renews each lock.
 pub(crate) struct Renewals(Vec<Vec<u8>>);
 
 impl Raw {
-    /// Takes so many locks and keeps them, with what renews each.
+    /// Takes `locks` locks and keeps them, with what renews each.
     pub(crate) fn hold(&mut self, addresses: &[SocketAddr], locks: usize, ttl: Duration) -> Renewals {
         let mut renewals = Vec::with_capacity(locks);
         let extend = load(addresses, EXTEND);

@@ -1,4 +1,5 @@
-//! The floor of code in `main` under a runtime with several threads: the same exchange by tokio's sockets, which the runtime's threads wait for.
+//! The floor of code in `main` under a runtime with several threads: the same exchange by tokio's
+//! sockets, which the runtime's threads wait for.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;

@@ -21,7 +21,8 @@ pub(crate) const DEAD: &str = "dead";
 
 const WARM_UP: Limit = Limit { pairs: 200, span: Duration::from_millis(200) };
 const HEALTHY: Limit = Limit { pairs: 1_500, span: Duration::from_millis(400) };
-/// Longer than all time-outs. Who waits for the masters that are gone needs some seconds for a few pairs.
+/// Longer than all timeouts. A client that waits for the masters that are gone needs some seconds
+/// for a few pairs.
 const STRUCK: Limit = Limit { pairs: usize::MAX, span: Duration::from_millis(1_500) };
 const STRUCK_PEERS: Limit = Limit { pairs: 5, span: Duration::from_secs(4) };
 /// No client needs longer to notice that a master is back.
@@ -68,7 +69,8 @@ pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
 pub(crate) fn show(name: &'static str, rounds: usize) -> Shown {
     let mut shown = Shown::default();
     for (gone, count) in SIZES {
-        // Who makes a connection for each command and sets no time-out waits for a stopped master for ever.
+        // A client with a connection for each command and no timeout waits for a stopped master
+        // forever.
         let peers: Vec<_> = match (name, count) {
             (HUNG, 3) => PEERS.iter().filter(|way| **way == "rslock").collect(),
             (HUNG, _) => Vec::new(),

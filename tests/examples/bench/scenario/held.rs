@@ -19,7 +19,7 @@ const LOCKS: usize = 10_000;
 const TTL: Duration = Duration::from_secs(6);
 /// What renews a lock does so at a third of its TTL.
 const PERIOD: Duration = Duration::from_secs(2);
-/// So that renewals are spread over the whole period, the locks are taken in so many steps.
+/// So that renewals are spread over the whole period, the locks are taken in this many steps.
 const STEPS: usize = 100;
 const SPAN: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(1);

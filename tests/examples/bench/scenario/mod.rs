@@ -1,4 +1,5 @@
-//! What is measured. Each scenario has a part that runs in the process of a trial, and one that makes tables of all trials.
+//! What is measured. Each scenario has a part that runs in the process of a trial, and one that
+//! makes tables of all trials.
 
 pub(crate) mod faults;
 pub(crate) mod held;
@@ -73,7 +74,7 @@ pub(crate) fn circumstances(rounds: usize, took: Duration) -> String {
     )
 }
 
-/// The day that is so many days after the first of January 1970.
+/// The day that is `days` days after the first of January 1970.
 fn date(days: u64) -> String {
     const MONTHS: [&str; 12] = [
         "January",

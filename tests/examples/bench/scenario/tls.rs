@@ -1,4 +1,5 @@
-//! The same over TLS: what encryption costs one caller, many at once, and at the opening of a connection.
+//! The same over TLS: what encryption costs one caller, many at once, and at the opening of a
+//! connection.
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +69,8 @@ pub(crate) fn measure(way: &str, words: &[&str]) -> Figures {
     figures
 }
 
-/// From the opening of a locker until its only master votes, each time with sessions of its own: connection, whole handshake and greeting.
+/// From the opening of a locker until its only master votes, each time with sessions of its own:
+/// connection, whole handshake and greeting.
 fn handshakes(url: &str) -> Vec<Duration> {
     let opened = |_| {
         let tls = Tls::builder().root_file(Certificates::shared().root()).build().expect("an issuer");

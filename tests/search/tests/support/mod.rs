@@ -20,7 +20,7 @@ pub(crate) fn holds(search: &Search) -> Report {
     report
 }
 
-/// A state was met that must not be, by a way of so many steps.
+/// A state was met that must not be, after this many steps.
 pub(crate) fn fails(search: &Search, violation: Violation, steps: usize) -> Counterexample {
     let counterexample = run(search).counterexample.expect("a state that must not be");
     assert_eq!((counterexample.violation(), counterexample.steps()), (violation, steps));

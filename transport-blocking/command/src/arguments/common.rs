@@ -52,7 +52,7 @@ pub(crate) struct TlsArguments {
     /// host
     #[arg(long, value_name = "NAME")]
     sni: Option<String>,
-    /// Accept any certificate: anybody on the way can then read passwords and change locks
+    /// Accept any certificate: anyone on the way can then read passwords and change locks
     #[arg(long)]
     pub(crate) tls_insecure: bool,
 }
@@ -229,7 +229,7 @@ fn exit_code(text: &str) -> Result<u8, &'static str> {
     text.parse().map_err(|_| "needs a number from 0 to 255")
 }
 
-/// Whether keys may be kept for so long.
+/// Whether keys may be kept for this time.
 pub(super) fn check_kept(option: &str, span: Duration) -> Result<(), String> {
     let longest = Ttl::MAX;
     if span <= longest {
@@ -315,7 +315,7 @@ impl Speech {
         self.output_with(0)
     }
 
-    /// The same as if `-v` had been given so many times more.
+    /// The same as if `-v` had been given `more` times more.
     pub(crate) fn output_with(&self, more: u8) -> Output {
         let verbosity =
             if self.quiet { Verbosity::Quiet } else { Verbosity::Normal(self.verbose.saturating_add(more)) };

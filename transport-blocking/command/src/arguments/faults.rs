@@ -6,7 +6,8 @@ use quorlock_sim::{Fault, Keep, When};
 
 use crate::duration;
 
-/// The kinds, each with who it is about: `c` a client, `m` a master, `p` a client and a master; and whether it lasts.
+/// The kinds, each with who it is about: `c` a client, `m` a master, `p` a client and a master; and
+/// whether it lasts.
 const KINDS: [(&str, char, bool); 13] = [
     ("pause", 'c', true),
     ("kill", 'c', false),
@@ -26,7 +27,8 @@ const KINDS: [(&str, char, bool); 13] = [
 /// By how much the clock of a `fast` master gains: ten times what may be between any two clocks.
 const FAST_PPM: i32 = 100_000;
 
-/// Reads `KIND:WHO@WHEN+SPAN`. The error is the rest of a sentence that begins with the name of the option.
+/// Reads `KIND:WHO@WHEN+SPAN`. The error is the rest of a sentence that begins with the name of the
+/// option.
 ///
 /// The numbers are looked at where it is known how many clients and masters there are.
 pub(super) fn parse(text: &str) -> Result<(When, Fault), String> {

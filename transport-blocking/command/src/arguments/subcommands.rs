@@ -118,7 +118,7 @@ impl ReleaseArguments {
 pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) masters: Masters,
-    /// RESOURCE is a semaphore with so many permits, not a lock
+    /// RESOURCE is a semaphore with K permits, not a lock
     #[arg(long, value_name = "K", value_parser = permits)]
     pub(crate) permits: Option<u32>,
     /// Print nothing: the exit code tells
@@ -131,7 +131,7 @@ pub(crate) struct StatusArguments {
     pub(crate) resource: Resource,
 }
 
-/// Delete a lock, whoever holds it
+/// Delete a lock that another client holds
 ///
 /// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder
 /// is known to be dead and whose TTL is long. A key that is no string is no lock, and is never
@@ -152,7 +152,7 @@ pub(crate) struct ForceReleaseArguments {
     /// Do not ask
     #[arg(long = "yes-delete-it-whoever-holds-it")]
     pub(crate) is_confirmed: bool,
-    /// RESOURCE is a semaphore with so many permits, not a lock
+    /// RESOURCE is a semaphore with K permits, not a lock
     #[arg(long, value_name = "K", value_parser = permits)]
     pub(crate) permits: Option<u32>,
     /// With --permits, delete this permit only; the first one is 0
@@ -264,15 +264,15 @@ fn loopback(text: &str) -> Result<IpAddr, &'static str> {
 /// one lock and count up a number in one store under it. Nothing else is needed, and nothing is
 /// left behind but the picture. In about 13 seconds
 ///
-/// - a master hangs, and another is killed: the lock goes on from worker to worker, for three of five
-///   masters are enough;
+/// - a master hangs, and another is killed: the lock goes on from worker to worker, for three of
+///   five masters are enough;
 ///
-/// - the dead one is restarted empty: the restart guard keeps it from voting until every lock that it
-///   may have forgotten has run out;
+/// - the dead one is restarted empty: the restart guard keeps it from voting until every lock that
+///   it may have forgotten has run out;
 ///
-/// - a worker stands still while it holds the lock, for longer than the lock lives. Another one gets
-///   it, with a larger fencing token. The first one wakes up and writes as if nothing had happened, and
-///   the store refuses it.
+/// - a worker stands still while it holds the lock, for longer than the lock lives. Another one
+///   gets it, with a larger fencing token. The first one wakes up and writes as if nothing had
+///   happened, and the store refuses it.
 ///
 /// In a terminal this is shown as it happens; elsewhere each event is a line. #7 is the seventh
 /// fencing token, which is a long number.

@@ -71,8 +71,8 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Connects to a server of this master, and logs in as the URL says. Everything is over at `ends`. With a channel the
-    /// connection is encrypted.
+    /// Connects to a server of this master, and logs in as the URL says. Everything is over at
+    /// `ends`. With a channel the connection is encrypted.
     pub(crate) fn open(
         endpoint: &Endpoint,
         address: &Address,

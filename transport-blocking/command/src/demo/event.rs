@@ -6,7 +6,8 @@ use quorlock_blocking::FencingToken;
 
 use crate::duration::spoken;
 
-/// Something that happens. Workers and masters go by their places; the numbers of grants are from 1.
+/// Something that happens. Workers and masters go by their places; the numbers of grants are from
+/// 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// A worker wants the lock.
@@ -62,7 +63,7 @@ pub(super) enum Tone {
 }
 
 impl Event {
-    /// Whether the script does it to somebody.
+    /// Whether the script does it to a worker or a master.
     pub(super) fn is_fault(self) -> bool {
         match self {
             Self::StandsStill { .. } => true,

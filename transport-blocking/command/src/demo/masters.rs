@@ -16,7 +16,7 @@ pub(super) enum State {
     Up,
     Hangs,
     Dead,
-    /// For so long it does not vote.
+    /// It does not vote for this time.
     Quarantined(Duration),
 }
 
@@ -73,7 +73,7 @@ impl Cast {
                 handle.restart(Keep::Nothing)?;
                 view.state = State::Up;
             }
-            // These come about by themselves.
+            // These happen by themselves.
             Change::Quarantined { .. } | Change::Votes => {}
         }
         stage.tell(Event::Master { master, change });

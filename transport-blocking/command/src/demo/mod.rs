@@ -1,4 +1,5 @@
-//! `quorlock demo`: workers contend for a lock on embedded masters, things go wrong by a script, and what holds is shown.
+//! `quorlock demo`: workers contend for a lock on embedded masters, things go wrong by a script,
+//! and what holds is shown.
 
 mod event;
 mod masters;
@@ -46,8 +47,9 @@ const SCRIPT: [(Duration, usize, Change); 4] = [
 ];
 /// From when on the next holder stands still.
 const STOPS_AT: Duration = Duration::from_millis(8_500);
-/// So long it goes on behind the late write, and no longer than this in all.
+/// How long it goes on after the late write.
 const EPILOGUE: Duration = Duration::from_millis(1_200);
+/// The longest time that the script takes.
 const LONGEST: Duration = Duration::from_secs(18);
 /// How long workers that end are waited for.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -95,7 +97,7 @@ pub(crate) fn demo(arguments: &DemoArguments, signals: &Signals<()>) -> Finish {
             }
         }
     }
-    // Whoever has left has seen enough.
+    // A reader that has left has seen enough.
     let _ = show.say(&text);
     Finish::Code(code)
 }
@@ -116,7 +118,7 @@ fn hire(masters: &Masters, stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, Bo
     (0..WORKERS).map(hire).collect()
 }
 
-/// Follows the script to its end, or until somebody asks for the end.
+/// Follows the script to its end, or until the user asks for the end.
 fn play(
     stage: &Stage,
     cast: &mut Cast,

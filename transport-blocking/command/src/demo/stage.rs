@@ -1,4 +1,5 @@
-//! Where the demonstration takes place: what workers, the store and the script share, and the account of what happened.
+//! Where the demonstration takes place: what workers, the store and the script share, and the
+//! account of what happened.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ pub(super) struct Scene {
     pub(super) workers: Vec<Worker>,
     pub(super) store: Store,
     pub(super) events: Vec<(Duration, Event)>,
-    /// The fencing tokens of all grants, in the order of their coming. People are told their places here: the tokens themselves are long.
+    /// The fencing tokens of all grants, in the order of their coming. People are told their places
+    /// here: the tokens themselves are long.
     pub(super) fences: Vec<FencingToken>,
     pub(super) longest_wait: Duration,
     /// The next holder is to stand still.
@@ -56,7 +58,8 @@ pub(super) enum Doing {
     StandsStill,
 }
 
-/// A number that workers count up under the lock. It asks no clock and no lock: it remembers the largest fencing token, and refuses smaller ones.
+/// A number that workers count up under the lock. It asks no clock and no lock: it remembers the
+/// largest fencing token, and refuses smaller ones.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) value: u64,

@@ -18,7 +18,7 @@ const WORK: [Duration; 4] = [
 ];
 /// How long it does something else then.
 const REST: Duration = Duration::from_millis(1_300);
-/// How often somebody who stands still is looked at.
+/// How often a paused worker is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Works until the end.
@@ -55,12 +55,14 @@ fn hold(stage: &Stage, worker: usize, guard: Guard, fence: FencingToken, waited:
     } else {
         thread::sleep(work / 2);
     }
-    // It asked its guard before it stood still. Nothing is asked again here: a real pause can always come behind the last question.
+    // It asked its guard before it stood still. Nothing is asked again here: a real pause can
+    // always come behind the last question.
     stage.write(worker, fence, read);
     if guard.is_valid() {
         stage.tell(Event::GivesBack { worker });
     }
-    // After a loss there is nothing left to release; what matters is that the store did not take the write.
+    // After a loss there is nothing left to release; what matters is that the store did not take
+    // the write.
     let _ = guard.release().wait();
 }
 
@@ -68,7 +70,7 @@ fn hold(stage: &Stage, worker: usize, guard: Guard, fence: FencingToken, waited:
 fn stand_still(stage: &Stage, worker: usize, guard: &Guard, fence: FencingToken) {
     stage.tell(Event::StandsStill { worker });
     let begun = Instant::now();
-    // Told to whoever watches; the worker itself does not run.
+    // Reported to its watchers; the worker itself does not run.
     let _ = guard.lost().wait();
     stage.tell(Event::RunsOut { worker });
     loop {

@@ -123,7 +123,7 @@ impl Survey {
         self.answers.iter().flatten().count()
     }
 
-    /// Whether no quorum can answer before somebody changes a configuration.
+    /// Whether no quorum can answer before a configuration is changed.
     fn is_misconfigured(&self) -> bool {
         let wrong =
             self.answers.iter().filter(|answer| matches!(answer, Err(cause) if cause.is_configuration()));

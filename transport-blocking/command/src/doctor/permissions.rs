@@ -6,7 +6,7 @@
 //! lists of permissions allows all that it knows; what only reads is sent there, to see what it
 //! knows.
 
-use quorlock_core::{Cause, Discovery, Endpoint, Fleet, Resource, ServerError};
+use quorlock_core::{Cause, Discovery, Endpoint, Fleet, QueuePlace, Resource, ServerError};
 
 use crate::asking::{Conversation, Reply, Words, words};
 
@@ -21,6 +21,8 @@ pub(super) enum Use {
     Readers,
     /// Semaphores.
     Permits,
+    /// Waiting in one queue with other processes.
+    FairWaiting,
     /// Fencing tokens.
     Fencing,
     /// The restart guard.
@@ -132,6 +134,24 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
     }
     need(Use::Readers, "DEL", &shared, &[]);
     need(Use::Readers, "SET", &want, &["x", "PX", "1"]);
+    let place = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
+    let [queue, ticket, place] =
+        [resource.queue_key(), resource.ticket_key(), place].map(|key| master.key_of(&key).into_owned());
+    need(Use::FairWaiting, "ZADD", &queue, &["1", "x"]);
+    for name in ["ZRANGE", "ZREVRANGE"] {
+        need(Use::FairWaiting, name, &queue, &["0", "0"]);
+    }
+    for name in ["ZREM", "ZRANK", "ZSCORE"] {
+        need(Use::FairWaiting, name, &queue, &["x"]);
+    }
+    need(Use::FairWaiting, "PEXPIRE", &queue, &["1"]);
+    for key in [&ticket, &place] {
+        need(Use::FairWaiting, "SET", key, &["x", "PX", "1"]);
+        need(Use::FairWaiting, "GET", key, &[]);
+    }
+    for (name, more) in [("DEL", &[][..]), ("PTTL", &[]), ("PEXPIRE", &["1"])] {
+        need(Use::FairWaiting, name, &place, more);
+    }
     for (of, key) in [(Use::Fencing, &fence[..]), (Use::RestartGuard, &marker[..])] {
         need(of, "GET", key, &[]);
         need(of, "SET", key, &["x"]);
@@ -259,8 +279,20 @@ return told";
 
 /// Sends those that change nothing.
 fn sent(master: &mut Conversation, needs: &[Need]) -> Result<Vec<Allowed>, Cause> {
-    const HARMLESS: [&[u8]; 10] =
-        [b"GET", b"PTTL", b"EXISTS", b"MGET", b"ZSCORE", b"ZREVRANGE", b"EVAL", b"EVALSHA", b"TIME", b"INFO"];
+    const HARMLESS: [&[u8]; 12] = [
+        b"GET",
+        b"PTTL",
+        b"EXISTS",
+        b"MGET",
+        b"ZSCORE",
+        b"ZRANGE",
+        b"ZRANK",
+        b"ZREVRANGE",
+        b"EVAL",
+        b"EVALSHA",
+        b"TIME",
+        b"INFO",
+    ];
     let is_harmless = |need: &&Need| need.command.first().is_some_and(|name| HARMLESS.contains(&&name[..]));
     let commands: Vec<_> = needs.iter().filter(is_harmless).map(|need| need.command.clone()).collect();
     let mut answers = master.ask_all(&commands)?.into_iter();

@@ -97,6 +97,12 @@ pub(super) fn judge(survey: &Survey) -> Vec<Promise> {
         kind(survey, "several resources", Use::Several, "locks of several resources are granted all or none"),
         kind(survey, "readers", Use::Readers, "readers share a lock and keep writers out"),
         kind(survey, "permits", Use::Permits, "a semaphore never admits more than its permits"),
+        kind(
+            survey,
+            "fair waiting",
+            Use::FairWaiting,
+            "fair waiters are served in the order of their coming",
+        ),
     ]
 }
 

@@ -1,4 +1,5 @@
-//! The scenarios that have names. The first three are those of Martin Kleppmann, "How to do distributed locking" (2016).
+//! The scenarios that have names. The first three are those of Martin Kleppmann, "How to do
+//! distributed locking" (2016).
 
 use std::fmt::Write as _;
 

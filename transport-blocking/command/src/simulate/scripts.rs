@@ -1,5 +1,5 @@
-//! What happens in each scenario: two clients add 1 each to a number that is stored outside of the masters, under one lock. Two additions
-//! must make 2.
+//! What happens in each scenario: two clients add 1 each to a number that is stored outside of the
+//! masters, under one lock. Two additions must make 2.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -118,7 +118,8 @@ fn until(world: &mut World, flag: &Cell<bool>) -> Result<(), Box<Failure>> {
     Ok(())
 }
 
-/// Two clients, the second of which begins later. With `guard` they have the restart guard on, for locks that live no longer.
+/// Two clients, the second of which begins later. With `guard` they have the restart guard on, for
+/// locks that live no longer.
 fn two(world: &mut World, store: &Store, guard: Option<Duration>) -> [Worker; 2] {
     // By then all connections are there.
     [ms(200), ms(500)].map(|after| {

@@ -63,7 +63,7 @@ pub(crate) fn inspect(locker: &Locker, name: &[u8], token: Option<Token>) -> Res
     inspecting.wait().map_err(|error| Refusal::NoQuorum(error.to_string()))
 }
 
-/// Whether no quorum can answer before somebody changes a configuration.
+/// Whether no quorum can answer before a configuration is changed.
 fn is_misconfigured(causes: impl Iterator<Item = Cause>, quorum: Quorum) -> bool {
     // Of one server behind two addresses, one has answered.
     let is_wrong = |cause: &Cause| cause.is_configuration() && !matches!(cause, Cause::SameServer { .. });

@@ -40,7 +40,7 @@ pub(super) fn told(
     (text, code)
 }
 
-/// Whether somebody holds a permit. As for a lock, that is what the exit code tells.
+/// Whether a permit is held. As for a lock, the exit code says so.
 fn state(seen: &SemaphoreInspection) -> (&'static str, u8) {
     let some = |wanted: LockState| seen.states().any(|(_, state)| state == wanted);
     if seen.held().next().is_some() {

@@ -1,4 +1,4 @@
-//! The scripts of somebody who asks about a lock, or deletes its key whoever holds it.
+//! The scripts that ask about a lock, or delete its key without holding it.
 
 use super::Body;
 use super::many::SHARED;

@@ -113,8 +113,8 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// `PEXPIRE KEYS[1] ARGV[2]`, and `SET` with the same life, whose error is not looked at. Behind
-    /// the first write a script is not refused for memory.
+    /// `PEXPIRE KEYS[1] ARGV[2]`, and `SET` with the same life, whose error is not looked at.
+    /// Behind the first write a script is not refused for memory.
     fn let_live(&mut self, kept: &[u8]) -> Result<(), Failure> {
         let (key, life) = (self.named(1)?, self.worth(2)?);
         self.pexpire(key, life)?;

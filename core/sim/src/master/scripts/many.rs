@@ -283,7 +283,7 @@ impl<'b> Body<'_, 'b> {
         Ok(true)
     }
 
-    /// `tell(place)`: whether somebody holds it.
+    /// `tell(place)`: whether it is held.
     fn tell_place(&mut self, place: usize) -> Result<bool, Failure> {
         let key = self.named(place)?;
         let Some(held) = self.get(Some(key))? else { return Ok(false) };

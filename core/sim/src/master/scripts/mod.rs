@@ -1,6 +1,7 @@
 //! EVAL, EVALSHA and SCRIPT, and what the scripts of the lock do.
 //!
-//! For what a script sees of keys, the server's clock stands still while it runs; TIME and the ends that it gives see it go on.
+//! For what a script sees of keys, the server's clock stands still while it runs; TIME and the ends
+//! that it gives see it go on.
 
 mod claim;
 mod fence;
@@ -100,9 +101,11 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
     body.run_and_write()
 }
 
-/// A script while it runs. Its methods are the scripts' texts, statement by statement, with what Lua makes of missing arguments.
+/// A script while it runs. Its methods are the scripts' texts, statement by statement, with what
+/// Lua makes of missing arguments.
 ///
-/// What `redis.pcall` gives as a table and the script returns is an error reply; so is what ends the script, with its place.
+/// What `redis.pcall` gives as a table and the script returns is an error reply; so is what ends
+/// the script, with its place.
 struct Body<'a, 'b> {
     call: &'a mut Call<'b>,
     script: &'static Script,

@@ -114,7 +114,8 @@ impl<'b> Body<'_, 'b> {
         }
         match first {
             Some((left, value)) => self.tell(value, if left == i64::MAX { -1 } else { left }),
-            // None of them is a lock: of another type, or the window has fewer seats than are wanted.
+            // None of them is a lock: of another type, or the window has fewer seats than are
+            // wanted.
             None => match self.get(self.key(odd))? {
                 None => self.call.reply.null(),
                 Some(held) => self.call.reply.bulk(&held),

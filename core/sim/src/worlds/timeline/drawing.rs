@@ -95,7 +95,8 @@ struct Drawing {
     /// When all faults end.
     healed: Option<TrueTime>,
     has_one_key: bool,
-    /// The guards that there are, by client and token: since when, until when, and what is said of them.
+    /// The guards that there are, by client and token: since when, until when, and what is said of
+    /// them.
     held: BTreeMap<(usize, usize), (TrueTime, TrueTime, String)>,
     /// The places of spans in which two hold at once, with those clients, that have not ended.
     both: Vec<(usize, [usize; 2])>,

@@ -49,7 +49,8 @@ pub struct Timeline {
     entries: Vec<Entry>,
     /// The keys that masters have and had, for the picture.
     keys: Vec<Key>,
-    /// The places there of those that have not ended, so that a long run is not looked through again and again.
+    /// The places there of those that have not ended, so that a long run is not looked through
+    /// again and again.
     present: Vec<usize>,
     is_kept: bool,
 }
@@ -73,7 +74,8 @@ impl Timeline {
         Self { is_kept, ..Self::default() }
     }
 
-    /// Keeps a line, if lines are kept: a proof that runs millions of worlds keeps those of the failed one only. Its place among the others.
+    /// Keeps a line, if lines are kept: a proof that runs millions of worlds keeps those of the
+    /// failed one only. Its place among the others.
     pub(super) fn note(&mut self, at: TrueTime, what: impl FnOnce() -> Happening) -> Option<usize> {
         if !self.is_kept {
             return None;

@@ -1,0 +1,156 @@
+//! One request of a waiter to a master, and what the master said to it.
+
+use quorlock_core::internals::Action;
+
+use super::state::Bytes;
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Does {
+    /// It enters the queue, and acquires the lock; without a place it acquires the lock alone.
+    #[default]
+    Enter,
+    /// It keeps the place.
+    Stay,
+    /// It takes the token back, and reads who holds the lock.
+    Undo,
+    /// It takes the token back, and leaves the queue if it has a place.
+    Release,
+}
+
+impl Does {
+    pub(super) fn of(action: Action) -> Self {
+        match action {
+            Action::Acquire => Self::Enter,
+            Action::Stay => Self::Stay,
+            Action::Undo => Self::Undo,
+            Action::Release => Self::Release,
+            other => unreachable!("no waiter of this search asks for {other:?}"),
+        }
+    }
+}
+
+/// For how long what is ahead lives, where nothing depends on it: a lease of a place.
+pub(super) const LEFT: u16 = 1_000;
+
+/// What a master said. Lives are in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Said {
+    Yes,
+    No,
+    /// Another holds the lock.
+    Held {
+        left: u16,
+    },
+    /// Another place is before this one, which has that number.
+    Behind {
+        number: u8,
+        left: u16,
+    },
+    /// It is first, and another holds the lock.
+    First {
+        number: u8,
+        left: u16,
+    },
+    /// It is first, and nobody holds the lock.
+    Free {
+        number: u8,
+    },
+}
+
+impl Said {
+    fn code(self) -> (u8, u8) {
+        match self {
+            Self::Yes => (1, 0),
+            Self::No => (2, 0),
+            Self::Held { .. } => (3, 0),
+            Self::Behind { number, .. } => (4, number),
+            Self::First { number, .. } => (5, number),
+            Self::Free { number } => (6, number),
+        }
+    }
+
+    fn of(code: u8, number: u8) -> Option<Self> {
+        let left = LEFT;
+        match code {
+            0 => None,
+            1 => Some(Self::Yes),
+            2 => Some(Self::No),
+            3 => Some(Self::Held { left }),
+            4 => Some(Self::Behind { number, left }),
+            5 => Some(Self::First { number, left }),
+            _ => Some(Self::Free { number }),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Item {
+    pub(super) does: Does,
+    /// The number of the token among its waiter's.
+    pub(super) token: u8,
+    /// The number of the place among its waiter's; zero for none.
+    pub(super) place: u8,
+    /// Which number the place is to have there; zero for one that the master chooses.
+    pub(super) number: u8,
+    /// Whether it is to have no larger one either.
+    pub(super) is_exact: bool,
+    /// The round that waits for the answer; zero if none does.
+    pub(super) round: u8,
+    pub(super) said: Option<Said>,
+}
+
+impl Item {
+    /// What is done behind a request that was left behind, or for one that was not answered.
+    pub(super) fn release(self) -> Self {
+        let place = if self.does == Does::Undo { 0 } else { self.place };
+        Self { does: Does::Release, token: self.token, place, ..Self::default() }
+    }
+
+    pub(super) fn clears(self) -> bool {
+        matches!(self.does, Does::Undo | Does::Release)
+    }
+
+    /// The same for nobody: an undo is a release then.
+    pub(super) fn for_nobody(self) -> Self {
+        let does = if self.does == Does::Undo { Does::Release } else { self.does };
+        Self { does, round: 0, ..self }
+    }
+
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        let fits = self.token < 16 && self.place < 16 && self.number < 16;
+        let (code, said) = self.said.map_or((0, 0), Said::code);
+        assert!(fits && said < 16, "tokens, places and numbers fit their bits");
+        let does = match self.does {
+            Does::Enter => 0,
+            Does::Stay => 1,
+            Does::Undo => 2,
+            Does::Release => 3,
+        };
+        out.extend_from_slice(&[
+            does | u8::from(self.is_exact) << 2 | code << 3,
+            self.token | self.place << 4,
+            self.number | said << 4,
+            self.round,
+        ]);
+    }
+
+    pub(super) fn read(input: &mut Bytes<'_>) -> Self {
+        let [head, token, number, round] = input.take();
+        let does = match head & 3 {
+            0 => Does::Enter,
+            1 => Does::Stay,
+            2 => Does::Undo,
+            _ => Does::Release,
+        };
+        Self {
+            does,
+            token: token & 15,
+            place: token >> 4,
+            number: number & 15,
+            is_exact: head & 4 != 0,
+            round,
+            said: Said::of(head >> 3, number >> 4),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Checks that are a command each.
+
+use std::fs;
+
+use crate::Outcome;
+use crate::process::{cargo, feed, program, read, root, run};
+
+pub(super) fn tools() -> Outcome {
+    for (name, argument) in
+        [("cargo", "--version"), ("cargo-fmt", "--version"), ("cargo-clippy", "--version"), ("python3", "-V")]
+    {
+        let version = read(&mut program(name, &[argument]));
+        print!("{}", version.map_err(|error| format!("{name} is missing: {error}"))?);
+    }
+    Ok(())
+}
+
+pub(super) fn format() -> Outcome {
+    run(&mut cargo(&["fmt", "--all", "--check"]))
+}
+
+pub(super) fn lints() -> Outcome {
+    let what = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    run(&mut cargo(&what))
+}
+
+pub(super) fn features() -> Outcome {
+    run(&mut program(".ci/features", &[]))
+}
+
+pub(super) fn docs() -> Outcome {
+    run(cargo(&["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+pub(super) fn surface() -> Outcome {
+    run(&mut program(".ci/surface", &["--check"]))
+}
+
+pub(super) fn rust_version() -> Outcome {
+    feed(&mut program("python3", &[".ci/msrv.py"]), &metadata()?)
+}
+
+pub(super) fn dependencies() -> Outcome {
+    feed(&mut program("python3", &[".ci/dependencies.py"]), &metadata()?)
+}
+
+fn metadata() -> Outcome<String> {
+    read(&mut cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]))
+}
+
+/// Compares a digest of 40 simulated worlds: of the build with assertions, and of the release
+/// build. Behind the tests both are there already.
+pub(super) fn seed() -> Outcome {
+    let digest = |build: &[&str]| {
+        let mut command = cargo(&["run", "--quiet", "--example", "simulate"]);
+        read(command.args(build).args(["--", "--digest", "--worlds", "40"]))
+    };
+    let with_assertions = digest(&["--all-features"])?;
+    let release = digest(&["--release", "-p", "quorlock-sim"])?;
+    print!("{release}");
+    if with_assertions == release {
+        Ok(())
+    } else {
+        Err(format!("the build with assertions says: {with_assertions}").into())
+    }
+}
+
+/// Runs the test command of the README, as it is written there.
+pub(super) fn tests() -> Outcome {
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let command = test_command(&readme).ok_or("README.md names no test command")?;
+    run(&mut program("bash", &["-euo", "pipefail", "-c", command]))
+}
+
+/// The block behind the marker of the test command.
+fn test_command(readme: &str) -> Option<&str> {
+    let (_, rest) = readme.split_once("<!-- the test command -->\n```sh\n")?;
+    let (command, _) = rest.split_once("\n```")?;
+    Some(command).filter(|command| !command.trim().is_empty())
+}
+
+pub(super) fn pairs() -> Outcome {
+    run(&mut cargo(&["test", "--quiet", "-p", "quorlock-core", "--example", "pairs"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_a_test_command() {
+        let readme = fs::read_to_string(root().join("README.md")).unwrap();
+        assert!(test_command(&readme).unwrap().contains("cargo test --workspace --all-features"));
+        assert_eq!(test_command("<!-- the test command -->\n```sh\n\n```"), None);
+    }
+
+    #[test]
+    fn deny_toml_has_the_rules_of_the_script() {
+        let read = |file| fs::read_to_string(root().join(file)).unwrap();
+        let (deny, script) = (read("deny.toml"), read(".ci/dependencies.py"));
+        let between = |text: &str, start: &str, end: &str| {
+            let (_, rest) = text.split_once(start).unwrap();
+            let quoted = rest.split_once(end).unwrap().0;
+            let strings: Vec<_> = quoted.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+            assert!(!strings.is_empty(), "{start}");
+            strings
+        };
+        let (allowed, listed) = (between(&deny, "allow = [", "]"), between(&script, "ALLOWED = {", "}"));
+        assert_eq!(allowed, listed);
+        // A package, then the reason.
+        assert_eq!(between(&deny, "skip = [", "]"), between(&script, "TWICE = {", "}"));
+    }
+}

@@ -1,0 +1,168 @@
+//! A copy of the workspace with one fault in it.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::fault::Fault;
+use crate::Outcome;
+use crate::check::models;
+use crate::process::{files, root, run};
+
+/// A test that spins may also gather memory until the machine has none. In KiB.
+const MOST_MEMORY: u64 = 12 << 20;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ended {
+    Well,
+    Badly,
+    /// It had to be ended when its time was up.
+    Never,
+}
+
+/// A copy of the workspace, and where it is built.
+pub(super) struct Copy {
+    place: PathBuf,
+    /// A hash of everything that the tests of the core, the simulator and the search are built
+    /// from.
+    sources: u64,
+}
+
+impl Copy {
+    /// Copies the working tree. A file that has not changed since the last copy is left as it is,
+    /// so that cargo does not build it again.
+    pub(super) fn set_up(place: PathBuf) -> Outcome<Self> {
+        let tree = place.join("tree");
+        let mut sources = DefaultHasher::new();
+        let names = files()?;
+        if tree.exists() {
+            remove_others(&tree, &tree, &names)?;
+        }
+        for name in &names {
+            let content = fs::read(root().join(name))?;
+            let copy = tree.join(name);
+            if fs::read(&copy).ok().as_ref() != Some(&content) {
+                fs::create_dir_all(copy.parent().ok_or("a file is in a folder")?)?;
+                fs::copy(root().join(name), &copy)?;
+            }
+            let is_source = ["core/", "tests/search/"].iter().any(|folder| name.starts_with(folder));
+            if is_source || matches!(name.as_str(), "Cargo.toml" | "Cargo.lock") {
+                (name, content).hash(&mut sources);
+            }
+        }
+        Ok(Self { place, sources: sources.finish() })
+    }
+
+    /// Says whether a result is still valid, and whether it is one of all tests or of the core's
+    /// alone.
+    pub(super) fn fingerprint(&self, fault: &Fault, core_only: bool) -> u64 {
+        let mut print = DefaultHasher::new();
+        (self.sources, &fault.patch, core_only).hash(&mut print);
+        print.finish()
+    }
+
+    /// Fails if the patch does not apply any more.
+    pub(super) fn try_out(&self, fault: &Fault) -> Outcome {
+        self.git_apply(fault, &["--check"])
+    }
+
+    pub(super) fn apply(&self, fault: &Fault) -> Outcome {
+        self.git_apply(fault, &[])?;
+        for file in fault.files() {
+            if fs::read(root().join(file))? == fs::read(self.place.join("tree").join(file))? {
+                return Err(format!("{} leaves {file} as it was", fault.path()).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn git_apply(&self, fault: &Fault, options: &[&str]) -> Outcome {
+        let mut git = Command::new("git");
+        git.current_dir(self.place.join("tree")).arg("apply").args(options).arg(root().join(fault.path()));
+        // Git must not take the copy for a part of the repository around it: it would skip the
+        // patch without a word.
+        let said = git.env("GIT_CEILING_DIRECTORIES", &self.place).output()?;
+        if !said.status.success() || fault.files().next().is_none() {
+            let text = String::from_utf8_lossy(&said.stderr);
+            return Err(format!("{} does not apply any more: {text}", fault.path()).into());
+        }
+        Ok(())
+    }
+
+    /// Puts the files back that a fault has changed.
+    pub(super) fn take_out(&self, fault: &Fault) -> Outcome {
+        for file in fault.files() {
+            fs::copy(root().join(file), self.place.join("tree").join(file))?;
+        }
+        Ok(())
+    }
+
+    /// What the last command for this fault printed.
+    pub(super) fn log(&self, fault: &Fault) -> PathBuf {
+        self.place.join(format!("{}.log", fault.name.trim_matches(['(', ')'])))
+    }
+
+    /// Runs cargo on the copy, for at most this long.
+    pub(super) fn cargo(&self, arguments: &[String], fault: &Fault, limit: Duration) -> Outcome<Ended> {
+        let log = File::create(self.log(fault))?;
+        let limited = format!("ulimit -v {MOST_MEMORY} 2>/dev/null; exec \"$@\"");
+        let mut child = Command::new("sh")
+            .args(["-c", &limited, "sh"])
+            .arg(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(arguments)
+            .current_dir(self.place.join("tree"))
+            .env("CARGO_TARGET_DIR", self.place.join("build"))
+            // The same cases in each run, and none that an earlier fault left behind.
+            .envs([("PROPTEST_RNG_SEED", "1"), ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")])
+            .env("PROPTEST_MAX_SHRINK_ITERS", "0")
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()?;
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Some(status) = child.try_wait()? {
+                return Ok(if status.success() { Ended::Well } else { Ended::Badly });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // With cargo's children: they are what spins.
+        run(Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]))?;
+        child.wait()?;
+        Ok(Ended::Never)
+    }
+
+    /// Runs models on the copy, and returns what that prints.
+    pub(super) fn models(&self, filter: &[String]) -> Outcome<String> {
+        let filter: Vec<_> = filter.iter().map(String::as_str).collect();
+        let mut cargo = models(&self.place.join("tree"), &filter);
+        // From one fault to the next little changes.
+        let said = cargo.envs([("CARGO_INCREMENTAL", "1"), ("RUST_BACKTRACE", "0")]).output()?;
+        let log = String::from_utf8_lossy(&said.stdout).into_owned();
+        if log.contains("test result:") {
+            return Ok(log);
+        }
+        Err(format!("the models do not build: {}", String::from_utf8_lossy(&said.stderr)).into())
+    }
+}
+
+/// Removes the files of the copy that the workspace does not have any more.
+fn remove_others(tree: &PathBuf, folder: &PathBuf, names: &[String]) -> Outcome {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(tree, &path, names)?;
+        } else {
+            let name = path.strip_prefix(tree)?.to_string_lossy().into_owned();
+            if names.binary_search(&name).is_err() {
+                fs::remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Tools for contributors, as `cargo xtask`: an alias in `.cargo/config.toml`.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod check;
+mod faults;
+mod process;
+mod programs;
+mod words;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const HELP: &str = "\
+Tools for contributors.
+
+cargo xtask check [STEP ...]       runs every check that a change must pass, or the named steps
+cargo xtask check --list           lists the steps
+cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
+cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
+cargo xtask search [SCENARIO]      searches every state of a scenario; without one, lists them
+cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
+cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
+
+bench, faults, search, servers, chaos and failover take --help.
+
+Programs:";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["check", steps @ ..] => check::run(steps),
+        ["faults", options @ ..] => faults::run(options),
+        [] | ["help" | "-h" | "--help"] => {
+            println!("{HELP}");
+            programs::ALL.iter().for_each(|program| println!("  {:<10} {}", program.name, program.about));
+            Ok(())
+        }
+        [program, arguments @ ..] => programs::run(program, arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

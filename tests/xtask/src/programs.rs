@@ -1,0 +1,65 @@
+//! Programs of the tests, each by a short name.
+
+use crate::Outcome;
+use crate::process::{cargo, program, run as finish};
+
+/// A program of the tests.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// What cargo runs. The program's own arguments follow.
+    cargo: &'static [&'static str],
+}
+
+const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
+
+/// The programs that have no entry of their own in the help.
+pub(crate) const ALL: [Program; 6] = [
+    Program {
+        name: "busy",
+        about: "how long locks take while the host is busy",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "busy"],
+    },
+    Program {
+        name: "cost",
+        about: "what fencing, the restart guard and healing cost",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "cost"],
+    },
+    Program {
+        name: "chaos",
+        about: "clients contend while masters and clients are killed, stopped and emptied",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "chaos"],
+    },
+    Program {
+        name: "failover",
+        about: "clients contend while primaries fail over",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "failover"],
+    },
+    Program {
+        name: "foreign",
+        about: "Quorlock beside other Redlock clients on the same masters",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], "--features", "peers", TESTS[4], "foreign"],
+    },
+    Program {
+        name: "one-try",
+        about: "exit codes of quorlock run -n while another client holds the lock",
+        cargo: &[TESTS[0], TESTS[2], TESTS[3], TESTS[4], "one_try"],
+    },
+];
+
+const BENCH: [&str; 8] = [TESTS[0], TESTS[1], TESTS[2], TESTS[3], "--features", "peers", TESTS[4], "bench"];
+const SEARCH: [&str; 4] = ["run", "--release", "-p", "quorlock-search"];
+
+/// Runs a program, by its name, with its arguments.
+pub(crate) fn run(name: &str, arguments: &[&str]) -> Outcome {
+    let words: &[&str] = match name {
+        "bench" => &BENCH,
+        "search" => &SEARCH,
+        "servers" => return finish(&mut program("tests/servers", arguments)),
+        _ => match ALL.iter().find(|program| program.name == name) {
+            Some(program) => program.cargo,
+            None => return Err(format!("there is no command {name:?}; try cargo xtask --help").into()),
+        },
+    };
+    finish(cargo(words).arg("--").args(arguments))
+}
