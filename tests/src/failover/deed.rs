@@ -10,6 +10,8 @@ use crate::server::RedisServer;
 
 /// Longer than a failover and the quarantine of the new primary.
 const BUSY_SECONDS: u64 = 7;
+/// No kernel counts time in longer steps.
+const A_TICK: Duration = Duration::from_millis(20);
 
 /// A failover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +94,9 @@ pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
     server.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
     let since_epoch = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let second = since_epoch().as_secs() + 1;
-    while since_epoch().as_secs() < second {
+    // The clock of the script is that of the kernel's last tick: for a few milliseconds it may
+    // still be in the second before.
+    while since_epoch() < Duration::from_secs(second) + A_TICK {
         sleep(Duration::from_millis(1));
     }
     // The only clock that goes on in scripts of all servers, in whole seconds.
