@@ -28,6 +28,8 @@ mod tracking;
 mod versions;
 
 const COMMANDS_VARIABLE: &str = "QUORLOCK_DIFFERENTIAL_COMMANDS";
+/// Enough for each script to have done what it is asked for some tens of times.
+const COMMANDS: u64 = 30_000;
 const SEED_VARIABLE: &str = "QUORLOCK_DIFFERENTIAL_SEED";
 
 fn setting(variable: &str, otherwise: u64) -> u64 {
@@ -38,7 +40,7 @@ fn setting(variable: &str, otherwise: u64) -> u64 {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn the_model_master_answers_as_a_real_server_does() {
-    let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, 100_000));
+    let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, COMMANDS));
     let report = run::compare(seed, commands);
     println!("{report}");
 }
@@ -46,7 +48,7 @@ fn the_model_master_answers_as_a_real_server_does() {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn the_model_master_tells_who_has_read_a_key_as_a_real_server_does() {
-    let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, 100_000) / 5);
+    let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, COMMANDS) / 10);
     let report = tracking::compare(seed, commands);
     println!("{report}");
 }
