@@ -9,14 +9,14 @@ use crate::client::Client;
 use crate::ours::{Ours, Place};
 #[cfg(feature = "peers")]
 use crate::peers::{Rslock, redlock, redsync};
-use crate::raw::Raw;
-#[cfg(feature = "tokio")]
-use crate::raw::tokio_main::TokioMain;
+use crate::raw::{Raw, futures};
 
 /// The floor that all others are compared with.
 pub(crate) const RAW: &str = "raw";
 /// The floor of many threads that wait.
 pub(crate) const RAW_THREADS: &str = "raw-threads";
+/// The floor of async-io's sockets.
+pub(crate) const RAW_SMOL: &str = "raw-smol";
 /// The floor of code in `main` under a runtime with several threads.
 #[cfg(feature = "tokio")]
 pub(crate) const RAW_MAIN: &str = "raw-tokio-main";
@@ -35,6 +35,7 @@ pub(crate) const SEQUENTIAL: &[&str] = &[
     RAW,
     "blocking",
     "blocking-futures",
+    RAW_SMOL,
     "smol",
     #[cfg(feature = "tokio")]
     "tokio",
@@ -74,8 +75,9 @@ pub(crate) fn open(name: &str, addresses: &[SocketAddr]) -> Option<Box<dyn Clien
     Some(match name {
         RAW => Box::new(Raw::open(addresses)),
         RAW_THREADS => Box::new(Raw::with_threads(addresses)),
+        RAW_SMOL => Box::new(futures::smol(addresses)),
         #[cfg(feature = "tokio")]
-        RAW_MAIN => Box::new(TokioMain::open(addresses, two_threads())),
+        RAW_MAIN => Box::new(futures::tokio_main::open(addresses, two_threads())),
         #[cfg(feature = "peers")]
         "rslock" => Box::new(Rslock::open(addresses, one_thread())),
         #[cfg(feature = "peers")]

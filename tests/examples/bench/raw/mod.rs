@@ -13,10 +13,9 @@
 //! nothing is allocated for a command once the queues have grown; a turn makes the list for `poll`.
 
 mod crowd;
+pub(crate) mod futures;
 mod renewing;
 mod socket;
-#[cfg(feature = "tokio")]
-pub(crate) mod tokio_main;
 mod worker;
 
 use std::net::SocketAddr;

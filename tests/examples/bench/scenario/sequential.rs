@@ -38,7 +38,7 @@ pub(crate) fn measure(way: &str, words: &[&str]) -> Figures {
 pub(crate) fn show(rounds: usize) -> Shown {
     let mut shown = Shown::default();
     let few: Vec<&'static str> = SEQUENTIAL.iter().chain(PEERS).copied().collect();
-    let many: Vec<&'static str> = [RAW].iter().chain(TRANSPORTS).copied().collect();
+    let many: Vec<&'static str> = [RAW, ways::RAW_SMOL].iter().chain(TRANSPORTS).copied().collect();
     let mut by_count = Vec::new();
     for count in FEW.into_iter().chain(MANY) {
         let is_few = FEW.contains(&count);
@@ -53,8 +53,7 @@ pub(crate) fn show(rounds: usize) -> Shown {
         }
         by_count.push((count, trials));
     }
-    #[cfg(feature = "tokio")]
-    shown.tables.push(in_main(&by_count));
+    shown.tables.push(to_own_floor(&by_count));
     shown.tables.push(growth(&many, &by_count));
     shown
 }
@@ -92,16 +91,23 @@ fn latencies(what: &str, ways: &[&str], trials: &Rounds) -> Table {
     table
 }
 
-/// Code in `main` under a runtime with several threads, beside the floor that such a runtime sets.
-#[cfg(feature = "tokio")]
-fn in_main(by_count: &[(usize, Rounds)]) -> Table {
-    let title = "Code in main under tokio with two threads: tokio-main to raw-tokio-main";
-    let mut table =
-        Table::new(title, &["masters", "acquire p50", "release p50", "pair p50", "client CPU of a pair"]);
-    for (count, trials) in by_count.iter().filter(|(count, _)| FEW.contains(count)) {
-        let ratio = |name| table::spread(trials.ratio("tokio-main", ways::RAW_MAIN, name), 1.0);
-        let ratios = ["acquire_p50", "release_p50", "pair_p50", "busy_per_pair"].map(ratio);
-        table.row([count.to_string()].into_iter().chain(ratios));
+/// The ways whose floor is not `raw`: their runtime watches the sockets.
+fn to_own_floor(by_count: &[(usize, Rounds)]) -> Table {
+    let pairs = [
+        ("smol", ways::RAW_SMOL),
+        #[cfg(feature = "tokio")]
+        ("tokio-main", ways::RAW_MAIN),
+    ];
+    let columns =
+        ["way", "floor", "masters", "acquire p50", "release p50", "pair p50", "client CPU of a pair"];
+    let mut table = Table::new("One caller, to the floor that the runtime's sockets set", &columns);
+    for (way, floor) in pairs {
+        for (count, trials) in by_count.iter().filter(|(_, trials)| trials.spread(way, "pair_p50").is_some())
+        {
+            let ratio = |name| table::spread(trials.ratio(way, floor, name), 1.0);
+            let ratios = ["acquire_p50", "release_p50", "pair_p50", "busy_per_pair"].map(ratio);
+            table.row([way.to_owned(), floor.to_owned(), count.to_string()].into_iter().chain(ratios));
+        }
     }
     table
 }
