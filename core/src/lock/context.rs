@@ -1,5 +1,5 @@
-//! What all phases of a lock work with: what its caller requested, the token of its present attempt,
-//! and what it may use and bring about while it handles one input.
+//! What all phases of a lock work with: what its caller requested, the token of its present
+//! attempt, and what it may use and bring about while it handles one input.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

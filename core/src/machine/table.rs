@@ -199,7 +199,8 @@ impl Timers {
         if armed.is_none_or(|at| deadline < at) {
             *armed = Some(deadline);
             if self.heap.len() == self.heap.capacity() {
-                // By a quarter: what tens of thousands of locks leave unused would be theirs to pay.
+                // By a quarter: what tens of thousands of locks leave unused would be theirs to
+                // pay.
                 self.heap.reserve_exact(16 + self.heap.len() / 4);
             }
             self.heap.push(Reverse((deadline, lock)));
