@@ -27,15 +27,8 @@ pub(super) struct Owner {
 }
 
 /// Puts the tag before the names of the keys in a request that has just been appended.
-#[inline]
-pub(super) fn tag_keys(tag: Option<&str>, request: &Request, before: usize, out: &mut Vec<u8>) {
-    if let Some(tag) = tag {
-        put_tag(tag, request, before, out);
-    }
-}
-
 #[cold]
-fn put_tag(tag: &str, request: &Request, before: usize, out: &mut Vec<u8>) {
+pub(super) fn tag_keys(tag: &str, request: &Request, before: usize, out: &mut Vec<u8>) {
     let words = out.split_off(before);
     wire::put_tagged(out, &words, tag, request.claim.names());
 }

@@ -23,7 +23,7 @@ const PART: u32 = 4;
 impl Connection {
     /// How many replicas must confirm a vote.
     #[inline]
-    fn declared(&self) -> u32 {
+    pub(super) fn declared(&self) -> u32 {
         self.fleet.map_or(0, |fleet| fleet.replicas)
     }
 
@@ -32,21 +32,15 @@ impl Connection {
     pub(super) fn expect_vote(&mut self, action: Action, at: Instant) {
         // While replicas are missing, the wait would last its whole time, and requests behind it
         // with it. Then it is sent once a script says yes.
-        if self.declared() > 0 && action.votes() && !self.alone {
+        if action.votes() && !self.alone {
             self.flight.unconfirmed = Some(at);
         }
     }
 
-    /// Puts a `WAIT` behind what is to be written, if there are votes in it.
-    #[inline]
-    pub(super) fn have_votes_confirmed(&mut self) {
-        if let Some(at) = self.flight.unconfirmed.take() {
-            self.ask_for_confirmation(at);
-        }
-    }
-
+    /// Puts a `WAIT` behind what is to be written, whose newest vote was sent at this instant.
     #[cold]
-    fn ask_for_confirmation(&mut self, at: Instant) {
+    pub(super) fn have_votes_confirmed(&mut self, at: Instant) {
+        self.flight.unconfirmed = None;
         let limit = u64::try_from((self.config.request_timeout / PART).as_millis()).unwrap_or(u64::MAX);
         // Zero would be without a limit.
         let [replicas, limit] = [self.declared().into(), limit.max(1)].map(Decimal::new);
@@ -58,7 +52,7 @@ impl Connection {
     /// Whether an answer is a vote that has yet to be confirmed.
     #[inline]
     pub(super) fn must_be_confirmed(&mut self, request: &Request, answer: Answer) -> bool {
-        if self.declared() == 0 || !request.action.votes() {
+        if !request.action.votes() {
             return false;
         }
         match answer {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::requests::Form;
+use super::wording::Form;
 use crate::protocol::{Action, Answer, Claim, LockId, Request};
 use crate::time::Instant;
 
@@ -78,12 +78,7 @@ impl Flight {
     #[inline]
     pub(crate) fn written(&mut self, at: Option<Instant>) {
         let unwritten = std::mem::take(&mut self.unwritten);
-        if let Some(at) = at {
-            self.await_newest(unwritten, at);
-        }
-    }
-
-    fn await_newest(&mut self, unwritten: usize, at: Instant) {
+        let Some(at) = at else { return };
         let first = self.sent.len().saturating_sub(unwritten);
         for (number, sent) in (self.answered + first..).zip(self.sent.range_mut(first..)) {
             // Nearly always there is none, and then it is not looked for.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Warning;
 use super::cluster::{self, encode_forget};
 use super::replies::read_standing;
-use super::requests::NativeRelease;
+use super::wording::NativeRelease;
 use crate::endpoint::{Endpoint, Login};
 use crate::protocol::{Cause, ClusterFault, Config, EvictionPolicy, Fleet, SentinelFault};
 use crate::wire::{

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::cluster::tag_keys;
-use super::requests::Form;
+use super::wording::Form;
 use super::{Answers, Connection, State};
 use crate::jitter::Jitter;
 use crate::protocol::{Action, Answer, Cause, Fate, Request};
@@ -101,7 +101,9 @@ impl Connection {
             let form = if is_first { Form::ByText } else { Form::BySha };
             let before = self.outbound.len();
             release.encode(form, None, &mut self.outbound);
-            tag_keys(self.tag.as_deref(), &release, before, &mut self.outbound);
+            if let Some(tag) = &self.tag {
+                tag_keys(tag, &release, before, &mut self.outbound);
+            }
         }
         let stale = self.has_been_quiet();
         self.fail_flight(cause, Fate::Undone, stale, now, answers);

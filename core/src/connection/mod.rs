@@ -39,12 +39,13 @@ use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
 use self::handshake::Handshake;
 use self::life::Backoff;
-use self::requests::NativeRelease;
+use self::requests::{Debt, Queued};
 use self::tracking::Tracking;
 use self::upkeep::Former;
+use self::wording::NativeRelease;
 use crate::endpoint::{Address, Login};
 use crate::jitter::Jitter;
-use crate::protocol::{Cause, Config, Fleet, MasterId, Request, Ttl};
+use crate::protocol::{Action, Cause, Config, Fleet, MasterId, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
 
@@ -74,23 +75,6 @@ enum State {
     /// A fresh connection is to take its place as soon as all answers are here. What is requested
     /// meanwhile waits for that one.
     Draining,
-}
-
-/// A release that the master has not confirmed, kept until its key must have expired.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Debt {
-    request: Request,
-    /// Not to be sent before this.
-    from: Instant,
-    until: Instant,
-}
-
-/// A request for the connection that is being opened.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Queued {
-    request: Request,
-    /// Follows an acquisition whose round is over. Both answers still count for the caller's error.
-    undo: Option<Request>,
 }
 
 /// One master as the machine sees it.
@@ -249,13 +233,15 @@ impl Connection {
         now: Instant,
         answers: &mut Answers,
     ) {
+        // A place in a queue grants nothing.
+        let sets_key = request.action.creates() && request.action != Action::Stay;
         if !self.is_ready() {
             match self.fault {
                 Some(fault) => self.refuse(request, fault, now, answers),
                 None => self.queue(request, now, answers),
             }
-        } else if self.withholds_vote(request, now) {
-            let remaining = self.other_server_for(now).unwrap_or_default();
+        } else if let Some(until) = self.other_server_until.filter(|until| now < *until && sets_key) {
+            let remaining = until.since(now);
             self.refuse(request, Cause::Quarantined { remaining }, now, answers);
         } else if self.has_room_for(request) {
             self.send(request, wording, now, answers);
@@ -320,7 +306,9 @@ impl Connection {
         }
         match read {
             Ok(()) => {
-                self.pay_debts(now, answers);
+                if !self.debts.is_empty() {
+                    self.pay_debts(now, answers);
+                }
                 if matches!(self.state, State::Draining) {
                     self.renew_if_drained(now, answers);
                 }
@@ -367,7 +355,9 @@ impl Connection {
         written_at: Option<Instant>,
     ) -> Option<DriverTask> {
         if !self.outbound.is_empty() {
-            self.have_votes_confirmed();
+            if let Some(at) = self.flight.unconfirmed {
+                self.have_votes_confirmed(at);
+            }
             bytes.clear();
             if bytes.capacity() > KEPT_OUTBOUND_BYTES {
                 *bytes = Vec::new();

@@ -8,9 +8,9 @@ use bytes::Buf;
 
 use super::flight::Sent;
 use super::handshake::Progress;
-use super::requests::Form;
 use super::tracking::News;
-use super::{Connection, Queued, State, Wording};
+use super::wording::Form;
+use super::{Connection, State};
 use crate::protocol::{
     Action, Ahead, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
     Ticket, Ttl,
@@ -117,7 +117,7 @@ impl Connection {
             }
         };
         self.prove();
-        let is_held = self.must_be_confirmed(request, answer);
+        let is_held = self.declared() > 0 && self.must_be_confirmed(request, answer);
         if let Answer::Failed { cause, .. } = answer {
             self.failed(&sent, cause, answer, reply, now, answers);
             return Ok(());
@@ -129,10 +129,11 @@ impl Connection {
         if !is_held {
             answers.answer(self.id, request, answer);
         }
-        self.tell_own_changes(request, answer, answers);
+        if self.is_tracked() {
+            self.tell_own_changes(request, answer, answers);
+        }
         if is_held && !self.flight.hold(sent, answer) {
-            self.flight.unconfirmed = Some(at);
-            self.have_votes_confirmed();
+            self.have_votes_confirmed(at);
         }
         Ok(())
     }
@@ -221,11 +222,7 @@ impl Connection {
             self.reauthenticate(login, now);
         }
         self.pay_debts(now, answers);
-        for Queued { request, undo } in std::mem::take(&mut self.queued) {
-            for request in std::iter::once(request).chain(undo) {
-                self.submit(&request, &mut Wording::default(), now, answers);
-            }
-        }
+        self.submit_queued(now, answers);
         Ok(())
     }
 

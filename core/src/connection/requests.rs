@@ -1,17 +1,28 @@
-//! Requests out: in which words, what is written now, what waits for a connection, and which
-//! releases are owed.
+//! Requests out: what is written now, what waits for a connection, and which releases are owed.
 
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
-use super::{Answers, Connection, Debt, Queued, Wording};
-use crate::protocol::{Action, Answer, Cause, Claim, Fate, FencingToken, Fleet, Request, Terms, Ttl};
+use super::wording::Form;
+use super::{Answers, Connection, Wording};
+use crate::protocol::{Action, Answer, Cause, Claim, Fate, Request, Ttl};
 use crate::time::Instant;
-use crate::wire::{
-    self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
-    Decimal, ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
-    KEEP_ALL, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
-    put_argument,
-};
+
+/// A release that the master has not confirmed, kept until its key must have expired.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Debt {
+    pub(super) request: Request,
+    /// Not to be sent before this.
+    pub(super) from: Instant,
+    pub(super) until: Instant,
+}
+
+/// A request for the connection that is being opened.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Queued {
+    pub(super) request: Request,
+    /// Follows an acquisition whose round is over. Both answers still count for the caller's error.
+    pub(super) undo: Option<Request>,
+}
 
 impl Connection {
     pub(super) fn has_room_for(&self, request: &Request) -> bool {
@@ -49,17 +60,25 @@ impl Connection {
         };
         let before = self.outbound.len();
         self.outbound.extend_from_slice(wording.of(request, form));
-        tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
+        if let Some(tag) = &self.tag {
+            tag_keys(tag, request, before, &mut self.outbound);
+        }
         self.flight.push(request, form, now, self.outbound.len() - before, false);
-        self.expect_vote(request.action, now);
+        if self.declared() > 0 {
+            self.expect_vote(request.action, now);
+        }
     }
 
     /// Sends a request once more, whose answer is waited for since that instant.
     pub(super) fn repeat(&mut self, request: &Request, since: Instant) {
         let before = self.outbound.len();
         request.encode(Form::ByText, self.fleet, &mut self.outbound);
-        tag_keys(self.tag.as_deref(), request, before, &mut self.outbound);
-        self.expect_vote(request.action, since);
+        if let Some(tag) = &self.tag {
+            tag_keys(tag, request, before, &mut self.outbound);
+        }
+        if self.declared() > 0 {
+            self.expect_vote(request.action, since);
+        }
         self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
     }
 
@@ -85,6 +104,15 @@ impl Connection {
             self.queued.push_back(Queued { request: request.clone(), undo: None });
         } else {
             self.refuse(request, Cause::TooManyInFlight, now, answers);
+        }
+    }
+
+    /// The connection stands: what has waited for it is sent.
+    pub(super) fn submit_queued(&mut self, now: Instant, answers: &mut Answers) {
+        for Queued { request, undo } in std::mem::take(&mut self.queued) {
+            for request in std::iter::once(request).chain(undo) {
+                self.submit(&request, &mut Wording::default(), now, answers);
+            }
         }
     }
 
@@ -182,208 +210,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// A command of the server's own that compares a value and deletes its key: a quarter of the work
-/// of the script that does the same.
-///
-/// Its errors are not answers: the script is asked then.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum NativeRelease {
-    /// Valkey 9 (Valkey command page of DELIFEQ).
-    DelIfEq,
-    /// Redis 8.4 (Redis command page of DELEX, option IFEQ).
-    DelEx,
-}
-
-impl NativeRelease {
-    /// What a server knows, by the versions that it tells (`INFO server`).
-    pub(super) fn of(redis_version: Option<&[u8]>, valkey_version: Option<&[u8]>) -> Option<Self> {
-        let number = |version: &[u8]| -> Option<(u32, u32)> {
-            let mut parts = std::str::from_utf8(version).ok()?.split('.').map(|part| part.parse().ok());
-            Some((parts.next()??, parts.next()??))
-        };
-        // Valkey says for the sake of old clients that it is a Redis 7.2, too.
-        match (valkey_version.map(number), redis_version.map(number)) {
-            (Some(valkey), _) => valkey.filter(|version| *version >= (9, 0)).map(|_| Self::DelIfEq),
-            (None, Some(redis)) => redis.filter(|version| *version >= (8, 4)).map(|_| Self::DelEx),
-            (None, None) => None,
-        }
-    }
-}
-
-/// How a request is put to the server.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Form {
-    /// By a command that no script stands behind.
-    Plain,
-    /// By a command of the server's own that does what a script does for others.
-    Native(NativeRelease),
-    /// By its SHA-1, for a master that has it.
-    BySha,
-    /// By its text, for a master that may not have it.
-    ByText,
-}
-
-impl Request {
-    /// The script that carries it out; `None` is a plain `SET`.
-    pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
-        let script = self.script_without_replicas(fleet);
-        let is_replicated = fleet.is_some_and(|fleet| fleet.replicas > 0) && self.action.votes();
-        if is_replicated { wire::replicated(script) } else { script }
-    }
-
-    fn script_without_replicas(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
-        // Most claims are, so that the others are not looked for.
-        if self.claim.is_one() {
-            return self.script_of_one(fleet);
-        }
-        if let Some(all) = self.claim.as_all() {
-            return match self.action {
-                Action::Acquire if all.takes_some() => Some(&TAKE),
-                Action::Acquire => Some(&ACQUIRE_ALL),
-                Action::Raise => Some(&RAISE_ALL),
-                Action::Extend => Some(&EXTEND_ALL),
-                Action::Heal => Some(&HEAL_ALL),
-                Action::Release | Action::Undo => Some(&RELEASE_ALL),
-                Action::Keep => Some(&KEEP_ALL),
-                Action::Inspect
-                | Action::ForceRelease
-                | Action::Attend
-                | Action::Open
-                | Action::Track
-                | Action::Untrack
-                | Action::Ping
-                | Action::Login
-                | Action::Confirm
-                | Action::Stay
-                | Action::Forget => None,
-            };
-        }
-        let is_queued = self.claim.as_queued().is_some();
-        match self.action {
-            Action::Acquire | Action::Stay if is_queued => Some(&ENTER),
-            Action::Release if is_queued => Some(&LEAVE),
-            Action::Release => Some(&RELEASE_ANY),
-            _ => self.script_of_one(fleet),
-        }
-    }
-
-    fn script_of_one(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
-        match (self.action, self.claim.is_fenced(), fleet) {
-            (Action::Acquire, false, None) if self.watch => Some(&ACQUIRE_READING),
-            (Action::Acquire, false, None) | (Action::Heal, false, _) => None,
-            (Action::Track | Action::Untrack | Action::Ping | Action::Login, ..) => None,
-            (Action::Confirm | Action::Forget | Action::Stay, ..) => None,
-            (Action::Acquire, true, None) => Some(&ACQUIRE_FENCED),
-            (Action::Acquire, false, Some(_)) => Some(&ACQUIRE_GUARDED),
-            (Action::Acquire, true, Some(_)) => Some(&ACQUIRE_FENCED_GUARDED),
-            (Action::Raise, ..) => Some(&RAISE),
-            (Action::Extend, false, _) => Some(&EXTEND),
-            (Action::Extend, true, _) => Some(&EXTEND_FENCED),
-            (Action::Heal, true, _) => Some(&HEAL_FENCED),
-            (Action::Release, ..) => Some(&RELEASE),
-            (Action::Undo, ..) => Some(&UNDO),
-            (Action::Keep, ..) => Some(&KEEP),
-            (Action::Inspect, ..) => Some(&INSPECT),
-            (Action::ForceRelease, ..) => Some(&FORCE_RELEASE),
-            (Action::Attend, ..) => Some(&ATTEND),
-            (Action::Open, ..) => Some(&OPEN),
-        }
-    }
-
-    /// Appends the command.
-    pub(crate) fn encode(&self, form: Form, fleet: Option<Fleet>, out: &mut Vec<u8>) {
-        self.encode_with(self.script(fleet), form, fleet, out);
-    }
-
-    /// Appends the command, where its script is known.
-    pub(super) fn encode_with(
-        &self,
-        script: Option<&'static Script>,
-        form: Form,
-        fleet: Option<Fleet>,
-        out: &mut Vec<u8>,
-    ) {
-        match (form, script) {
-            (Form::Native(command), _) => self.encode_native(command, out),
-            (_, Some(script)) => self.encode_script(script, form == Form::ByText, fleet, out),
-            (_, None) => self.encode_plain(out),
-        }
-    }
-
-    fn encode_plain(&self, out: &mut Vec<u8>) {
-        match self.action {
-            Action::Track => wire::encode(out, &[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]),
-            Action::Untrack => wire::encode(out, &[b"CLIENT", b"TRACKING", b"OFF"]),
-            _ => {
-                out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
-                self.claim.put(false, None, out);
-                out.extend_from_slice(b"$2\r\nNX\r\n$2\r\nPX\r\n");
-                put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
-            }
-        }
-    }
-
-    fn encode_native(&self, command: NativeRelease, out: &mut Vec<u8>) {
-        let (head, between): (&[u8], &[u8]) = match command {
-            NativeRelease::DelIfEq => (b"*3\r\n$7\r\nDELIFEQ\r\n", b""),
-            NativeRelease::DelEx => (b"*4\r\n$5\r\nDELEX\r\n", b"$4\r\nIFEQ\r\n"),
-        };
-        out.extend_from_slice(head);
-        self.claim.put_key(out);
-        out.extend_from_slice(between);
-        self.claim.put_token(out);
-    }
-
-    fn encode_script(&self, script: &'static Script, by_text: bool, fleet: Option<Fleet>, out: &mut Vec<u8>) {
-        if let Some(all) = self.claim.as_all() {
-            let arguments = all.arguments(self, fleet);
-            put_head(script, by_text, arguments.keys(), arguments.values(), out);
-            let number = self.fence.map_or(0, FencingToken::get);
-            return arguments.put(self.ttl.as_millis(), number, out);
-        }
-        if let Some(literal) = self.claim.as_literal() {
-            put_head(script, by_text, literal.keys(), literal.values(), out);
-            return literal.put(out);
-        }
-        if let Some(arguments) = self.claim.as_queued().and_then(|claim| claim.arguments(self, fleet)) {
-            put_head(script, by_text, arguments.keys(), arguments.values(), out);
-            return arguments.put(out);
-        }
-        let counts = self.claim.is_fenced() && !self.action.clears();
-        let is_about_marker = matches!(self.action, Action::Attend | Action::Open);
-        let terms = Terms::of(self.action, fleet);
-        let marker = (terms.are_of_marker() && !is_about_marker).then_some(Fleet::MARKER);
-        let lives = matches!(self.action, Action::Acquire | Action::Extend | Action::Heal | Action::Keep);
-        let raises =
-            self.claim.is_fenced() && matches!(self.action, Action::Raise | Action::Extend | Action::Heal);
-        let keys = 1 + u64::from(counts) + u64::from(marker.is_some());
-        let values = u64::from(!is_about_marker) + u64::from(lives) + u64::from(raises) + terms.values();
-        put_head(script, by_text, keys, values, out);
-        self.claim.put(counts, marker, out);
-        if lives {
-            put_argument(out, Decimal::new(self.ttl.as_millis()).as_bytes());
-        }
-        if raises {
-            put_argument(out, Decimal::new(self.fence.map_or(0, FencingToken::get)).as_bytes());
-        }
-        terms.put(out);
-    }
-}
-
-/// Appends what comes before the keys and values of a script.
-fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"*");
-    out.extend_from_slice(Decimal::new(3 + keys + values).as_bytes());
-    out.extend_from_slice(b"\r\n");
-    if by_text {
-        out.extend_from_slice(b"$4\r\nEVAL\r\n");
-        put_argument(out, script.text.as_bytes());
-    } else {
-        out.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
-        out.extend_from_slice(script.sha1_hex.as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
-    put_argument(out, Decimal::new(keys).as_bytes());
 }

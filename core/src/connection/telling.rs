@@ -42,8 +42,7 @@ impl Connection {
                 return Err(cause);
             }
         }
-        self.proven = true;
-        self.backoff.reset();
+        self.prove();
         Ok(())
     }
 }

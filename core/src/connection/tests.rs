@@ -9,7 +9,7 @@ mod queueing;
 
 use std::time::Duration;
 
-use super::requests::Form;
+use super::wording::Form;
 use super::*;
 use crate::protocol::{Action, Answer, Claim, ConfigBuilder, Fate, LockId, Resource, Ticket, Token, Ttl};
 use crate::wire::{RELEASE, UNDO};

@@ -112,9 +112,6 @@ impl Connection {
     /// This connection has changed keys. With NOLOOP the server forgets that it waits for them, and
     /// says nothing.
     pub(super) fn tell_own_changes(&self, request: &Request, answer: Answer, answers: &mut Answers) {
-        if !self.is_tracked() {
-            return;
-        }
         let copies = || request.claim.resources().map(Bytes::copy_from_slice);
         // Others of this process wait beside one that takes its attempt back only where several may
         // be in front.

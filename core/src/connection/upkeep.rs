@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::handshake::{Handshake, encode_auth};
-use super::requests::Form;
+use super::wording::Form;
 use super::{Connection, RunId, State, Warning};
 use crate::endpoint::Login;
 use crate::protocol::{Action, Cause, Claim, Request, Ttl};
@@ -129,16 +129,8 @@ impl Connection {
         }
     }
 
-    /// Whether this request must not set a key here yet.
-    #[inline]
-    pub(super) fn withholds_vote(&self, request: &Request, now: Instant) -> bool {
-        // A place in a queue grants nothing.
-        let sets = request.action.creates() && request.action != Action::Stay;
-        self.other_server_until.is_some_and(|until| sets && now < until)
-    }
-
     /// For how long the server has no vote yet, because another one had its address before.
-    pub(super) fn other_server_for(&self, now: Instant) -> Option<Duration> {
+    fn other_server_for(&self, now: Instant) -> Option<Duration> {
         let left = self.other_server_until?.since(now);
         (!left.is_zero()).then_some(left)
     }

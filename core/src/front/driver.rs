@@ -247,7 +247,9 @@ impl<S: Socket> Master<S> {
 
     /// Moves what can be moved now. Returns whether there may be more.
     fn serve(&mut self, port: &Port, is_due: bool, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
-        self.poll_opening(port, cx);
+        if matches!(self.link, Link::Opening(..)) {
+            self.poll_opening(port, cx);
+        }
         if self.read(port, is_due, buffer, cx).is_ready() {
             return true;
         }

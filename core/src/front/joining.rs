@@ -8,10 +8,9 @@ use super::extending::Extension;
 use super::figures::Figures;
 use super::guard::{Guard, Watch};
 use super::joint::{Entered, Held, Joined, Joint, Left, Obstacle, Seeker, Terms, Waiting};
-use super::observe::{Acquisition, GrantFields, Subject};
+use super::observe::{Acquisition, GrantFields};
 use super::shared::{Handle, Shared};
 use crate::protocol::{Acquire, AcquireError, ExtendError, LossCause};
-use crate::time::Instant;
 
 /// A request for what its owner may hold or request already.
 pub(super) struct Joining {
@@ -86,11 +85,7 @@ impl Joining {
         let (shared, targets) = (&handle.0, &wanted.targets);
         let mut begun = None;
         let entered = joint.enter(targets, || {
-            let mut since = Instant::ORIGIN;
-            let (id, slot) = shared.begin_unflushed(Subject::of(targets), |engine, now| {
-                since = now;
-                engine.acquire(wanted, now)
-            })?;
+            let (id, slot, since) = shared.seek(wanted)?;
             let seeker = Seeker::new(id, &slot, since, wanted);
             begun = Some((id, slot));
             Ok(seeker)
@@ -118,10 +113,7 @@ impl Joining {
         let shared = &handle.0;
         let mut is_late = false;
         let joined = waiting.poll(cx, |id, slot, since| {
-            let taken = shared.change(|engine, now| {
-                // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                engine.take(id, since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
-            });
+            let taken = shared.take(id, slot, since);
             is_late |= taken.is_none();
             taken.map(|taken| (taken.proof, taken.grant))
         });

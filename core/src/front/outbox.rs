@@ -170,7 +170,8 @@ impl Outbox {
     /// gathered.
     pub(super) fn begin_gathering(&self, outputs: &impl Outputs) -> bool {
         self.gathers.store(true, Ordering::Release);
-        let has_woken = self.flush_now(outputs);
+        self.mark();
+        let has_woken = self.carry_out(outputs);
         if !has_woken {
             self.end_gathering(outputs);
         }

@@ -59,7 +59,7 @@ impl Port {
     /// A master is silent only up to this instant: what comes in later may miss this turn's
     /// reading.
     pub fn register(&self, waker: &Waker) {
-        self.end_turn();
+        self.shared.outbox.end_gathering(&*self.shared);
         self.shared.mailbox.register(waker, self.shared.host.now());
     }
 
@@ -216,7 +216,7 @@ impl Port {
 
     /// The time, and until when to sleep at most: [`Port::sleep`] in instants.
     pub(super) fn wake_at(&self) -> (Instant, Option<Instant>) {
-        self.end_turn();
+        self.shared.outbox.end_gathering(&*self.shared);
         let holding = self.shared.engine().machine.holds_locks();
         let now = self.shared.host.now();
         let deadline = self.shared.mailbox.arm(now);

@@ -12,7 +12,7 @@ use super::figures::Figures;
 use super::guard::Guard;
 use super::joining::{Joining, Set};
 use super::joint::Joint;
-use super::observe::{Acquisition, Subject};
+use super::observe::Acquisition;
 use super::shared::{Handle, Shared, Taken};
 use super::sharing::Granted;
 use super::slot::Slot;
@@ -334,11 +334,7 @@ impl<G> Acquiring<G> {
                 Poll::Ready(Ok(())) => {}
             }
             // Validity is looked at once more now that the caller takes the lock.
-            let taken = this.handle.0.change(|engine, now| {
-                // Under the machine's mutex, so that a loss that is told next is not overwritten.
-                engine.take(*id, *since, now).inspect(|taken| slot.set_valid_until(taken.valid_until))
-            });
-            if let Some(Taken { proof, grant, seats, .. }) = taken {
+            if let Some(Taken { proof, grant, seats }) = this.handle.0.take(*id, slot, *since) {
                 seen.granted(&grant);
                 let targets = seats.map_or_else(|| targets.clone(), |seats| targets.at_seats(seats));
                 let guard = Guard::new(this.handle.clone(), *id, Arc::clone(slot), targets, proof);
@@ -354,12 +350,8 @@ impl State {
     /// Starts to seek a lock.
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
         let mut seen = Acquisition::begin(wanted);
-        let mut since = Instant::ORIGIN;
-        let started = shared.begin(Subject::of(&wanted.targets), |engine, now| {
-            since = now;
-            engine.acquire(wanted, now)
-        });
-        let (id, slot) = started.inspect_err(|error| seen.refused(error))?;
+        let (id, slot, since) = shared.seek(wanted).inspect_err(|error| seen.refused(error))?;
+        shared.outbox.flush(shared);
         if wanted.resumption.is_some() {
             slot.handles.note_resumed();
         }

@@ -96,7 +96,7 @@ impl Shared {
     }
 
     /// Starts what ends with an event. The caller flushes.
-    pub(super) fn begin_unflushed<E>(
+    fn begin_unflushed<E>(
         &self,
         subject: Subject,
         start: impl FnOnce(&mut Engine, Instant) -> Result<LockId, E>,
@@ -108,6 +108,38 @@ impl Shared {
             Ok(id)
         })?;
         Ok((id, slot))
+    }
+
+    /// Starts to seek a lock, and tells since when. The caller flushes.
+    pub(super) fn seek(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>, Instant), AcquireError> {
+        let mut since = Instant::ORIGIN;
+        let (id, slot) = self.begin_unflushed(Subject::of(&wanted.targets), |engine, now| {
+            since = now;
+            if engine.driver_ended {
+                return Err(AcquireError::DriverEnded);
+            }
+            let id = engine.machine.acquire(wanted, now)?;
+            engine.figures.sought();
+            Ok(id)
+        })?;
+        Ok((id, slot, since))
+    }
+
+    /// The caller takes a granted lock, if it is still valid and the driver watches it.
+    pub(super) fn take(&self, id: LockId, slot: &Slot, since: Instant) -> Option<Taken> {
+        self.change(|engine, now| {
+            if engine.driver_ended {
+                return None;
+            }
+            let valid_until = engine.machine.take(id, now)?;
+            let lock = engine.machine.lock(id)?;
+            let proof = lock.resumption()?;
+            engine.figures.granted(lock.attempts(), now.since(since));
+            let grant = GrantFields::of(lock, engine.machine.config().quorum, valid_until.since(now));
+            // Under the machine's mutex, so that a loss that is told next is not overwritten.
+            slot.set_valid_until(valid_until);
+            Some(Taken { proof, grant, seats: lock.seats() })
+        })
     }
 
     /// Changes the engine, then carries out what that brought about.
@@ -220,7 +252,6 @@ pub(super) struct Engine {
 
 /// A granted lock that its caller has taken.
 pub(super) struct Taken {
-    pub(super) valid_until: Instant,
     pub(super) proof: Resumption,
     pub(super) grant: GrantFields,
     /// Of a permit.
@@ -228,28 +259,6 @@ pub(super) struct Taken {
 }
 
 impl Engine {
-    /// Starts to seek a lock.
-    pub(super) fn acquire(&mut self, wanted: &Acquire, now: Instant) -> Result<LockId, AcquireError> {
-        if self.driver_ended {
-            return Err(AcquireError::DriverEnded);
-        }
-        let id = self.machine.acquire(wanted, now)?;
-        self.figures.sought();
-        Ok(id)
-    }
-
-    /// The caller takes a granted lock, if it is still valid and the driver watches it.
-    pub(super) fn take(&mut self, id: LockId, since: Instant, now: Instant) -> Option<Taken> {
-        if self.driver_ended {
-            return None;
-        }
-        let valid_until = self.machine.take(id, now)?;
-        let lock = self.machine.lock(id)?;
-        self.figures.granted(lock.attempts(), now.since(since));
-        let grant = GrantFields::of(lock, self.machine.config().quorum, valid_until.since(now));
-        Some(Taken { valid_until, proof: lock.resumption()?, grant, seats: lock.seats() })
-    }
-
     /// Leaves a lock to the process that is given its token.
     pub(super) fn hand_over(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.machine.hand_over(id, now)?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::clearing::{LostRound, Refused};
+use super::context::{Context, Grant};
 use super::fencing::Numbers;
 use super::holding::Held;
 use super::seating::Asking;
-use super::shared::{Context, Grant};
 use super::{NOTICE, Next};
 use crate::protocol::{
     Action, Answer, Cause, Decision, MasterId, MasterSet, QueuePlace, Request, Vote, Votes,
@@ -49,7 +49,8 @@ pub(super) struct Trying {
     /// Masters whose connection had been quiet for long and turned out dead: they have not been
     /// asked in truth.
     stale: MasterSet,
-    numbers: Numbers,
+    /// Of a fenced lock.
+    numbers: Option<Box<Numbers>>,
     /// When the others are asked too, while only one master has been.
     pub(super) rest_at: Option<Instant>,
     /// Of a lock that waits fairly: until when a round that is lost waits for the answers that are
@@ -74,7 +75,7 @@ impl Trying {
             since: now,
             votes: Votes::outstanding(masters),
             stale: MasterSet::EMPTY,
-            numbers: Numbers::new(cx.base.is_fenced, masters),
+            numbers: cx.base.is_fenced.then(|| Box::new(Numbers::new(masters))),
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             closes_at: None,
             yields: attempt.settles || cx.base.may_try_again(),
@@ -138,11 +139,12 @@ impl Trying {
     }
 
     pub(super) fn answer(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) -> Next {
-        if !cx.seated(master, &mut answer, || self.asking()) {
-            return Next::Stay;
+        if cx.keys.seating.is_some() {
+            let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else { return Next::Stay };
+            answer = chosen;
         }
         // Of a master that has counted it is the answer to a raise, which sets no key.
-        let has_counted = self.numbers.has_counted(master);
+        let has_counted = self.numbers.as_ref().is_some_and(|numbers| numbers.has_counted(master));
         if !has_counted {
             cx.keys.note_fate(master, answer);
         }
@@ -150,7 +152,9 @@ impl Trying {
             self.stale.insert(master);
         }
         let vote = match answer {
-            Answer::Counted(number) if !self.numbers.note(master, number) => {
+            Answer::Counted(number)
+                if !self.numbers.as_mut().is_some_and(|numbers| numbers.note(master, number)) =>
+            {
                 Vote::Failed(Cause::UnexpectedReply)
             }
             Answer::No if has_counted => Vote::NotHeld,
@@ -176,11 +180,10 @@ impl Trying {
             self.ask_the_rest(cx);
         }
         let quorum = cx.quorum();
-        let is_fenced = cx.base.is_fenced;
-        let agreed = if is_fenced { self.numbers.agreed(&self.votes) } else { tally.granted() };
+        let agreed = self.numbers.as_ref().map_or(tally.granted(), |numbers| numbers.agreed(&self.votes));
         match quorum.decide(agreed, tally.outstanding() + tally.granted() - agreed) {
             Decision::Open => {
-                if is_fenced && tally.granted() >= quorum.needed() {
+                if tally.granted() >= quorum.needed() {
                     self.raise_numbers(cx);
                 }
                 named(master, answer).unwrap_or(Next::Stay)
@@ -215,8 +218,9 @@ impl Trying {
     /// A quorum granted the lock with different numbers: the smaller ones are raised, where the
     /// lock is still ours.
     fn raise_numbers(&mut self, cx: &mut Context<'_, '_>) {
-        let behind = self.numbers.ask_those_behind(&self.votes);
-        cx.order_numbered(behind, self.round, Action::Raise, cx.base.ttl, self.numbers.highest());
+        let Some(numbers) = &mut self.numbers else { return };
+        let behind = numbers.ask_those_behind(&self.votes);
+        cx.order_numbered(behind, self.round, Action::Raise, cx.base.ttl, numbers.highest);
     }
 
     /// "If the client managed to acquire the lock in the majority of the instances, and the total
@@ -238,7 +242,7 @@ impl Trying {
                 unsettled.insert(master);
             }
         }
-        cx.keys.fence = self.numbers.highest();
+        cx.keys.fence = self.numbers.as_ref().and_then(|numbers| numbers.highest);
         cx.base.grant = Some(Grant { asked_at: self.since, at: now });
         let mut held = Held::new(self.round, self.since, self.votes.take(), valid_until, cx);
         held.unsettled = unsettled;

@@ -2,7 +2,7 @@
 //! lock is told whether and when to make the next attempt (`waiting`).
 
 use super::Next;
-use super::shared::{Base, Context};
+use super::context::{Base, Context};
 use crate::protocol::{Answer, Cause, Decision, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use std::time::Duration;
 
+use super::context::Context;
 use super::holding::Held;
-use super::shared::Context;
 use super::{NOTICE, Next};
 use crate::jitter::Jitter;
 use crate::protocol::{

@@ -8,15 +8,13 @@
 
 use crate::protocol::{FencingToken, MasterId, MasterSet, Vote};
 
-/// What the masters' counters say in one attempt; nothing where the lock is not fenced.
+/// What the masters' counters say in one attempt of a fenced lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Numbers(Option<Box<Counters>>);
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Counters {
+pub(super) struct Numbers {
     /// Each master's counter while the lock is ours there.
     counted: Vec<Option<FencingToken>>,
-    highest: Option<FencingToken>,
+    /// The number of the grant, once enough masters agree on it.
+    pub(super) highest: Option<FencingToken>,
     /// What each master is being asked to raise its counter to, while its answer is awaited.
     asked: Vec<Option<FencingToken>>,
     /// How often the highest has grown. Each master numbers a grant once, so that it ends.
@@ -24,43 +22,18 @@ struct Counters {
 }
 
 impl Numbers {
-    pub(super) fn new(fenced: bool, masters: usize) -> Self {
-        let nothing = || vec![None; masters];
-        let counters = || Counters { counted: nothing(), highest: None, asked: nothing(), grown: 0 };
-        Self(fenced.then(|| Box::new(counters())))
-    }
-
-    /// The number of the grant, once enough masters agree on it.
-    pub(super) fn highest(&self) -> Option<FencingToken> {
-        self.0.as_ref()?.highest
-    }
-
-    /// A master has counted: `false` if that is no number that its counter can have.
-    pub(super) fn note(&mut self, master: MasterId, number: FencingToken) -> bool {
-        self.0.as_mut().is_some_and(|counters| counters.note(master, number))
+    pub(super) fn new(masters: usize) -> Self {
+        Self { counted: vec![None; masters], highest: None, asked: vec![None; masters], grown: 0 }
     }
 
     /// Whether this master has counted the grant already, so that what it says now is about raising
     /// its counter.
     pub(super) fn has_counted(&self, master: MasterId) -> bool {
-        let counters = self.0.as_ref();
-        counters.is_some_and(|counters| matches!(counters.counted.get(master.index()), Some(Some(_))))
+        matches!(self.counted.get(master.index()), Some(Some(_)))
     }
 
-    /// How many of the masters that granted the lock have the highest number.
-    pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
-        self.0.as_ref().map_or(0, |counters| counters.agreed(votes))
-    }
-
-    /// The masters that granted the lock with a smaller number and are not being asked to raise it;
-    /// they are from here on.
-    pub(super) fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
-        self.0.as_mut().map_or(MasterSet::EMPTY, |counters| counters.ask_those_behind(votes))
-    }
-}
-
-impl Counters {
-    fn note(&mut self, master: MasterId, number: FencingToken) -> bool {
+    /// A master has counted: `false` if that is no number that its counter can have.
+    pub(super) fn note(&mut self, master: MasterId, number: FencingToken) -> bool {
         let masters = self.counted.len();
         let asked = self.asked.get_mut(master.index()).map(Option::take);
         if asked.is_none_or(|asked| Some(number) < asked) {
@@ -78,12 +51,15 @@ impl Counters {
         true
     }
 
-    fn agreed(&self, votes: &[Vote]) -> usize {
+    /// How many of the masters that granted the lock have the highest number.
+    pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
         let both = self.counted.iter().zip(votes);
         both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()
     }
 
-    fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
+    /// The masters that granted the lock with a smaller number and are not being asked to raise it;
+    /// they are from here on.
+    pub(super) fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
         let mut behind = MasterSet::EMPTY;
         let both = self.counted.iter().zip(&mut self.asked);
         for ((master, (counted, asked)), vote) in MasterId::all(votes.len()).zip(both).zip(votes) {

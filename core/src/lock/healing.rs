@@ -5,8 +5,8 @@
 //! rests on masters that held the token before its round began, and every client that acquires the
 //! lock later meets one of them.
 
+use super::context::Context;
 use super::holding::Held;
-use super::shared::Context;
 use crate::protocol::{Action, Answer, Fate, MasterId, MasterSet};
 
 impl Held {

@@ -1,10 +1,10 @@
 //! Holding: from the grant to the end of validity, a loss or the release.
 
 use super::clearing::LostRound;
+use super::context::Context;
 use super::extending::{Extension, Renewal, renewal_pause};
 use super::resuming::not_resumed;
 use super::seating::Asking;
-use super::shared::Context;
 use super::{NOTICE, Next};
 use crate::protocol::{Answer, Event, Fate, LossCause, MasterId, MasterSet, Vote};
 use crate::time::Instant;
@@ -94,9 +94,10 @@ impl Held {
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
-        let asking = Asking { round: self.round, watch: false, waited: None };
-        if !cx.seated(master, &mut answer, || asking) {
-            return;
+        if cx.keys.seating.is_some() {
+            let asking = Asking { round: self.round, watch: false, waited: None };
+            let Some(chosen) = cx.chosen_by(master, answer, asking) else { return };
+            answer = chosen;
         }
         let vote = answer.vote();
         if let Some(place) = self.votes.get_mut(master.index()) {

@@ -25,18 +25,16 @@
 mod acquiring;
 mod clearing;
 mod commands;
-mod effects;
+mod context;
 mod extending;
 mod fencing;
 mod healing;
 mod holding;
-mod keeping;
 mod queueing;
 mod releasing;
 mod resuming;
 mod seating;
 mod seeking;
-mod shared;
 
 use std::time::Duration;
 
@@ -44,13 +42,12 @@ use self::acquiring::Trying;
 pub(crate) use self::acquiring::{Attempt, HEAD_START};
 use self::clearing::Clearing;
 pub(crate) use self::clearing::{LostRound, Refused};
-pub(crate) use self::effects::Effects;
-pub use self::effects::Order;
+pub use self::context::Order;
+use self::context::{Base, Context, Keys};
+pub(crate) use self::context::{Effects, Grant};
 use self::holding::Held;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
-pub(crate) use self::shared::Grant;
-use self::shared::{Base, Context, Keys};
 use crate::protocol::{
     Acquire, AcquireError, Answer, Event, LockId, MasterId, MasterSet, ReleaseOutcome, Resumption, Seats,
     Targets, Token, Ttl,
@@ -185,7 +182,8 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) -> Self {
         // Its keys may have been given any life.
-        let mut base = Base::of_token(id, targets, effects.config.longest_ttl());
+        let wanted = Acquire::new(targets.clone(), effects.config.longest_ttl());
+        let mut base = Base::new(id, &wanted, effects.now);
         let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
         if life.is_none() {
             keys.be_of_any_kind(targets);

@@ -10,7 +10,7 @@
 //! Exclusion does not rest on any of that: a grant is a majority's, as without a queue.
 
 use super::clearing::Clearing;
-use super::shared::Context;
+use super::context::Context;
 use super::{Effects, Lock, Phase, Report, Stage};
 use crate::protocol::{
     Action, Answer, Cause, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,

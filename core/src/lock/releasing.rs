@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Next;
-use super::shared::Context;
+use super::context::Context;
 use crate::protocol::{Action, Answer, MasterId, MasterSet, ReleaseOutcome, Ttl, Vote, Votes};
 
 /// A round of releases whose answers the caller waits for.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use super::context::Context;
 use super::holding::Held;
-use super::shared::Context;
 use super::{NOTICE, Next};
 use crate::protocol::{AcquireError, Action, Answer, Cause, MasterId, MasterSet, Tally, Vote, Votes};
 use crate::time::Instant;

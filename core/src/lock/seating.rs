@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::shared::{Base, Context};
+use super::context::{Base, Context};
 use crate::protocol::{
     Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token, Wish,
 };
@@ -50,8 +50,7 @@ pub(super) struct Asking {
 
 impl Seating {
     /// For an attempt at permits with this token.
-    pub(super) fn of(base: &Base, token: Token) -> Option<Self> {
-        let (name, of, take) = base.targets.as_permit()?;
+    pub(super) fn new((name, of, take): (&Resource, u16, u16), base: &Base, token: Token) -> Self {
         let seats = base.targets.seats();
         let mut seating = Self {
             name: name.clone(),
@@ -69,7 +68,7 @@ impl Seating {
         if seating.chosen.is_none() {
             seating.next_window(token, base.is_fenced);
         }
-        Some(seating)
+        seating
     }
 
     /// Goes on with the seats behind the window: `false` if the circle is round, or too few are
@@ -142,23 +141,8 @@ impl Context<'_, '_> {
     }
 
     /// Makes of a master's answer what it means for the seats that were chosen, or are by this
-    /// answer. Returns `false` if there is more to come from the master.
-    #[inline]
-    pub(super) fn seated(
-        &mut self,
-        master: MasterId,
-        answer: &mut Answer,
-        asking: impl FnOnce() -> Asking,
-    ) -> bool {
-        // Of anything but permits there is nothing to choose.
-        if self.keys.seating.is_some() {
-            let Some(chosen) = self.chosen_by(master, *answer, asking()) else { return false };
-            *answer = chosen;
-        }
-        true
-    }
-
-    fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
+    /// answer. Returns `None` if there is more to come from the master.
+    pub(super) fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return Some(answer) };
         if let Some((masters, claim)) = seating.earlier_of(master) {

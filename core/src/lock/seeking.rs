@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::acquiring::{Attempt, HEAD_START, Trying};
 use super::clearing::Clearing;
-use super::shared::{Base, Context, Keys};
+use super::context::{Base, Context, Keys};
 use super::{Effects, Lock, Phase, Stage, State};
 use crate::protocol::{
     AcquireError, Action, Ballot, EntropyFailed, Event, MasterId, MasterSet, Request, Vote,

@@ -1,7 +1,7 @@
 //! Asking masters about a lock of any holder, and having its keys deleted.
 
 use super::Machine;
-use super::slot::{Place, Slot, Task};
+use super::table::{Place, Slot, Task};
 use crate::inspection::{Clearance, Inquiry};
 use crate::lock::{Effects, Lock};
 use crate::protocol::{Entropy, LockId, MasterId, Resource, Said, Targets, Token, TooManyLocks};

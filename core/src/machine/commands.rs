@@ -1,7 +1,7 @@
 //! What callers ask of a machine.
 
 use super::Machine;
-use super::slot::{Place, Slot, Task};
+use super::table::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
 use crate::protocol::{
@@ -30,8 +30,8 @@ impl<E: Entropy> Machine<E> {
         if wanted.fair && wanted.targets.as_one().is_none() {
             return Err(ConfigError::FairOfSeveral.into());
         }
-        let permits = wanted.targets.as_permit().map_or(0, |(_, _, take)| take.into());
         let is_as_handed = |resumption: Resumption| {
+            let permits = wanted.targets.as_permit().map_or(0, |(_, _, take)| take.into());
             resumption.of == wanted.targets.digest() && resumption.seats.count() == permits
         };
         if wanted.resumption.is_some_and(|resumption| !is_as_handed(resumption)) {

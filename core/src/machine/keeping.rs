@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Machine;
-use super::slot::{Place, Slot, Task};
+use super::table::{Place, Slot, Task};
 use crate::lock::{Effects, Lock};
 use crate::protocol::{Config, ConfigError, Entropy, LockId, Resource, Token, TooManyLocks, Ttl};
 use crate::time::Instant;

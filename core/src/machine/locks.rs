@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::Machine;
-use super::slot::{Place, Slot, Task};
-use super::table::Slab;
+use super::table::{Place, Slab, Slot, Task};
 use crate::connection::News;
 use crate::lock::{Attempt, Effects, Lock, Report, State};
 use crate::protocol::{

@@ -29,7 +29,6 @@ mod keeping;
 mod locks;
 mod output;
 mod routing;
-mod slot;
 mod table;
 
 use std::collections::VecDeque;
@@ -40,8 +39,8 @@ pub(crate) use keeping::kept_life;
 pub use output::{MasterState, Output, Wake, WakeReason};
 
 use self::due::Due;
-use self::slot::Slot;
-use self::table::{Slab, Timers};
+use self::routing::Link;
+use self::table::{Slab, Slot, Timers};
 use crate::connection::{Answers, Connection, Wording};
 use crate::endpoint::Login;
 use crate::jitter::Jitter;
@@ -101,41 +100,6 @@ pub struct Machine<E> {
     written_at: Option<Instant>,
     /// The bytes that the last [`Output::Write`] showed.
     shown: Vec<u8>,
-}
-
-#[derive(Clone)]
-struct Link {
-    connection: Connection,
-    /// When the connection has something to do, as it was when last asked for. There are few
-    /// connections and their deadlines move with each request, so they are compared and not sorted.
-    deadline: Option<Instant>,
-    /// Whether the deadline may have moved since.
-    has_moved: bool,
-    is_busy: bool,
-}
-
-impl Link {
-    fn new(connection: Connection) -> Self {
-        Self { connection, deadline: None, has_moved: true, is_busy: false }
-    }
-
-    /// The connection has been used. Returns whether it has tasks for the driver, and had none
-    /// before.
-    #[inline]
-    fn gets_busy(&mut self) -> bool {
-        self.has_moved = true;
-        let gets_busy = !self.is_busy && self.connection.has_task();
-        self.is_busy |= gets_busy;
-        gets_busy
-    }
-
-    #[inline]
-    fn deadline(&mut self) -> Option<Instant> {
-        if self.has_moved {
-            (self.deadline, self.has_moved) = (self.connection.deadline(), false);
-        }
-        self.deadline
-    }
 }
 
 impl<E: Entropy> Machine<E> {

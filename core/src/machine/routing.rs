@@ -1,10 +1,46 @@
-//! Orders down, answers up, what comes out at both ends, and the next deadline.
+//! Connections: orders down, answers up, what comes out at both ends, and the next deadline.
 
 use super::{Machine, Output, Wake, WakeReason};
 use crate::connection::{Answers, Connection, DriverTask, RunId, Upward};
 use crate::endpoint::{Discovery, Endpoint};
 use crate::protocol::{Cause, Entropy, LockId, MasterId};
 use crate::time::Instant;
+
+/// One master's connection, and what the machine knows of it.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    /// When the connection has something to do, as it was when last asked for. There are few
+    /// connections and their deadlines move with each request, so they are compared and not sorted.
+    deadline: Option<Instant>,
+    /// Whether the deadline may have moved since.
+    pub(super) has_moved: bool,
+    pub(super) is_busy: bool,
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection, deadline: None, has_moved: true, is_busy: false }
+    }
+
+    /// The connection has been used. Returns whether it has tasks for the driver, and had none
+    /// before.
+    #[inline]
+    pub(super) fn gets_busy(&mut self) -> bool {
+        self.has_moved = true;
+        let gets_busy = !self.is_busy && self.connection.has_task();
+        self.is_busy |= gets_busy;
+        gets_busy
+    }
+
+    #[inline]
+    pub(super) fn deadline(&mut self) -> Option<Instant> {
+        if self.has_moved {
+            (self.deadline, self.has_moved) = (self.connection.deadline(), false);
+        }
+        self.deadline
+    }
+}
 
 impl<E: Entropy> Machine<E> {
     /// Carries orders down and answers up until there are none. Each lock makes a bounded number of

@@ -190,9 +190,11 @@ impl Targets {
 
     /// Under which name callers wait, and how they want it, if there is one only.
     pub(crate) fn only(&self) -> Option<(&Resource, &Mode)> {
-        let mut queues = self.queues();
-        let only = queues.next();
-        only.filter(|_| queues.next().is_none())
+        match &self.0 {
+            Inner::One(resource) => Some((resource, &Mode::Exclusive)),
+            Inner::All(all) => all.rest.is_empty().then_some((&all.first.0, &all.first.1)),
+            Inner::Permit(permits) => Some((&permits.queue, &permits.mode)),
+        }
     }
 
     /// Under which names callers wait, and how they want each.

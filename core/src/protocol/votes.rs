@@ -1,8 +1,8 @@
-//! The votes of one round.
+//! The votes of one round, and how many there are of each kind.
 
 use std::ops::Deref;
 
-use super::{MasterId, MasterSet, Tally, Vote};
+use super::{Cause, MasterId, MasterSet, Quorum, Vote};
 
 /// What each master has said in one round, counted as it comes: with many masters, counting all of
 /// them at each answer would cost more than anything else.
@@ -28,7 +28,8 @@ impl Votes {
 
     pub(crate) fn record(&mut self, master: MasterId, vote: Vote) {
         if let Some(place) = self.cast.get_mut(master.index()) {
-            self.tally.exchange(place, &vote);
+            self.tally.count(place, -1);
+            self.tally.count(&vote, 1);
             *place = vote;
         }
     }
@@ -52,6 +53,84 @@ impl Deref for Votes {
     }
 }
 
+/// How many votes there are of each kind. Small, since each lock that asks has one, and there are
+/// never more than [`Quorum::MAX_MASTERS`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Tally {
+    granted: u8,
+    held: u8,
+    not_held: u8,
+    outstanding: u8,
+    misconfigured: u8,
+    other_fleet: u8,
+}
+
+impl Tally {
+    pub(crate) fn of(votes: &[Vote]) -> Self {
+        let mut tally = Self::default();
+        votes.iter().for_each(|vote| tally.count(vote, 1));
+        tally
+    }
+
+    /// Of all masters these have been asked, and have not said anything.
+    pub(crate) fn outstanding_of(asked: usize, masters: usize) -> Self {
+        let [outstanding, not_held] =
+            [asked, masters - asked].map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+        Self { outstanding, not_held, ..Self::default() }
+    }
+
+    #[inline]
+    fn count(&mut self, vote: &Vote, by: i8) {
+        let add = |number: &mut u8| *number = number.wrapping_add_signed(by);
+        match vote {
+            Vote::Outstanding => add(&mut self.outstanding),
+            Vote::Granted => add(&mut self.granted),
+            Vote::HeldByAnother { .. } => add(&mut self.held),
+            Vote::NotHeld => add(&mut self.not_held),
+            Vote::Failed(cause) => {
+                if cause.is_configuration() {
+                    add(&mut self.misconfigured);
+                }
+                if matches!(cause, Cause::OtherFleet { .. }) {
+                    add(&mut self.other_fleet);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn granted(self) -> usize {
+        self.granted.into()
+    }
+
+    /// Refused, because another has the lock.
+    pub(crate) fn held(self) -> usize {
+        self.held.into()
+    }
+
+    pub(crate) fn not_held(self) -> usize {
+        self.not_held.into()
+    }
+
+    pub(crate) fn outstanding(self) -> usize {
+        self.outstanding.into()
+    }
+
+    /// Masters that clients with another restart guard use.
+    pub(crate) fn other_fleet(self) -> usize {
+        self.other_fleet.into()
+    }
+
+    /// Whether a quorum answered, and another holder has the lock on some of it.
+    pub(crate) fn is_held_by_another(self, quorum: Quorum) -> bool {
+        self.held > 0 && self.granted() + self.held() >= quorum.needed()
+    }
+
+    /// Whether a quorum is out of reach, or forbidden, until a configuration is changed.
+    pub(crate) fn is_misconfigured(self, quorum: Quorum) -> bool {
+        self.other_fleet > 0 || quorum.masters() - usize::from(self.misconfigured) < quorum.needed()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -59,8 +138,46 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::Cause;
     use crate::wire::ServerError;
+
+    fn votes(kinds: [(usize, Vote); 6]) -> Vec<Vote> {
+        kinds.into_iter().flat_map(|(many, vote)| std::iter::repeat_n(vote, many)).collect()
+    }
+
+    #[test]
+    fn votes_are_counted_by_kind() {
+        let held = Vote::HeldByAnother { remaining: None, holder: None };
+        let other = MasterId::all(1).next().unwrap();
+        let tally = Tally::of(&votes([
+            (2, Vote::Granted),
+            (3, held),
+            (4, Vote::NotHeld),
+            (5, Vote::Outstanding),
+            (6, Vote::Failed(Cause::SameServer { other })),
+            (7, Vote::Failed(Cause::Closed)),
+        ]));
+        assert_eq!((tally.granted(), tally.held(), tally.not_held()), (2, 3, 4));
+        assert_eq!((tally.outstanding(), tally.misconfigured), (5, 6));
+    }
+
+    /// Held by another: a quorum answered, and a master refused. Misconfigured: those that are in
+    /// order are no quorum.
+    #[test]
+    fn what_votes_amount_to_is_counted_over_all_masters() {
+        for masters in 1..=7u8 {
+            let quorum = Quorum::of(masters.into()).unwrap();
+            for (granted, held) in (0..=masters).flat_map(|n| (0..=masters - n).map(move |m| (n, m))) {
+                let tally = Tally { granted, held, ..Tally::default() };
+                let expected = held > 0 && 2 * (granted + held) > masters;
+                assert_eq!(tally.is_held_by_another(quorum), expected, "{granted} and {held} of {masters}");
+            }
+            for misconfigured in 0..=masters {
+                let tally = Tally { misconfigured, ..Tally::default() };
+                let expected = 2 * (masters - misconfigured) <= masters;
+                assert_eq!(tally.is_misconfigured(quorum), expected, "{misconfigured} of {masters}");
+            }
+        }
+    }
 
     fn vote() -> impl Strategy<Value = Vote> {
         prop_oneof![

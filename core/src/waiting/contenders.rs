@@ -268,7 +268,9 @@ impl Contenders {
 
     /// A lock wants a resource of which nothing is known.
     fn begin(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) {
-        self.tidy(now);
+        if self.by_resource.len() >= self.tidy_at {
+            self.tidy(now);
+        }
         let mut contender = Contender::default();
         contender.front.add(id, mode);
         self.by_resource.insert(resource.clone(), contender);
@@ -291,14 +293,12 @@ impl Contenders {
     }
 
     fn tidy(&mut self, now: Instant) {
-        if self.by_resource.len() >= self.tidy_at {
-            let is_forgotten = |contender: &Contender| {
-                contender.front.is_empty()
-                    && contender.known.as_ref().is_none_or(|known| known.pace.is_forgotten(now))
-            };
-            self.by_resource.retain(|contender| !is_forgotten(contender));
-            self.tidy_at = KEPT.max(2 * self.by_resource.len());
-        }
+        let is_forgotten = |contender: &Contender| {
+            contender.front.is_empty()
+                && contender.known.as_ref().is_none_or(|known| known.pace.is_forgotten(now))
+        };
+        self.by_resource.retain(|contender| !is_forgotten(contender));
+        self.tidy_at = KEPT.max(2 * self.by_resource.len());
     }
 
     // Leaving.

@@ -145,10 +145,12 @@ impl Queue {
         while let Some(master) = self.pending.pop() {
             let Some(outlet) = self.outlets.get_mut(master.index()) else { continue };
             let generation = outlet.generation;
-            match outlet.seal() {
-                Ok(false) => {}
-                Ok(true) => self.troubles.push(Trouble { master, generation, cause: None }),
-                Err(cause) => self.troubles.push(Trouble { master, generation, cause: Some(cause) }),
+            if outlet.channel.is_some() {
+                match outlet.seal() {
+                    Ok(false) => {}
+                    Ok(true) => self.troubles.push(Trouble { master, generation, cause: None }),
+                    Err(cause) => self.troubles.push(Trouble { master, generation, cause: Some(cause) }),
+                }
             }
             if !outlet.write() {
                 self.full.remove(master);

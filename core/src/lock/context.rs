@@ -1,15 +1,17 @@
-//! What all phases of a lock share: what its caller requested, and the token of its present
-//! attempt.
+//! What all phases of a lock work with: what its caller requested, the token of its present
+//! attempt, and what it may use and bring about while it handles one input.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Effects;
 use super::queueing::Queueing;
 use super::seating::Seating;
+use crate::jitter::Jitter;
 use crate::protocol::{
-    Acquire, Action, Answer, Ballot, Claim, Fate, FencingToken, LockId, MasterId, MasterSet, Quorum, Request,
-    Targets, Ticket, Token, Ttl, Vote, Wish,
+    Acquire, Action, Answer, Ballot, Claim, Config, Entropy, EntropyFailed, Event, Fate, FencingToken,
+    LockId, MasterId, MasterSet, QueuePlace, Quorum, Request, Resource, Targets, Ticket, Token, Ttl, Vote,
+    Wish,
 };
 use crate::time::Instant;
 
@@ -55,35 +57,22 @@ impl Base {
         let is_fenced =
             wanted.resumption.map_or(wanted.fenced, |resumption| resumption.fencing_token.is_some());
         Self {
-            give_up_at: timeout.map(|limit| now + limit),
-            attempts_allowed: attempts,
-            renew_for: wanted.renew_for,
-            is_fenced,
-            heals: wanted.healing,
-            queueing: wanted.fair.then(Box::default),
-            ..Self::of_token(id, &wanted.targets, wanted.ttl)
-        }
-    }
-
-    /// Of a lock that is only released.
-    pub(super) fn of_token(id: LockId, targets: &Targets, ttl: Ttl) -> Self {
-        Self {
-            is_contended: false,
             id,
-            targets: targets.clone(),
+            targets: wanted.targets.clone(),
             seat_from: 0,
             wish: None,
-            ttl,
-            longest_ttl: ttl,
-            give_up_at: None,
-            attempts_allowed: None,
+            ttl: wanted.ttl,
+            longest_ttl: wanted.ttl,
+            give_up_at: timeout.map(|limit| now + limit),
+            attempts_allowed: attempts,
             attempts: 0,
             rounds: 0,
-            renew_for: None,
+            renew_for: wanted.renew_for,
             grant: None,
-            is_fenced: false,
-            heals: false,
-            queueing: None,
+            is_fenced,
+            heals: wanted.healing,
+            is_contended: false,
+            queueing: wanted.fair.then(Box::default),
         }
     }
 
@@ -127,7 +116,7 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
-        let seating = Seating::of(base, token).map(Box::new);
+        let seating = base.targets.as_permit().map(|permit| Box::new(Seating::new(permit, base, token)));
         let claim = match seating.as_ref().map(|seating| seating.locks()) {
             Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
             // None of its seats is chosen yet.
@@ -246,4 +235,79 @@ impl Context<'_, '_> {
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {
         self.base.ballot(Some(votes.into()), self.effects)
     }
+}
+
+/// One request for a set of masters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Order {
+    /// The masters.
+    pub to: MasterSet,
+    /// What each of them is asked.
+    pub request: Request,
+}
+
+/// What a lock may use and bring about while it handles one input.
+pub(crate) struct Effects<'a> {
+    pub(crate) now: Instant,
+    pub(crate) config: &'a Config,
+    pub(crate) entropy: &'a mut dyn Entropy,
+    pub(crate) jitter: &'a mut Jitter,
+    pub(crate) orders: &'a mut VecDeque<Order>,
+    pub(crate) events: &'a mut VecDeque<Event>,
+    /// Of each connected master a rank that is the same for all clients.
+    pub(crate) ranks: &'a [Option<u64>],
+}
+
+impl Effects<'_> {
+    pub(crate) fn order(&mut self, to: MasterSet, request: Request) {
+        if !to.is_empty() {
+            self.orders.push_back(Order { to, request });
+        }
+    }
+
+    /// The connected master that all clients ask first for these targets, where they ask one before
+    /// the others.
+    pub(crate) fn first_master(&self, targets: &Targets) -> Option<MasterId> {
+        self.ranked(targets).max().map(|(_, first)| first)
+    }
+
+    /// All connected masters in that order.
+    pub(super) fn first_masters(&self, targets: &Targets) -> impl Iterator<Item = MasterId> + use<> {
+        let mut ranked: Vec<_> = self.ranked(targets).collect();
+        ranked.sort_unstable_by(|one, other| other.cmp(one));
+        ranked.into_iter().map(|(_, master)| master)
+    }
+
+    fn ranked(&self, targets: &Targets) -> impl Iterator<Item = (u64, MasterId)> {
+        // Locks of several targets may meet with different first ones, so all of them ask the same
+        // master first.
+        let seed = targets.only().map_or(0, |(resource, _)| digest(resource));
+        let ranked = MasterId::all(self.ranks.len()).zip(self.ranks);
+        let connected = ranked.filter_map(|(master, rank)| Some((master, (*rank)?)));
+        connected.map(move |(master, rank)| (Jitter::new(seed ^ rank).next(), master))
+    }
+
+    pub(super) fn fresh_wish(&mut self) -> Result<Wish, EntropyFailed> {
+        let mut bytes = [0; Wish::BYTES];
+        self.entropy.fill(&mut bytes)?;
+        Ok(Wish::from_bytes(bytes))
+    }
+
+    pub(super) fn fresh_place(&mut self) -> Result<QueuePlace, EntropyFailed> {
+        let mut bytes = [0; QueuePlace::BYTES];
+        self.entropy.fill(&mut bytes)?;
+        Ok(QueuePlace::from_bytes(bytes))
+    }
+
+    pub(super) fn fresh_token(&mut self) -> Result<Token, EntropyFailed> {
+        let mut bytes = [0; Token::BYTES];
+        self.entropy.fill(&mut bytes)?;
+        Ok(Token::from_bytes(bytes))
+    }
+}
+
+/// The same number in every process (FNV-1a, Fowler, Noll and Vo 1991).
+fn digest(resource: &Resource) -> u64 {
+    let bytes = resource.key().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
