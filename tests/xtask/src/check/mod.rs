@@ -66,7 +66,11 @@ const STEPS: [Step; 22] = [
         title: "A lock allocates no more than is written down while nothing observes it",
         run: steps::pairs,
     },
-    Step { name: "examples", title: "The examples on embedded masters", run: scenarios::examples },
+    Step {
+        name: "examples",
+        title: "The examples, on embedded masters, on servers and on a group",
+        run: scenarios::examples,
+    },
     Step { name: "real", title: "Those tests ran on real servers", run: scenarios::real },
     Step { name: "embedded", title: "The scenarios on embedded masters", run: scenarios::embedded },
     Step {
