@@ -1,12 +1,15 @@
 //! Every check that a change must pass, in order. `.ci/run` runs all of them.
 
 mod loom;
+mod outside;
 mod scenarios;
 mod steps;
 mod trees;
 
 pub(crate) use loom::models;
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::time::Instant;
 
 use crate::{Outcome, words};
@@ -20,10 +23,23 @@ struct Step {
     run: fn() -> Outcome,
 }
 
-const STEPS: [Step; 22] = [
+/// A step that could not run, because a tool is missing, and why. It neither passed nor failed.
+#[derive(Debug)]
+struct NotRun(String);
+
+impl Display for NotRun {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "not run: {}", self.0)
+    }
+}
+
+impl Error for NotRun {}
+
+const STEPS: [Step; 23] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
+    Step { name: "spelling", title: "Spelling", run: outside::spelling },
     Step { name: "lints", title: "Lints", run: steps::lints },
     Step {
         name: "features",
@@ -81,7 +97,8 @@ const STEPS: [Step; 22] = [
     Step { name: "tls", title: "The scenarios over TLS", run: scenarios::tls },
 ];
 
-/// Runs the named steps in their order, or all of them.
+/// Runs the named steps in their order, or all of them. A step that cannot run is a failure if it
+/// was named; otherwise the last lines say that it did not run.
 pub(crate) fn run(names: &[&str]) -> Outcome {
     if names == ["--list"] {
         STEPS.iter().for_each(|step| println!("{:<14} {}", step.name, step.title));
@@ -90,13 +107,20 @@ pub(crate) fn run(names: &[&str]) -> Outcome {
     if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|step| step.name == **name)) {
         return Err(format!("there is no step {unknown:?}; cargo xtask check --list lists them").into());
     }
-    let mut times = Vec::new();
+    let (mut times, mut not_run) = (Vec::new(), Vec::new());
     for step in STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)) {
         println!("\n== {} ({})", step.title, step.name);
         let start = Instant::now();
-        (step.run)().map_err(|error| format!("step {}: {error}", step.name))?;
-        times.push(format!("{} {:.0} s", step.name, start.elapsed().as_secs_f32()));
+        match (step.run)() {
+            Ok(()) => times.push(format!("{} {:.0} s", step.name, start.elapsed().as_secs_f32())),
+            Err(error) if names.is_empty() && error.is::<NotRun>() => {
+                println!("{error}");
+                not_run.push(format!("{}: {error}", step.name));
+            }
+            Err(error) => return Err(format!("step {}: {error}", step.name).into()),
+        }
     }
     println!("\npassed: {}", times.join(", "));
+    not_run.iter().for_each(|step| println!("{step}"));
     Ok(())
 }
