@@ -35,7 +35,7 @@ impl Display for NotRun {
 
 impl Error for NotRun {}
 
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 24] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
@@ -68,6 +68,11 @@ const STEPS: [Step; 23] = [
         name: "dependencies",
         title: "Licences, sources and versions of what the libraries depend on",
         run: steps::dependencies,
+    },
+    Step {
+        name: "packages",
+        title: "The packages are made without a warning, and have their licences",
+        run: steps::packages,
     },
     Step { name: "rustls", title: "There is one rustls, and no OpenSSL", run: trees::rustls },
     Step { name: "tests", title: "The README's test command", run: steps::tests },

@@ -53,6 +53,10 @@ pub(super) fn dependencies() -> Outcome {
     feed(&mut program("python3", &[".ci/dependencies.py"]), &metadata()?)
 }
 
+pub(super) fn packages() -> Outcome {
+    run(&mut program("python3", &[".ci/packages.py"]))
+}
+
 fn metadata() -> Outcome<String> {
     read(&mut cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]))
 }
