@@ -1,5 +1,6 @@
 //! Every check that a change must pass, in order. `.ci/run` runs all of them.
 
+mod book;
 mod loom;
 mod outside;
 mod scenarios;
@@ -35,7 +36,7 @@ impl Display for NotRun {
 
 impl Error for NotRun {}
 
-const STEPS: [Step; 24] = [
+const STEPS: [Step; 25] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
@@ -47,6 +48,7 @@ const STEPS: [Step; 24] = [
         run: steps::features,
     },
     Step { name: "docs", title: "Documentation", run: steps::docs },
+    Step { name: "book", title: "The book, and its links", run: outside::book },
     Step { name: "surface", title: "The public surface is what is written down", run: steps::surface },
     Step {
         name: "pure",

@@ -5,11 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::NotRun;
+use super::book;
 use crate::Outcome;
 use crate::process::{program, read, run, target};
 
 /// The version that the words in `typos.toml` were chosen with.
 const TYPOS: &str = "1.52.0";
+/// The version that the book was last looked at with.
+const MDBOOK: &str = "0.5.4";
 
 /// Looks for misspelt words: with the `typos` on PATH, or else with one of its own.
 pub(super) fn spelling() -> Outcome {
@@ -45,4 +48,29 @@ fn install_typos(folder: &Path) -> Outcome {
     let python = folder.join("bin/python");
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     run(program(&python.to_string_lossy(), &pip).arg(format!("typos=={TYPOS}")))
+}
+
+/// Builds the book, and follows the links of its pages.
+pub(super) fn book() -> Outcome {
+    let Ok(found) = version("mdbook") else {
+        let install = format!("cargo install mdbook --locked --version {MDBOOK}");
+        return Err(NotRun(format!("mdbook is not on PATH ({install})")).into());
+    };
+    print!("{found}");
+    let folder = target().join("book");
+    run(program("mdbook", &["build", "core/docs", "--dest-dir"]).arg(&folder))?;
+    book::links(&folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::root;
+
+    #[test]
+    fn the_workflow_installs_the_same_mdbook() {
+        let workflow = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+        assert!(workflow.contains(&format!("key: mdbook-{MDBOOK}\n")));
+        assert!(workflow.contains(&format!("cargo install mdbook --locked --version {MDBOOK} ")));
+    }
 }
