@@ -1,8 +1,13 @@
-//! The bare machine, driven by hand: one lock over the masters that the command line names, on
-//! blocking sockets of the standard library. Real drivers never wait for one socket; this one shows
-//! the contract and nothing else.
+//! Problem: to see the contract of the bare machine, before you write a transport.
 //!
-//! `cargo run -p quorlock-core --example by_hand redis://127.0.0.1:6379`
+//! One lock over the masters that the command line names, driven by hand on blocking sockets of the
+//! standard library. Real drivers never wait for one socket; this one shows the contract and
+//! nothing else.
+//!
+//! Run: `cargo run -p quorlock-core --example by_hand redis://127.0.0.1:6379`
+//!
+//! Watch: the order of each turn. Drain the outputs until `Wake`, carry them out, hand in what has
+//! arrived, and only then tell the time: otherwise replies that wait in a buffer count as silence.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;

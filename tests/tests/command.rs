@@ -31,6 +31,8 @@ mod faults;
 mod fencing;
 #[path = "command/force_release.rs"]
 mod force_release;
+#[path = "command/gallery.rs"]
+mod gallery;
 #[path = "command/handing_over.rs"]
 mod handing_over;
 #[path = "command/holding.rs"]

@@ -1,4 +1,12 @@
-//! A lock over the masters that the command line names, from code that is not async.
+//! Problem: one job at a time, on however many machines, in synchronous code.
+//!
+//! The smallest program: open a locker, wait for the lock, work, release it.
+//!
+//! Run: `cargo run -p quorlock-blocking --example blocking redis://a redis://b redis://c`, with the
+//! URLs of your masters.
+//!
+//! Watch: `held for` is the TTL less the time that the lock took, less the drift of the clocks.
+//! Start two at once: the second waits until the first has released.
 #![allow(clippy::print_stdout)]
 
 use std::time::Duration;

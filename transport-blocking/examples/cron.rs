@@ -1,6 +1,14 @@
-//! A job that must run once although every machine starts it: three machines, here threads with a
-//! locker each, come to the same hour. One runs the job under a lock that is renewed and numbered,
-//! and the others skip it. On embedded masters.
+//! Problem: a job must run once although every machine starts it at the same hour.
+//!
+//! Three machines, here threads with a locker each, try for a lock that is named after the run. One
+//! gets it, and runs the job under a lock that is renewed and numbered. The others skip the job. If
+//! one group with Sentinels is all that there is, see `cron_sentinel`.
+//!
+//! Run: `cargo run -p quorlock-blocking --example cron`, on embedded masters.
+//!
+//! Watch: one machine runs the job, the others say so and end. The key stays for its TTL after the
+//! job, for a machine whose clock is a little behind. If the machine with the lock dies, the job of
+//! this hour is not run by another one.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

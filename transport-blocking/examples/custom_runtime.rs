@@ -1,7 +1,13 @@
-//! Locks on an async runtime of your own: a hand-written executor and reactor, and the three small
-//! traits through which the driver of `quorlock-core` uses them. `core/docs/driving.md` has a
-//! transport below these traits, and `core/examples/by_hand.rs` the machine below that. On embedded
-//! masters.
+//! Problem: a program has an async runtime of its own, which is neither tokio nor smol.
+//!
+//! A hand-written executor and reactor stand in for that runtime. Below them are the three small
+//! traits through which the driver of `quorlock-core` uses it. `core/docs/driving.md` has a
+//! transport below these traits, and `core/examples/by_hand.rs` the machine below that.
+//!
+//! Run: `cargo run -p quorlock-blocking --example custom_runtime`, on embedded masters.
+//!
+//! Watch: renewal goes on after a master has died. The driver ends when the last locker is gone,
+//! and not before.
 #![allow(clippy::print_stdout)]
 
 use std::cell::Cell;

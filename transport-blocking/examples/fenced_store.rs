@@ -1,6 +1,13 @@
-//! Why a lock alone is not enough, and what a fencing token does about it: a holder stands still
-//! past its TTL, another takes over, and the late write is refused. On embedded masters, or on
-//! those that the command line names.
+//! Problem: a holder stands still past its TTL, another takes over, and then the first one writes.
+//! A lock alone cannot prevent that.
+//!
+//! The store refuses a write whose fencing token is smaller than one that it has seen.
+//!
+//! Run: `cargo run -p quorlock-blocking --example fenced_store`, on embedded masters, or on those
+//! that the command line names.
+//!
+//! Watch: the second holder has the larger token, and the late write is refused by the store, which
+//! asks no clock and no lock.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

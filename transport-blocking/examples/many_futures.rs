@@ -1,6 +1,12 @@
-//! A thousand locks at once on one thread, without an async runtime for the sockets: the futures
-//! run on an executor, and `Locker::block_on` has the thread serve the sockets whenever they all
-//! wait. What they have asked for goes out in one write for each master. On embedded masters.
+//! Problem: a thousand locks at once, on one thread and without an async runtime for the sockets.
+//!
+//! The futures run on an executor, and `Locker::block_on` has the thread serve the sockets whenever
+//! all of them wait.
+//!
+//! Run: `cargo run -p quorlock-blocking --example many_futures`, on embedded masters.
+//!
+//! Watch: the thousand locks take far less than a thousand times one lock, because what the futures
+//! request goes out in one write for each master.
 #![allow(clippy::print_stdout)]
 
 use std::cell::Cell;

@@ -1,5 +1,13 @@
-//! Feeds the facade `metrics` from `Locker::report`, once in a while; any exporter of that facade
-//! shows it then. Here a recorder of a few lines prints what it has. On embedded masters.
+//! Problem: operators want the numbers of the locks in the metrics that they have.
+//!
+//! `Locker::report` feeds the facade `metrics` at intervals, and any exporter of that facade shows
+//! it. Here a recorder of a few lines prints what it has.
+//!
+//! Run: `cargo run -p quorlock-blocking --example metrics`, on embedded masters.
+//!
+//! Watch: counters only grow, and are set to absolute values. A lock that is lost because masters
+//! lost their data is in `quorlock_losses_total`, with the cause. `quorlock_master_votes` is 0 for
+//! a master that cannot vote: alert before a majority is.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;

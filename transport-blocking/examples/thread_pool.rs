@@ -1,6 +1,13 @@
-//! Threads share one locker: a pool of workers takes payments from a queue, and two payments of one
-//! account never meet, in this process or in another. Without the lock some would be lost, since
-//! each reads a balance, thinks, and writes it back. On embedded masters.
+//! Problem: a pool of workers takes payments from a queue, and two payments of one account must not
+//! meet, in this process or in another. Each reads a balance, thinks, and writes it back, so
+//! without a lock some would be lost.
+//!
+//! The threads share one locker, and lock the account.
+//!
+//! Run: `cargo run -p quorlock-blocking --example thread_pool`, on embedded masters.
+//!
+//! Watch: every balance is right. Threads that wait for one account are served in the order in
+//! which they came, and payments of other accounts do not wait for them.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;

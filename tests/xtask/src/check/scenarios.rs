@@ -1,10 +1,11 @@
 //! The examples, and the scenarios on other masters than those of the test command.
 
 use crate::Outcome;
-use crate::process::{cargo, read, run};
+use crate::process::{cargo, program, read, run, target};
 
 /// Those that end by themselves and need no server.
-const EXAMPLES: [&str; 9] = [
+const EXAMPLES: [&str; 14] = [
+    "cache_refill",
     "cron",
     "custom_runtime",
     "embedded",
@@ -12,18 +13,45 @@ const EXAMPLES: [&str; 9] = [
     "many_futures",
     "metrics",
     "thread_pool",
+    "job_queue",
     "axum_handler",
+    "fair_leader",
     "leader",
+    "rate_limiter",
+    "refreshed_token",
 ];
+/// Those that take the URLs of masters as arguments.
+const WITH_MASTERS: [&str; 4] = ["blocking", "smol", "tokio", "by_hand"];
+/// Those that run on a group with Sentinels.
+const ON_A_GROUP: [&str; 1] = ["cron_sentinel"];
 /// As the tests are built: for one package alone the examples and scenarios would be built again.
 const SCENARIOS: [&str; 5] = ["test", "--workspace", "--all-features", "--test", "scenarios"];
 
 pub(super) fn examples() -> Outcome {
+    // They are not run by cargo: a cargo that runs below another one builds some things again,
+    // because the other one sets variables.
+    let all = EXAMPLES.iter().chain(&WITH_MASTERS).chain(&ON_A_GROUP).chain(&["on_masters"]);
+    let names = all.flat_map(|example| ["--example", example]);
+    run(cargo(&["build", "--quiet", "--all-features"]).args(names))?;
     for example in EXAMPLES {
         println!("-- {example}");
-        read(&mut cargo(&["run", "--quiet", "--all-features", "--example", example]))?;
+        read(&mut program(&built(example), &[]))?;
+    }
+    for example in WITH_MASTERS {
+        println!("-- {example}, on three masters");
+        let script = "IFS=,; exec \"$0\" $QUORLOCK_MASTERS";
+        read(&mut program(&built("on_masters"), &["sh", "-c", script, &built(example)]))?;
+    }
+    for example in ON_A_GROUP {
+        println!("-- {example}, on a group that fails over");
+        read(&mut program(&built("on_masters"), &["--fail-over", "5", &built(example)]))?;
     }
     Ok(())
+}
+
+/// Where cargo puts an example.
+fn built(example: &str) -> String {
+    target().join("debug/examples").join(example).to_string_lossy().into_owned()
 }
 
 /// The test command leaves tests out where there is no `redis-server`. Here there must be one.

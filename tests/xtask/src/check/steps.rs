@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::NotRun;
 use crate::Outcome;
 use crate::process::{cargo, feed, program, read, root, run};
 
@@ -32,8 +33,16 @@ pub(super) fn docs() -> Outcome {
     run(cargo(&["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// The exit code of `.ci/surface` where it cannot compare.
+const NOT_COMPARED: i32 = 3;
+
 pub(super) fn surface() -> Outcome {
-    run(&mut program(".ci/surface", &["--check"]))
+    let status = program(".ci/surface", &["--check"]).status()?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(NOT_COMPARED) => Err(NotRun("the lists of the public surface were not compared".into()).into()),
+        _ => Err(format!(".ci/surface --check failed: {status}").into()),
+    }
 }
 
 pub(super) fn rust_version() -> Outcome {
@@ -42,6 +51,10 @@ pub(super) fn rust_version() -> Outcome {
 
 pub(super) fn dependencies() -> Outcome {
     feed(&mut program("python3", &[".ci/dependencies.py"]), &metadata()?)
+}
+
+pub(super) fn packages() -> Outcome {
+    run(&mut program("python3", &[".ci/packages.py"]))
 }
 
 fn metadata() -> Outcome<String> {

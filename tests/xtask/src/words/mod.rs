@@ -130,8 +130,8 @@ fn words(words: &[Word]) -> Vec<Fault> {
     faults
 }
 
-/// The lines that are too long although they could be wrapped. Rows of tables and blocks of code
-/// cannot. `prose` returns what may be wrapped in a line.
+/// The lines that are too long although they could be wrapped. Rows of tables, blocks of code and
+/// the targets of links cannot. `prose` returns what may be wrapped in a line.
 fn wide<'a>(text: &'a str, prose: impl Fn(&'a str) -> Option<&'a str>) -> Vec<Fault> {
     let (mut faults, mut is_code) = (Vec::new(), false);
     for (place, line) in text.lines().enumerate() {
@@ -141,7 +141,9 @@ fn wide<'a>(text: &'a str, prose: impl Fn(&'a str) -> Option<&'a str>) -> Vec<Fa
             is_code = !is_code;
         }
         let columns = line.chars().count();
-        if !is_code && columns > COLUMNS && said.contains(' ') && !said.starts_with('|') {
+        let is_target =
+            said.starts_with('[') && said.split_once("]: ").is_some_and(|(_, to)| !to.contains(' '));
+        if !is_code && columns > COLUMNS && said.contains(' ') && !said.starts_with('|') && !is_target {
             faults.push(Fault { line: place + 1, what: What::Wide(columns) });
         }
     }

@@ -49,5 +49,7 @@ fn a_line_that_can_be_wrapped_is_wide_above_100_columns() {
     let unbroken = "x".repeat(120);
     assert_eq!(faults_of_rust(&format!("/// {unbroken}")), []);
     assert_eq!(faults_of_page(&format!("- a {unbroken}")).len(), 1);
+    assert_eq!(faults_of_page(&format!("[a]: {unbroken}")), []);
+    assert_eq!(faults_of_page(&format!("[a]: b {unbroken}")).len(), 1);
     assert_eq!(faults_of_page(&format!("| a {unbroken}\n```\na {unbroken}\n```\n    a {unbroken}")), []);
 }

@@ -116,7 +116,7 @@ fn an_option_of_another_subcommand_is_told_whose_it_is() {
             "--ttl is an option of run, acquire, extend and simulate, not of release",
         ),
         (&["master", "-m", "redis://:hunter2@a"], "-m is an option of run,"),
-        (&["acquire", "--mastr=redis://:hunter2@a", "job"], "no option --mastr; did you mean --master?"),
+        (&["acquire", "--mater=redis://:hunter2@a", "job"], "no option --mater; did you mean --master?"),
         (&["acquire", "job", "true"], "use quorlock run"),
         (&["acquire"], "RESOURCE is missing"),
         (&["extend", "job", "--", "--hunter2"], "too many"),

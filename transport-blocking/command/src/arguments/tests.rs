@@ -178,7 +178,7 @@ fn what_is_wrong_is_refused_with_the_remedy() {
         (&["-E", "-1", "job", "x"], "0 to 255"),
         (&["-E", "x", "job", "x"], "0 to 255"),
         (&["--json=redis://:hunter2@b", "job", "x"], "--json takes no value"),
-        (&["--mastr=redis://:hunter2@b", "job", "x"], "no option --mastr; did you mean --master?"),
+        (&["--mater=redis://:hunter2@b", "job", "x"], "no option --mater; did you mean --master?"),
         (&["-x", "job", "x"], "no option -x;"),
         (&["--frob", "job", "--", "x"], "no option --frob;"),
         (&["-nredis://:hunter2@b", "job", "x"], "no option -r;"),

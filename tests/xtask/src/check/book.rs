@@ -1,0 +1,87 @@
+//! The links of the built book. The headings of a page get their names from mdBook, which the tests
+//! of the sources do not know.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use crate::Outcome;
+
+/// What a page links to, and what in it can be linked to.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Page {
+    links: BTreeSet<String>,
+    names: BTreeSet<String>,
+}
+
+impl Page {
+    fn read(html: &str) -> Self {
+        let values = |attribute: &str| {
+            let begin = format!(" {attribute}=\"");
+            let rests = html.split(&begin).skip(1);
+            rests.filter_map(|rest| rest.split_once('"')).map(|(value, _)| value.to_owned()).collect()
+        };
+        let mut links: BTreeSet<String> = values("href");
+        links.extend::<BTreeSet<String>>(values("src"));
+        Self { links, names: values("id") }
+    }
+}
+
+/// Follows the links of all pages, those to other sites aside.
+pub(super) fn links(folder: &Path) -> Outcome {
+    let mut pages = BTreeMap::new();
+    for file in fs::read_dir(folder)? {
+        let name = file?.file_name().to_string_lossy().into_owned();
+        // The page that prints all chapters has their names with prefixes, and the one for missing
+        // pages is read at any address.
+        if name.ends_with(".html") && name != "print.html" && name != "404.html" {
+            pages.insert(name.clone(), Page::read(&fs::read_to_string(folder.join(name))?));
+        }
+    }
+    let dead = dead(&pages, |file| folder.join(file).exists());
+    let all: usize = pages.values().map(|page| page.links.len()).sum();
+    println!("{} pages, {all} links", pages.len());
+    if all == 0 {
+        Err("the book has no links".into())
+    } else if dead.is_empty() {
+        Ok(())
+    } else {
+        Err(dead.join("\n").into())
+    }
+}
+
+/// The links that lead nowhere.
+fn dead(pages: &BTreeMap<String, Page>, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut dead = Vec::new();
+    for (name, page) in pages {
+        for link in page.links.iter().filter(|link| !link.contains(':')) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let file = if file.is_empty() { name } else { file };
+            let is_there = match pages.get(file) {
+                Some(page) => heading.is_empty() || page.names.contains(heading),
+                None => exists(file),
+            };
+            if !is_there {
+                dead.push(format!("{name}: {link} leads nowhere"));
+            }
+        }
+    }
+    dead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_missing_files_and_headings_are_found() {
+        let page = "<h2 id=\"here\">x</h2><a href=\"b.html#there\"> <a href=\"https://c/d.html\">\
+            <a class=\"x\" href=\"#here\"><a href=\"#nowhere\"><img src=\"e.svg\"><img src=\"f.svg\">";
+        let other = "<p id=\"here\"><a href=\"a.html\"><a href=\"missing.html\">";
+        let pages =
+            [("a.html", page), ("b.html", other)].map(|(name, html)| (name.to_owned(), Page::read(html)));
+        let dead = dead(&pages.into(), |file| file == "e.svg");
+        let expected = ["a.html: #nowhere", "a.html: b.html#there", "a.html: f.svg", "b.html: missing.html"];
+        assert_eq!(dead, expected.map(|link| format!("{link} leads nowhere")));
+    }
+}

@@ -1,0 +1,76 @@
+//! Checks by tools that do not come with Rust. Where a tool is missing, they say that they did not
+//! run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::NotRun;
+use super::book;
+use crate::Outcome;
+use crate::process::{program, read, run, target};
+
+/// The version that the words in `typos.toml` were chosen with.
+const TYPOS: &str = "1.52.0";
+/// The version that the book was last looked at with.
+const MDBOOK: &str = "0.5.4";
+
+/// Looks for misspelt words: with the `typos` on PATH, or else with one of its own.
+pub(super) fn spelling() -> Outcome {
+    let typos = if version("typos").is_ok() { PathBuf::from("typos") } else { own_typos()? };
+    let typos = typos.to_string_lossy();
+    print!("{}", version(&typos)?);
+    run(&mut program(&typos, &["--format", "brief"]))
+}
+
+fn version(name: &str) -> Outcome<String> {
+    read(&mut program(name, &["--version"]))
+}
+
+/// The `typos` of a Python environment in the target folder, which needs no permission.
+fn own_typos() -> Outcome<PathBuf> {
+    let folder = target().join(format!("typos-{TYPOS}"));
+    let typos = folder.join("bin/typos");
+    if version(&typos.to_string_lossy()).is_ok() {
+        return Ok(typos);
+    }
+    install_typos(&folder).map_err(|error| {
+        // What is half installed would be taken for installed. If it cannot be removed, the next
+        // installation says why.
+        let _ = fs::remove_dir_all(&folder);
+        NotRun(format!("typos is not on PATH and could not be installed with pip ({error})"))
+    })?;
+    Ok(typos)
+}
+
+fn install_typos(folder: &Path) -> Outcome {
+    println!("installing typos {TYPOS} into {}", folder.display());
+    run(program("python3", &["-m", "venv"]).arg(folder))?;
+    let python = folder.join("bin/python");
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(program(&python.to_string_lossy(), &pip).arg(format!("typos=={TYPOS}")))
+}
+
+/// Builds the book, and follows the links of its pages.
+pub(super) fn book() -> Outcome {
+    let Ok(found) = version("mdbook") else {
+        let install = format!("cargo install mdbook --locked --version {MDBOOK}");
+        return Err(NotRun(format!("mdbook is not on PATH ({install})")).into());
+    };
+    print!("{found}");
+    let folder = target().join("book");
+    run(program("mdbook", &["build", "core/docs", "--dest-dir"]).arg(&folder))?;
+    book::links(&folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::root;
+
+    #[test]
+    fn the_workflow_installs_the_same_mdbook() {
+        let workflow = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+        assert!(workflow.contains(&format!("key: mdbook-{MDBOOK}\n")));
+        assert!(workflow.contains(&format!("cargo install mdbook --locked --version {MDBOOK} ")));
+    }
+}
